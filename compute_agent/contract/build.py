@@ -1,0 +1,118 @@
+"""What one guest is made of: everything a host must know to build it, and nothing it need not know.
+
+Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_gb``, ``ephemeral_gb`` in GiB; ``swap_mb`` in MiB;
+``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes.  UUIDs are strings with dashes; MAC addresses are lower case with colons.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Base of every struct on the wire; unknown fields are ignored so that a newer side can speak to an older one."""
+
+
+class ImageRef(Frozen):
+    """The image a root disk is made from.  The bits are fetched from the portal while the build holds the right to them."""
+
+    id: str
+    name: str
+    disk_format: str  # "qcow2" or "raw": the two formats a host opens
+    size: int  # bytes on the wire
+    hash_algo: str  # e.g. "sha512"
+    hash_value: str  # lower-case hex
+    min_disk: int = 0  # GiB
+    min_ram: int = 0  # MiB
+    properties: dict[str, str] = {}
+
+
+class FlavorRef(Frozen):
+    """The size: a copy taken when the instance was created."""
+
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int  # 0: the root disk has the image's own virtual size
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    extra_specs: dict[str, str] = {}
+
+
+class FixedAddress(Frozen):
+    """One address of a port with what the guest and DHCP need to use it."""
+
+    address: str  # "10.20.0.5"
+    prefix_length: int
+    gateway: str | None = None
+    dns_nameservers: list[str] = []
+    subnet_id: str = ""
+    enable_dhcp: bool = True
+
+
+class SecurityRule(Frozen):
+    """One allowed flow, already resolved: a remote group is given as the list of its members' addresses."""
+
+    direction: str  # "ingress" | "egress"
+    ethertype: str = "IPv4"
+    protocol: str | None = None  # "tcp", "udp", "icmp", a number as text, or None for any
+    port_range_min: int | None = None  # for ICMP: the type
+    port_range_max: int | None = None  # for ICMP: the code
+    remote_ip_prefix: str | None = None
+    remote_network: bool = False  # the members of a remote group: any guest of the same network that Novella knows
+
+
+class NetworkRef(Frozen):
+    """The L2 network a port lies on; the host makes one bridge for it."""
+
+    id: str
+    name: str
+    bridge: str  # at most 15 characters, chosen by the control plane, unique in the cloud
+    cidr: str  # "10.20.0.0/24" of the first IPv4 subnet
+    gateway: str | None
+    dhcp_address: str | None = None  # where DHCP answers when it is not the gateway
+    mtu: int = 1500
+    dns_domain: str = "novalocal"
+    dns_nameservers: list[str] = []
+
+
+class PortRef(Frozen):
+    """One network card of the guest."""
+
+    id: str
+    mac_address: str
+    tap: str  # "tap" + the first 11 characters of the port's id
+    network: NetworkRef
+    fixed_ips: list[FixedAddress]
+    port_security: bool = True
+    security_rules: list[SecurityRule] = []
+
+
+class KeyPairRef(Frozen):
+    """The public key put into the guest."""
+
+    name: str
+    public_key: str
+    type: str = "ssh"
+
+
+class InstanceSpec(Frozen):
+    """The whole guest."""
+
+    uuid: str
+    name: str  # display name: user's text, hostile until escaped
+    hostname: str  # RFC 952/1123 label
+    project_id: str
+    user_id: str
+    image: ImageRef
+    flavor: FlavorRef
+    ports: list[PortRef]
+    key_pair: KeyPairRef | None = None
+    user_data: str | None = None  # base64, as the API took it
+    metadata: dict[str, str] = {}
+    config_drive: bool = False
+    availability_zone: str = "nova"
+    admin_password: str | None = None
+    created_at: str = ""  # ISO 8601
+    launch_index: int = 0
+    reservation_id: str = ""

@@ -1,0 +1,299 @@
+"""Frames on the agent's WebSocket: one JSON object each, tagged by ``type``.
+
+A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``.  After that both sides
+send when they have something to say.  Delivery is at least once in both directions: a ``Command`` is sent again until it is in a
+``CommandAck``, an ``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar
+
+import msgspec
+
+from compute_agent.contract.build import Frozen, InstanceSpec, PortRef
+
+T = TypeVar("T")
+
+CONTRACT_VERSION = 1
+"""Raised when an older side could no longer understand a newer one; ``Hello`` with another version is refused with a sentence."""
+
+
+class Message(Frozen, tag_field="type", tag=lambda name: "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")):
+    """Base of the frames; the tag is the class name in snake case."""
+
+
+# ----- commands: portal -> agent, durable, ordered per instance -------------------------------------------------------
+
+
+class BuildRequest(Message):
+    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as built."""
+
+    instance: InstanceSpec
+
+
+class DestroyRequest(Message):
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left to remove."""
+
+    ports: list[PortRef] = []
+
+
+class PowerRequest(Message):
+    """Change the power state of an existing guest."""
+
+    action: Literal["start", "stop", "reboot_soft", "reboot_hard"]
+    timeout: int = 60  # s, for a graceful stop before it is forced
+
+
+CommandBody = BuildRequest | DestroyRequest | PowerRequest
+
+
+class Command(Message):
+    """One durable order for one instance.  ``attempt`` fences: an order of an older attempt than the newest seen is refused."""
+
+    id: str
+    instance_id: str
+    attempt: int
+    body: CommandBody
+    deadline: float = 0.0  # Unix time, s; 0: none
+
+
+# ----- calls: portal -> agent, answered once, never stored ------------------------------------------------------------
+
+
+class ConsoleOutputCall(Message):
+    """Read the guest's console log.
+
+    With ``offset`` None: the last ``lines`` lines (None: all that is kept).  With an offset: the bytes after it, waiting up to
+    ``wait`` seconds for some to come; answers ``ConsoleOutput``.
+    """
+
+    instance_id: str
+    lines: int | None = None
+    offset: int | None = None
+    wait: float = 0.0
+    max_bytes: int = 262_144
+
+
+class DiagnosticsCall(Message):
+    """Ask for the guest's power state and counters; answers ``Diagnostics``."""
+
+    instance_id: str
+
+
+CallBody = ConsoleOutputCall | DiagnosticsCall
+
+
+class Call(Message):
+    """One question with the id its answer carries."""
+
+    id: str
+    body: CallBody
+
+
+class ConsoleOutput(Message):
+    """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile.  ``offset``: where the next read goes on.
+
+    ``start`` is the offset of the first byte of ``text``; a ``start`` greater than the offset asked for means that the log was cut.
+    """
+
+    text: str
+    offset: int
+    start: int = 0
+
+
+class Diagnostics(Message):
+    """What the hypervisor says of a guest now."""
+
+    power_state: int
+    uptime: float | None = None  # s
+    memory_mb: int | None = None
+    cpu_time_ns: int | None = None
+
+
+class CallError(Message):
+    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``failed``."""
+
+    code: str
+    message: str
+
+
+CallResult = ConsoleOutput | Diagnostics | CallError
+
+
+# ----- agent -> portal ------------------------------------------------------------------------------------------------
+
+
+class GuestState(Frozen):
+    """One guest the agent owns, as seen on the hypervisor."""
+
+    instance_id: str
+    attempt: int
+    power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
+
+
+class Enrol(Message):
+    """First contact.  The agent makes its own credential, stores it, and sends it once together with the join token."""
+
+    join_token: str
+    host: str
+    credential: str
+    contract: int = CONTRACT_VERSION
+    agent_version: str = ""
+
+
+class Hello(Message):
+    """Every later contact; the credential travels in the ``Authorization: Bearer`` header of the handshake.  Lists the guests owned."""
+
+    host: str
+    contract: int = CONTRACT_VERSION
+    agent_version: str = ""
+    guests: list[GuestState] = []
+
+
+class ResourceAudit(Message):
+    """What this host has and uses.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
+
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    memory_mb_used: int  # by the host as a whole
+    disk_gb_used: int
+    vcpus_used: int  # by guests
+    running_vms: int
+    hypervisor_type: str  # "QEMU", "KVM" or "fake"
+    hypervisor_version: int  # as libvirt: major * 1,000,000 + minor * 1,000 + release
+    hypervisor_hostname: str
+    cpu_info: dict[str, str] = {}
+    architecture: str = "x86_64"
+    host_ip: str = ""
+    cached_images: list[str] = []
+    guests: list[GuestState] = []
+
+
+class Heartbeat(Message):
+    """I am alive; sent every ``Welcome.heartbeat_interval`` seconds from a task that waits for no hypervisor call."""
+
+
+class CommandAck(Message):
+    """These commands are stored on the host and need not be sent again."""
+
+    ids: list[str]
+
+
+class AgentEvent(Frozen):
+    """One fact about an instance: a step began, a step ended, a command finished, a guest's power state changed.
+
+    ``kind``:
+      ``step_started``  ``step`` began at ``started_at``
+      ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
+      ``finished``      the command ended well; ``power_state`` is set
+      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``
+      ``power``         the guest's power state is now ``power_state`` (no command; ``attempt`` is the guest's)
+    Times are Unix seconds of the host's clock.
+    """
+
+    seq: int  # rises by one per agent, kept over restarts
+    instance_id: str
+    attempt: int
+    kind: Literal["step_started", "step", "finished", "failed", "power"]
+    command_id: str = ""
+    step: str = ""
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    detail: dict[str, str] = {}
+    power_state: int | None = None
+    error_code: str = ""
+    message: str = ""
+    retryable: bool = False
+
+
+class Events(Message):
+    """Facts in order of ``seq``; several that became ready together travel together."""
+
+    events: list[AgentEvent]
+
+
+class CallReply(Message):
+    """The answer to a ``Call``."""
+
+    id: str
+    result: CallResult
+
+
+# ----- portal -> agent ------------------------------------------------------------------------------------------------
+
+
+class Welcome(Message):
+    """The connection stands; the commands not yet acknowledged follow.  Intervals are in seconds."""
+
+    host: str
+    host_id: str
+    contract: int = CONTRACT_VERSION
+    heartbeat_interval: float = 10.0
+    audit_interval: float = 60.0
+
+
+class Refused(Message):
+    """The connection will not stand; ``final`` means that trying again without an operator's help is useless."""
+
+    reason: str
+    final: bool = False
+
+
+class EventsAck(Message):
+    """Everything up to ``seq`` is recorded."""
+
+    seq: int
+
+
+ToAgent = Welcome | Refused | Command | Call | EventsAck
+ToPortal = Enrol | Hello | Heartbeat | ResourceAudit | CommandAck | Events | CallReply
+
+_encoder = msgspec.json.Encoder()
+_to_agent: msgspec.json.Decoder[ToAgent] = msgspec.json.Decoder(ToAgent)
+_to_portal: msgspec.json.Decoder[ToPortal] = msgspec.json.Decoder(ToPortal)
+_command_body: msgspec.json.Decoder[CommandBody] = msgspec.json.Decoder(CommandBody)
+_call_body: msgspec.json.Decoder[CallBody] = msgspec.json.Decoder(CallBody)
+_call_result: msgspec.json.Decoder[CallResult] = msgspec.json.Decoder(CallResult)
+
+
+class ContractError(ValueError):
+    """A frame that is not one of ours, with the decoder's reason."""
+
+
+def encode(message: Message) -> bytes:
+    """Return the frame as UTF-8 JSON."""
+    return _encoder.encode(message)
+
+
+def decode_to_agent(frame: bytes | str) -> ToAgent:
+    """Read what the portal sent; raises ContractError."""
+    return _decode(_to_agent, frame)
+
+
+def decode_to_portal(frame: bytes | str) -> ToPortal:
+    """Read what an agent sent; raises ContractError."""
+    return _decode(_to_portal, frame)
+
+
+def decode_command_body(data: bytes | str) -> CommandBody:
+    """Read a stored command; raises ContractError."""
+    return _decode(_command_body, data)
+
+
+def decode_call_body(data: bytes | str) -> CallBody:
+    """Read a stored call; raises ContractError."""
+    return _decode(_call_body, data)
+
+
+def decode_call_result(data: bytes | str) -> CallResult:
+    """Read a stored answer; raises ContractError."""
+    return _decode(_call_result, data)
+
+
+def _decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ContractError(str(error)) from error

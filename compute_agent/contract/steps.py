@@ -1,0 +1,21 @@
+"""Names of the steps of a build, in running order, as they stand in the action's events and on the page."""
+
+PLUG_NETWORK = "plug_network"
+FETCH_IMAGE = "fetch_image"
+CREATE_DISK = "create_disk"
+CREATE_SEED = "create_seed"
+DEFINE_DOMAIN = "define_domain"
+APPLY_FIREWALL = "apply_firewall"
+START_GUEST = "start_guest"
+WAIT_FOR_BOOT = "wait_for_boot"
+
+BUILD_STEPS = (
+    PLUG_NETWORK,
+    FETCH_IMAGE,
+    CREATE_DISK,
+    CREATE_SEED,
+    DEFINE_DOMAIN,
+    APPLY_FIREWALL,
+    START_GUEST,
+    WAIT_FOR_BOOT,
+)

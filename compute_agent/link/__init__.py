@@ -1,0 +1,1 @@
+"""The agent's connection: enrolment, the WebSocket to the portal, heartbeat and the command line."""

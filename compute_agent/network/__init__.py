@@ -1,0 +1,1 @@
+"""Bridges, DHCP, taps and filters of this host."""

@@ -1,0 +1,57 @@
+"""The contract between the manager and the host's network: bridges, DHCP, taps and filters."""
+
+from __future__ import annotations
+
+import abc
+
+from compute_agent.contract.build import InstanceSpec
+
+
+class HostNetwork(abc.ABC):
+    """Host networking; every method is idempotent, and a failure of this host raises RetryableHostError."""
+
+    @abc.abstractmethod
+    def init_host(self) -> None:
+        """Prepare what all networks share: sysctls, the uplink, the base of the filter tables."""
+
+    @abc.abstractmethod
+    def plug(self, spec: InstanceSpec) -> None:
+        """Make the bridges of the instance's networks and let DHCP answer its cards, and only with their fixed addresses."""
+
+    @abc.abstractmethod
+    def apply_firewall(self, spec: InstanceSpec) -> None:
+        """Install anti-spoofing (MAC, ARP, IP) and the security rules of every port, before the guest runs."""
+
+    @abc.abstractmethod
+    def unplug(self, uuid: str) -> None:
+        """Remove leases, taps and filters of the instance, and a bridge (with its DHCP server) that nobody uses any more."""
+
+    @abc.abstractmethod
+    def restore(self, specs: list[InstanceSpec]) -> None:
+        """After a restart of the agent or the machine: bring the host to exactly the state these instances need, without hurting running guests."""
+
+
+class FakeNetwork(HostNetwork):
+    """Keeps the books and touches nothing: the network of simulated hosts."""
+
+    def __init__(self) -> None:
+        """Start with nothing plugged."""
+        self.plugged: set[str] = set()
+        self.filtered: set[str] = set()
+
+    def init_host(self) -> None:  # noqa: D102
+        return None
+
+    def plug(self, spec: InstanceSpec) -> None:  # noqa: D102
+        self.plugged.add(spec.uuid)
+
+    def apply_firewall(self, spec: InstanceSpec) -> None:  # noqa: D102
+        self.filtered.add(spec.uuid)
+
+    def unplug(self, uuid: str) -> None:  # noqa: D102
+        self.plugged.discard(uuid)
+        self.filtered.discard(uuid)
+
+    def restore(self, specs: list[InstanceSpec]) -> None:  # noqa: D102
+        self.plugged = {spec.uuid for spec in specs}
+        self.filtered = set(self.plugged)

@@ -1,0 +1,1 @@
+"""Inventory and resource audit of this host."""

@@ -1,0 +1,31 @@
+"""What an agent must know before it starts; read once from the command line and the environment by ``compute_agent.link.main``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """One host's settings.  Times in seconds."""
+
+    host: str
+    """The host's name in the cloud."""
+    state_dir: Path
+    """Everything this agent keeps: credential, outbox, instances, image cache, libvirt root.  Mode 0700."""
+    portal_url: str = "http://127.0.0.1:8000"
+    driver: str = "libvirt"
+    """``libvirt``, ``fake``, or ``fake:STEP[:retryable|:fatal|:hang]``: a cousin of the fake driver that fails at STEP."""
+    libvirt_uri: str = "embed"
+    """``embed``: QEMU driven from inside this process; else any libvirt URI, e.g. ``qemu:///system``."""
+    virt_type: str = "auto"
+    """``kvm``, ``qemu``, or ``auto``: KVM when a probe shows that it works."""
+    netns: str | None = None
+    """Network namespace for bridges, DHCP, filters and guests; None: the one the agent was started in."""
+    uplink: bool = True
+    """Give guests a way out of ``netns`` through a veth pair and NAT."""
+    workers: int = 3
+    """Commands carried out at the same time (for different instances)."""
+    boot_timeout: float = 60.0
+    join_token: str | None = None

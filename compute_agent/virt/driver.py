@@ -1,0 +1,131 @@
+"""The contract every hypervisor driver keeps.  Its docstrings are the specification; ``tests/agent/test_driver_contract.py`` holds both drivers to it.
+
+All methods are synchronous and are called from worker threads of the manager, several at once for different instances, never two
+at once for the same instance.  Every method is idempotent: after a crash the manager calls it again from the start.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.power import PowerState
+
+PowerListener = Callable[[str, PowerState], None]
+"""Called with (instance uuid, new power state), from the driver's own event thread; must not block."""
+
+
+@dataclass(frozen=True)
+class HostCapacity:
+    """What the hypervisor has and uses: memory in MiB, disk in GiB."""
+
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    memory_mb_used: int
+    disk_gb_used: int
+    vcpus_used: int
+    running_vms: int
+    hypervisor_type: str
+    hypervisor_version: int
+    cpu_info: dict[str, str] = field(default_factory=dict)
+    architecture: str = "x86_64"
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One guest that Novella made on this host.  ``attempt`` is the fencing number stored with it."""
+
+    uuid: str
+    attempt: int
+    power_state: PowerState
+
+
+@dataclass(frozen=True)
+class ConsoleChunk:
+    """Bytes of a console log: ``start`` is the offset of the first byte of ``data``, ``end`` the offset after the last."""
+
+    data: bytes
+    start: int
+    end: int
+
+
+class ComputeDriver(abc.ABC):
+    """What a host can do with guests."""
+
+    @abc.abstractmethod
+    def init_host(self) -> None:
+        """Connect to the hypervisor and start listening to its events.
+
+        Raises HypervisorUnavailableError.  Safe to call again after a lost connection.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of the hypervisor; guests go on."""
+
+    @abc.abstractmethod
+    def capacity(self) -> HostCapacity:
+        """Measure the host.  Raises HypervisorUnavailableError."""
+
+    @abc.abstractmethod
+    def guests(self) -> list[Guest]:
+        """List the guests that Novella made here, running or not.  Domains without Novella's mark are not listed and never touched."""
+
+    @abc.abstractmethod
+    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+        """Make the root disk (and ephemeral and swap disks) of the instance on top of the cached image ``base``.
+
+        The root disk has ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the same
+        instance is replaced: nothing has run on it yet.  Raises ImageUnacceptableError when the image is larger than the flavor's
+        disk, RetryableHostError when the host has no room.  ``base`` is None for a driver whose image cache is a fake.
+        """
+
+    @abc.abstractmethod
+    def create_seed(self, spec: InstanceSpec) -> None:
+        """Make the config drive: NoCloud (``cidata``) and OpenStack ``config-2`` content with host name, key, network and user data."""
+
+    @abc.abstractmethod
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        """Define the guest's domain, stopped, marked as Novella's with ``attempt``.  An older definition of the same uuid is replaced."""
+
+    @abc.abstractmethod
+    def start(self, uuid: str) -> None:
+        """Start a defined guest.  A running one is left alone.  Raises InstanceNotFoundError, RetryableHostError."""
+
+    @abc.abstractmethod
+    def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
+        """Wait until the hypervisor has said that the guest runs, at most ``timeout`` seconds; woken by its events, not by polling.
+
+        Raises RetryableHostError when the guest died or did not run in time.
+        """
+
+    @abc.abstractmethod
+    def stop(self, uuid: str, timeout: float) -> None:
+        """Ask the guest to shut down, and power it off after ``timeout`` seconds.  A stopped guest is left alone."""
+
+    @abc.abstractmethod
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        """Reboot: soft asks the guest and falls back to hard after ``timeout`` seconds; hard destroys and starts the domain."""
+
+    @abc.abstractmethod
+    def destroy(self, uuid: str) -> None:
+        """Power the guest off and remove its domain, disks, seed, sockets and logs.  Succeeds when there is nothing left."""
+
+    @abc.abstractmethod
+    def power_state(self, uuid: str) -> PowerState:
+        """Say what the hypervisor says now.  Raises InstanceNotFoundError."""
+
+    @abc.abstractmethod
+    def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
+        """Read the console log: the last ``max_bytes`` when ``offset`` is None, else at most ``max_bytes`` from ``offset``.
+
+        Raises InstanceNotFoundError when there is no such guest; an empty chunk when it has written nothing.
+        """
+
+    @abc.abstractmethod
+    def on_power_change(self, listener: PowerListener) -> None:
+        """Register the one listener that hears of every power change of Novella's guests."""

@@ -1,0 +1,51 @@
+"""Errors of the host's side: fatal ones end the build, retryable ones send it to another host."""
+
+
+class HostError(Exception):
+    """Base: a failure on this host with a code for programs and a message fit for users (no paths, no host names, no addresses of the host)."""
+
+    code = "host_error"
+    retryable = False
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        """Keep ``message`` for the user and ``detail`` for the operator's log."""
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+
+class RetryableHostError(HostError):
+    """Another host may do better: out of room, hypervisor not answering, network plumbing failed here."""
+
+    code = "host_failed"
+    retryable = True
+
+
+class FatalBuildError(HostError):
+    """No host could do this: a corrupt or disguised image, an impossible request."""
+
+    code = "build_failed"
+
+
+class ImageUnacceptableError(FatalBuildError):
+    """The image's bits are not what its record says: checksum, format, backing file, or larger than the flavor's disk."""
+
+    code = "image_unacceptable"
+
+
+class ImageFetchError(RetryableHostError):
+    """The bits could not be fetched."""
+
+    code = "image_fetch_failed"
+
+
+class InstanceNotFoundError(HostError):
+    """The hypervisor has no guest of this uuid."""
+
+    code = "instance_not_found"
+
+
+class HypervisorUnavailableError(RetryableHostError):
+    """The hypervisor does not answer."""
+
+    code = "hypervisor_unavailable"

@@ -1,0 +1,1 @@
+"""The libvirt driver; the only package that imports libvirt."""
