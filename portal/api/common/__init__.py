@@ -1,0 +1,1 @@
+"""Token authentication, microversions, faults, paging, links and request ids of the APIs."""

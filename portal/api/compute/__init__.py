@@ -1,0 +1,1 @@
+"""Compute API v2.1."""

@@ -1,0 +1,1 @@
+"""Identity API v3."""

@@ -1,0 +1,1 @@
+"""Networking API v2.0."""

@@ -1,0 +1,1 @@
+"""What the faces share: request ids, sign-in, security headers, front-end packages."""

@@ -1,0 +1,34 @@
+"""Gives every HTTP request an id that stands in the answer's headers, in faults and in the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from provisioning.common import tracing
+from provisioning.common.context import new_request_id
+
+_GLOBAL = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+class RequestIdMiddleware:
+    """Sets ``request.request_id`` and ``request.global_request_id`` and answers with ``X-Openstack-Request-Id``."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        """Keep the next layer."""
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Give the request its id before anything else looks at it."""
+        given = request.headers.get("X-Openstack-Request-Id", "")
+        request.request_id = new_request_id()  # type: ignore[attr-defined]
+        request.global_request_id = given if _GLOBAL.fullmatch(given) else None  # type: ignore[attr-defined]
+        mark = tracing.request_id.set(request.request_id)  # type: ignore[attr-defined]
+        try:
+            response = self.get_response(request)
+        finally:
+            tracing.request_id.reset(mark)
+        response.headers.setdefault("X-Openstack-Request-Id", request.request_id)  # type: ignore[attr-defined]
+        return response

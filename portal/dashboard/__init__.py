@@ -1,0 +1,1 @@
+"""The dashboard: one package per panel."""

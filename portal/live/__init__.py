@@ -1,0 +1,1 @@
+"""WebSockets: browser events, console log, and the agents' link."""

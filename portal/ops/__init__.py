@@ -1,0 +1,1 @@
+"""Django admin and commands for operators."""

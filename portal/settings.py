@@ -1,0 +1,269 @@
+"""Every setting of the control plane: read once from the environment, typed, checked, documented in docs/operator-guide.md."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+DATA_DIR = Path(env.str("NOVELLA_DATA", default=str(BASE_DIR / "var"))).resolve()
+"""Everything Novella keeps on this machine."""
+RUN_DIR = DATA_DIR / "run"
+"""Wake-up sockets and process files."""
+ROLE = env.str("NOVELLA_ROLE", default="command")
+"""``web``, ``worker`` or ``command``: decides how database connections are kept."""
+if ROLE not in {"web", "worker", "command"}:
+    msg = f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command."
+    raise ImproperlyConfigured(msg)
+
+
+def _integer(name: str, default: int, low: int, high: int) -> int:
+    """Read a whole number within bounds; a wrong one stops the start with a sentence."""
+    text = env.str(name, default=str(default))
+    try:
+        value = int(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
+        raise ImproperlyConfigured(message)
+    return value
+
+
+def _secret(name: str, filename: str) -> str:
+    """Read a secret from the environment or from DATA/secrets, making it on first use (mode 0600)."""
+    given = env.str(name, default="")
+    if given:
+        return given
+    folder = DATA_DIR / "secrets"
+    path = folder / filename
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = folder / f".{filename}.{secrets.token_hex(4)}"
+        temporary.touch(mode=0o600)
+        temporary.write_text(secrets.token_urlsafe(48))
+        try:
+            path.hardlink_to(temporary)  # the first of several processes wins
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink()
+    return path.read_text().strip()
+
+
+SECRET_KEY = _secret("NOVELLA_SECRET_KEY", "secret_key")
+BUS_KEY = _secret("NOVELLA_BUS_KEY", "bus_key")
+"""Signs what travels through the queue."""
+TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
+"""Keys that encrypt tokens; the newest one issues, all of them verify."""
+
+DEBUG = env.bool("NOVELLA_DEBUG", default=False)
+PORT = _integer("NOVELLA_PORT", 8000, 1, 65535)
+PUBLIC_URL = env.str("NOVELLA_PUBLIC_URL", default=f"http://127.0.0.1:{PORT}").rstrip("/")
+"""The address that clients use; the service catalog is built from it."""
+ALLOWED_HOSTS = env.list("NOVELLA_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("NOVELLA_TRUSTED_ORIGINS", default=[])
+SECURE_COOKIES = env.bool("NOVELLA_SECURE_COOKIES", default=PUBLIC_URL.startswith("https://"))
+REGION = env.str("NOVELLA_REGION", default="RegionOne")
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "portal.ops.apps.OpsConfig",
+    "portal.ops.apps.NovellaAdminConfig",
+    "rest_framework",
+    "channels",
+    "django_q",
+    "django_htmx",
+    "provisioning.events",
+    "provisioning.rpc",
+    "provisioning.identity",
+    "provisioning.quotas",
+    "provisioning.images",
+    "provisioning.network",
+    "provisioning.compute",
+    "provisioning.conductor",
+    "portal.dashboard",
+    "portal.live",
+]
+
+MIDDLEWARE = [
+    "portal.common.request_id.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "portal.common.security_headers.SecurityHeadersMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "portal.common.sign_in.SignInMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+"""SignInMiddleware is Django's AuthenticationMiddleware over the token kept in the session: no valid token, no user."""
+
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+def _database() -> dict[str, Any]:
+    url = env.str("NOVELLA_DATABASE_URL", default="")
+    if not url:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(DATA_DIR / "db.sqlite3"),
+            "CONN_MAX_AGE": 0 if ROLE == "web" else None,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000",
+            },
+            "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
+        }
+    database: dict[str, Any] = env.db_url_config(url)
+    if ROLE == "web":
+        database.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
+        database["CONN_MAX_AGE"] = 0
+    else:
+        database["CONN_MAX_AGE"] = 600
+        database["CONN_HEALTH_CHECKS"] = True
+    return database
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "identity.User"
+AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]
+PASSWORD_HASHERS = [
+    "provisioning.identity.hashers.Argon2Hasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
+LOGIN_URL = "/auth/login/"
+SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+SESSION_COOKIE_NAME = "novella_session"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+CSRF_COOKIE_NAME = "novella_csrf"
+CSRF_COOKIE_HTTPONLY = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+
+TOKEN_LIFETIME = _integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
+"""Seconds a token is good for."""
+
+LANGUAGE_CODE = "en"
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("NOVELLA_STATIC_ROOT", default=str(DATA_DIR / "static")))
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "portal.common.npm_finder.NpmFinder",
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = DEBUG
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+"""Bytes of a request body that is not an image upload."""
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_RENDERER_CLASSES": ["portal.api.common.rendering.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.common.parsing.JSONParser"],
+    "UNAUTHENTICATED_USER": None,
+}
+
+CHANNEL_LAYERS: dict[str, Any] = {}
+"""None: pages are woken through the event log, which loses nothing."""
+
+WORKERS = _integer("NOVELLA_WORKERS", 2, 1, 64)
+Q_CLUSTER = {
+    "name": "novella",
+    "orm": "default",
+    "broker_class": "provisioning.rpc.broker.Broker",
+    "ALT_CLUSTERS": {},
+    "workers": WORKERS,
+    "queue_limit": WORKERS,
+    "timeout": 120,
+    "retry": 420,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "save_limit": -1,
+    "bulk": 1,
+    "catch_up": False,
+    "scheduler": False,
+    "guard_cycle": 0.5,
+    "log_level": "WARNING",
+}
+
+# Launching
+MAX_SCHEDULE_ATTEMPTS = _integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
+SCHEDULER_SUBSET_SIZE = _integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)
+"""One of this many best hosts is chosen at random."""
+CPU_ALLOCATION_RATIO = env.float("NOVELLA_CPU_ALLOCATION_RATIO", default=4.0)
+RAM_ALLOCATION_RATIO = env.float("NOVELLA_RAM_ALLOCATION_RATIO", default=1.0)
+DISK_ALLOCATION_RATIO = env.float("NOVELLA_DISK_ALLOCATION_RATIO", default=1.0)
+RESERVED_HOST_MEMORY_MB = _integer("NOVELLA_RESERVED_HOST_MEMORY_MB", 512, 0, 10_000_000)
+RESERVED_HOST_DISK_GB = _integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_000)
+"""Defaults for hosts that enrol; an operator changes each host's own in the admin."""
+HEARTBEAT_INTERVAL = _integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
+HOST_DOWN_AFTER = _integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
+"""Seconds without a heartbeat after which a host gets no new instances."""
+AUDIT_INTERVAL = _integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
+BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
+"""Seconds a task_state of a launch may last before the reaper looks after it."""
+DELETE_TIMEOUT = _integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
+EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
+"""Seconds that the live log is kept for pages that come back."""
+MAX_IMAGE_SIZE = _integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
+"""Bytes of one image."""
+IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request": {"()": "provisioning.common.tracing.RequestIdFilter"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
+    "root": {"handlers": ["console"], "level": env.str("NOVELLA_LOG_LEVEL", default="INFO")},
+    "loggers": {"daphne": {"level": "WARNING"}, "django.request": {"level": "ERROR"}, "asyncio": {"level": "WARNING"}},
+}

@@ -1,0 +1,1 @@
+"""The cloud: records, rules, scheduler, conductor; knows no HTTP and no hypervisor."""

@@ -1,0 +1,1 @@
+"""What every part of the cloud shares: the request context and the roots of errors."""

@@ -1,0 +1,55 @@
+"""Who asks: the identity, project and roles under which a request, a page or a job runs."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field, replace
+
+
+def new_request_id() -> str:
+    """Return a request id in OpenStack's form, ``req-`` and a UUID."""
+    return f"req-{uuid.uuid4()}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """One caller.  Every selector and service near a user takes it; objects outside ``project_id`` do not exist for it."""
+
+    user_id: uuid.UUID | None
+    user_name: str
+    project_id: uuid.UUID | None
+    """None: an unscoped token, which may use identity only."""
+    project_name: str = ""
+    user_domain_id: str = "default"
+    project_domain_id: str = "default"
+    roles: frozenset[str] = frozenset()
+    """Names, implied roles included: ``admin`` brings ``member``, which brings ``reader``."""
+    request_id: str = field(default_factory=new_request_id)
+    global_request_id: str | None = None
+    audit_id: str = ""
+    """The token's audit id; empty for jobs."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller operates the cloud."""
+        return "admin" in self.roles
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the caller may change things of the project."""
+        return "member" in self.roles
+
+    def in_project(self, project_id: uuid.UUID) -> RequestContext:
+        """The same caller acting in another project; for jobs that carry on a user's request."""
+        return replace(self, project_id=project_id)
+
+
+def system_context(request_id: str | None = None) -> RequestContext:
+    """The cloud itself: periodic jobs and commands."""
+    return RequestContext(
+        user_id=None,
+        user_name="novella",
+        project_id=None,
+        roles=frozenset({"admin", "member", "reader"}),
+        request_id=request_id or new_request_id(),
+    )

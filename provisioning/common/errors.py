@@ -1,0 +1,80 @@
+"""Roots of every anticipated error: a code for programs, a message fit for users, no HTTP.
+
+Each face has one table from these classes to its own wording and status.
+"""
+
+from __future__ import annotations
+
+
+class NovellaError(Exception):
+    """Base: ``message`` may be shown to the user, ``field`` names the input it is about (e.g. ``imageRef``, ``name``)."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        """Keep the sentence and the field."""
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class InvalidInputError(NovellaError):
+    """The request cannot be right (HTTP 400)."""
+
+    code = "invalid_input"
+
+
+class NotAuthenticatedError(NovellaError):
+    """Nobody known asks (401)."""
+
+    code = "not_authenticated"
+
+
+class ForbiddenError(NovellaError):
+    """Known, but not allowed (403)."""
+
+    code = "forbidden"
+
+
+class NotFoundError(NovellaError):
+    """No such thing, or not the caller's (404)."""
+
+    code = "not_found"
+
+
+class ConflictError(NovellaError):
+    """Right in itself, but not in the present state (409)."""
+
+    code = "conflict"
+
+
+class OverQuotaError(NovellaError):
+    """A limit of the project would be exceeded (403 in Compute and Neutron's 409, by the face)."""
+
+    code = "over_quota"
+
+    def __init__(self, resource: str, *, limit: int, used: int, asked: int) -> None:
+        """Name the limit, what is used, and what was asked for."""
+        self.resource, self.limit, self.used, self.asked = resource, limit, used, asked
+        left = max(limit - used, 0)
+        super().__init__(
+            f"Quota exceeded for {resource}: Requested {asked}, but already used {used} of {limit} {resource} ({left} left)"
+        )
+
+
+class TooLargeError(NovellaError):
+    """More than this service takes (413)."""
+
+    code = "too_large"
+
+
+class UnavailableError(NovellaError):
+    """Not now: a host or a worker does not answer (503)."""
+
+    code = "unavailable"
+
+
+class RetryableError(NovellaError):
+    """A job may succeed on another try or another host; never shown as such."""
+
+    code = "retryable"

@@ -1,0 +1,1 @@
+"""Instances, flavors, key pairs, hosts, allocations, actions and their events."""

@@ -1,0 +1,1 @@
+"""The build line in running order: schedule, claim, allocate, hand off, inbox, undo, reaper."""

@@ -1,0 +1,22 @@
+"""The live log."""
+
+from django.db import models
+
+
+class Event(models.Model):
+    """One thing that happened, appended in the transaction that made it happen.
+
+    ``topic`` says who is woken: ``project:<uuid>`` pages and scripts, ``host:<uuid>`` the web process holding that agent's link,
+    ``reply:<uuid>`` a caller that waits for a host's answer, ``auth`` every open connection (a token or role was taken away).
+    """
+
+    topic = models.CharField(max_length=80)
+    kind = models.CharField(max_length=64)
+    payload = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["topic", "id"], name="event_topic_id")]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.topic} {self.kind}"

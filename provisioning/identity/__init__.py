@@ -1,0 +1,1 @@
+"""Domains, projects, users, roles and tokens."""

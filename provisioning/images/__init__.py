@@ -1,0 +1,1 @@
+"""Records, bits and inspection of images."""

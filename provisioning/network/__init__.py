@@ -1,0 +1,1 @@
+"""Networks, subnets, ports, addresses and security groups."""

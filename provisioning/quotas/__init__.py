@@ -1,0 +1,1 @@
+"""Limits and usage: reserve, then commit or release, exactly once."""

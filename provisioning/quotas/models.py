@@ -1,0 +1,55 @@
+"""Limits, usage and reservations.  Usage is the sum of the rows; the counters make reserving one conditional update."""
+
+from django.db import models
+
+
+class QuotaLimit(models.Model):
+    """A limit of one project, or the default when ``project_id`` is None.  -1: unlimited."""
+
+    project_id = models.UUIDField(null=True)
+    resource = models.CharField(max_length=40)
+    limit = models.IntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project_id", "resource"], name="one_limit"),
+            models.UniqueConstraint(fields=["resource"], condition=models.Q(project_id=None), name="one_default_limit"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.resource} {self.limit}"
+
+
+class QuotaUsage(models.Model):
+    """How much of a resource a project holds: in use and reserved."""
+
+    project_id = models.UUIDField()
+    resource = models.CharField(max_length=40)
+    in_use = models.IntegerField(default=0)
+    reserved = models.IntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project_id", "resource"], name="one_usage"),
+            models.CheckConstraint(condition=models.Q(in_use__gte=0, reserved__gte=0), name="usage_not_negative"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.resource} {self.in_use}+{self.reserved}"
+
+
+class Reservation(models.Model):
+    """What one owner (an instance, an image …) holds of a resource; the row is deleted when it is released."""
+
+    project_id = models.UUIDField()
+    owner_id = models.UUIDField(db_index=True)
+    resource = models.CharField(max_length=40)
+    amount = models.IntegerField()
+    committed = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner_id", "resource"], name="one_reservation")]
+
+    def __str__(self) -> str:
+        return f"{self.owner_id} {self.resource} {self.amount}"

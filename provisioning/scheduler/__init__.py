@@ -1,0 +1,1 @@
+"""Pure Python placement: RequestSpec, HostState, filters, weighers, rank and explain."""
