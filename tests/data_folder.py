@@ -1,0 +1,16 @@
+"""A data folder for each test run, set before Django reads its settings; a real cloud's folder is never touched."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+KEPT = {"NOVELLA_TESTS_ALLOW_SKIP"}
+"""The one variable that speaks to the tests and not to Novella."""
+
+for _name in [name for name in os.environ if name.startswith("NOVELLA_") and name not in KEPT]:
+    del os.environ[_name]
+
+_folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets end at 107 bytes
+os.environ["NOVELLA_DATA"] = _folder
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
