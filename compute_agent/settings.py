@@ -1,4 +1,4 @@
-"""What an agent must know before it starts; read once from the command line and the environment by ``compute_agent.link.main``."""
+"""What an agent must know before it starts; read once from the command line and the environment by ``compute_agent.link.options``."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ class AgentSettings:
     """Commands carried out at the same time (for different instances)."""
     boot_timeout: float = 60.0
     join_token: str | None = None
+    join_token_file: Path | None = None
+    """A file with the token alone, or a JSON object of tokens by host name; read when a token is needed."""
+    fake_capacity: tuple[int, int, int] = (32, 65_536, 1_000)
+    """What a simulated host has: vCPUs, MiB of memory, GiB of disk."""
+    durable: bool = True
+    """Commands and their ends are on the disk (fsync) before they are acknowledged.  Simulated hosts do without."""
+
+    @property
+    def simulated(self) -> bool:
+        """Say whether the hypervisor is the fake one."""
+        return self.driver.partition(":")[0] == "fake"

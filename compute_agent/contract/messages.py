@@ -49,7 +49,11 @@ CommandBody = BuildRequest | DestroyRequest | PowerRequest
 
 
 class Command(Message):
-    """One durable order for one instance.  ``attempt`` fences: an order of an older attempt than the newest seen is refused."""
+    """One durable order for one instance.
+
+    ``attempt`` fences: an order of an older attempt than the newest seen is acknowledged and answered with ``failed``/``superseded``.
+    ``deadline``: an order that is late is not begun; a DestroyRequest is never late.
+    """
 
     id: str
     instance_id: str
@@ -185,15 +189,18 @@ class AgentEvent(Frozen):
     """One fact about an instance: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
-      ``step_started``  ``step`` began at ``started_at``
+      ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
       ``finished``      the command ended well; ``power_state`` is set
-      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``
+      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``.  Besides the
+                        codes of ``compute_agent.virt.errors``: ``superseded`` (an order of a newer attempt was seen, or the
+                        instance was destroyed; nothing to do), ``cancelled`` (a build stopped by a DestroyRequest, whose
+                        own ``finished`` follows), ``deadline_passed`` (never begun)
       ``power``         the guest's power state is now ``power_state`` (no command; ``attempt`` is the guest's)
     Times are Unix seconds of the host's clock.
     """
 
-    seq: int  # rises by one per agent, kept over restarts
+    seq: int  # 64 bits; rises per host, also over restarts and a lost state folder; numbers may be left out, none is given twice
     instance_id: str
     attempt: int
     kind: Literal["step_started", "step", "finished", "failed", "power"]
