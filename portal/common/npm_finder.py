@@ -1,0 +1,84 @@
+"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages, not from the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import BaseFinder
+from django.core.checks import CheckMessage, Warning  # noqa: A004 - Django's name of the level
+from django.core.files.storage import FileSystemStorage
+
+
+@dataclass(frozen=True)
+class Package:
+    """What one package gives: a folder inside ``node_modules`` and the files of it that pages may load."""
+
+    folder: str
+    patterns: tuple[str, ...]
+
+    def offers(self, path: str) -> bool:
+        """Whether the file at ``path``, relative to the folder, is on the list."""
+        return any(fnmatch(path, pattern) for pattern in self.patterns)
+
+
+PACKAGES: dict[str, Package] = {
+    "bootstrap": Package("bootstrap/dist", ("css/bootstrap.min.css*", "js/bootstrap.bundle.min.js*")),
+    "bootstrap-icons": Package("bootstrap-icons/font", ("bootstrap-icons.min.css", "fonts/bootstrap-icons.woff*")),
+    "htmx": Package("htmx.org/dist", ("htmx.min.js",)),
+    "idiomorph": Package("idiomorph/dist", ("idiomorph.min.js",)),
+    "inter": Package("@fontsource-variable/inter", ("index.css", "files/inter-*-wght-normal.woff2")),
+}
+"""Prefix below ``static/vendor/`` → package.  Source maps are listed too: the manifest storage follows them."""
+
+
+class NpmFinder(BaseFinder):
+    """Finds ``vendor/<prefix>/<file>`` in the installed packages."""
+
+    def __init__(self, app_names: Iterable[str] | None = None, *args: Any, **kwargs: Any) -> None:
+        """Make one storage for each package; a package that is not installed has no files."""
+        super().__init__(*args, **kwargs)
+        self.root = Path(settings.BASE_DIR) / "node_modules"
+        self.storages: dict[str, FileSystemStorage] = {}
+        for prefix, package in PACKAGES.items():
+            storage = FileSystemStorage(location=self.root / package.folder)
+            storage.prefix = f"vendor/{prefix}"  # type: ignore[attr-defined]  # read by collectstatic
+            self.storages[prefix] = storage
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """Say how to install the libraries when they are missing; only the web pages need them."""
+        missing = [package.folder for package in PACKAGES.values() if not (self.root / package.folder).is_dir()]
+        if not missing:
+            return []
+        return [
+            Warning(
+                f"Front-end packages are not installed: {', '.join(missing)}.",
+                hint="Run: npm ci --ignore-scripts",
+                id="novella.W001",
+            )
+        ]
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
+        """Yield (path inside the package, storage) of every file on the list."""
+        for prefix, storage in self.storages.items():
+            root = Path(storage.location)
+            for file in sorted(root.rglob("*")):
+                path = file.relative_to(root).as_posix()
+                if PACKAGES[prefix].offers(path) and file.is_file():
+                    yield path, storage
+
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's signature
+        """Return where the file is, a list when ``find_all``, and an empty list when it is not on the list."""
+        for prefix, storage in self.storages.items():
+            start = f"vendor/{prefix}/"
+            inner = path.removeprefix(start)
+            if inner == path or not PACKAGES[prefix].offers(inner):
+                continue
+            file = Path(storage.path(inner))
+            if file.is_file():
+                return [str(file)] if find_all else str(file)
+        return []
