@@ -1,4 +1,4 @@
-"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages, not from the tree."""
+"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages."""
 
 from __future__ import annotations
 

@@ -1,0 +1,54 @@
+"""``manage.py bootstrap``: make the cloud usable; safe to run again."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from provisioning.common.errors import NovellaError
+from provisioning.compute.models import Host
+
+from portal.ops import seed
+
+
+class Command(BaseCommand):
+    """Seeds an empty cloud and writes ``run/bootstrap.json`` for ``bin/up``."""
+
+    help = "Make the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the data folder, the guest image and the hosts of this machine."""
+        parser.add_argument("--data", type=Path, default=None, help="data folder; must be the one of NOVELLA_DATA")
+        parser.add_argument("--guest-image", default="none", help="qcow2 file of the guest image, or none")
+        parser.add_argument("--host", action="append", default=[], help="host that will enrol; may be repeated")
+        parser.add_argument("--simulated", action="store_true", help="the hosts are simulated: any image will do")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Seed, then write what was made; the answer on stdout says what is new."""
+        data = Path(settings.DATA_DIR)
+        if options["data"] is not None and options["data"].resolve() != data:
+            message = f"--data is {options['data']}, but NOVELLA_DATA is {data}; they must be the same folder."
+            raise CommandError(message)
+        path = None if options["guest_image"] == "none" else Path(options["guest_image"])
+        if path is not None and not path.is_file():
+            raise CommandError(f"There is no guest image at {path}.")
+        try:
+            result = self._seed(data, path, options)
+        except NovellaError as error:
+            raise CommandError(error.message) from error
+        seed.write(data / "run" / "bootstrap.json", json.dumps(seed.as_dict(result), indent=2) + "\n")
+        self.stdout.write(f"Made {', '.join(result.made)}." if result.made else "Nothing to make: the cloud is seeded.")
+
+    def _seed(self, data: Path, path: Path | None, options: dict[str, Any]) -> seed.Seed:
+        result = seed.Seed()
+        contexts = seed.people(data / "secrets", result)
+        seed.flavors(contexts["admin"], result)
+        seed.networks(contexts, result)
+        seed.image(contexts["admin"], path, result, simulated=options["simulated"])
+        enrolled = set(Host.objects.exclude(credential_digest="").values_list("name", flat=True))
+        seed.join_tokens(options["host"], enrolled, result)
+        return result

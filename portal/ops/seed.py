@@ -1,0 +1,253 @@
+"""Fills an empty cloud with what a first launch needs; what is there already is left as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors as compute_selectors
+from provisioning.compute import services as compute
+from provisioning.conductor import agents
+from provisioning.identity import services as identity
+from provisioning.identity.models import Project, User
+from provisioning.images import selectors as image_selectors
+from provisioning.images import services as images
+from provisioning.images.models import Image
+from provisioning.network import services as network
+from provisioning.network.models import Network, SecurityGroup
+
+DOMAIN_ID = "default"
+ROLES = {
+    "admin": "Operates the cloud.",
+    "member": "Changes the things of a project.",
+    "reader": "Sees the things of a project.",
+}
+PROJECTS = {"admin": "For operators.", "demo": "A first project to try things in."}
+USERS: dict[str, dict[str, str]] = {"admin": {"admin": "admin", "demo": "admin"}, "demo": {"demo": "member"}}
+"""User → project → role; the first project is where the user signs in."""
+
+FLAVORS: tuple[tuple[str, str, int, int, int], ...] = (
+    ("0", "m1.nano", 1, 96, 1),
+    ("1", "m1.tiny", 1, 512, 1),
+    ("2", "m1.small", 1, 2048, 20),
+    ("3", "m1.medium", 2, 4096, 40),
+    ("4", "m1.large", 4, 8192, 80),
+    ("6", "m1.micro", 1, 192, 1),
+)
+"""Id, name, vCPUs, MiB of memory, GiB of disk: OpenStack's customary sizes."""
+
+NETWORK_NAME = "demo-net"
+SUBNET_CIDR = "10.20.0.0/24"
+DNS_SERVERS = ("1.1.1.1", "9.9.9.9")
+IMAGE_NAME = "novella-guest"
+IMAGE_SOURCE = "novella_source_sha512"
+"""The image property that says which file it was made from."""
+GUEST_PROPERTIES = {"os_distro": "novella", "os_type": "linux", "os_admin_user": "root", "architecture": "x86_64"}
+CHUNK = 1 << 20
+
+
+@dataclass
+class Seed:
+    """What the cloud has after seeding; written for ``bin/up``, so it holds secrets.
+
+    ``passwords`` has None for a user whose password was changed since: it is not ours to know.
+    """
+
+    users: dict[str, str] = field(default_factory=dict)
+    passwords: dict[str, str | None] = field(default_factory=dict)
+    projects: dict[str, str] = field(default_factory=dict)
+    join_tokens: dict[str, str] = field(default_factory=dict)
+    network: dict[str, str] = field(default_factory=dict)
+    image: dict[str, str] | None = None
+    flavor: dict[str, str] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+    """What was not there before, in words."""
+
+
+def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
+    """Make the domain, roles, projects and users; return one operator's context for each project."""
+    domain = identity.ensure_domain(DOMAIN_ID, "Default")
+    for role, description in ROLES.items():
+        identity.ensure_role(role, description=description)
+    projects: dict[str, Project] = {}
+    for name, description in PROJECTS.items():
+        projects[name] = identity.ensure_project(domain, name, description=description)
+        seed.projects[name] = projects[name].id.hex
+    users: dict[str, User] = {}
+    for name, roles in USERS.items():
+        users[name] = _user(name, projects[next(iter(roles))], secrets_dir, seed)
+        for project, role in roles.items():
+            identity.assign_role(users[name], projects[project], role)
+    return {name: _operator(users["admin"], project) for name, project in projects.items()}
+
+
+def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
+    """Make the user with a generated password kept in ``secrets_dir``; an existing user keeps the password it has."""
+    known = User.objects.filter(domain_id=DOMAIN_ID, name=name).first()
+    path = secrets_dir / f"password-{name}"
+    if known is None:
+        if not path.exists():
+            _write_secret(path, secrets.token_urlsafe(12))
+        password = path.read_text().strip()
+        known = identity.ensure_user(project.domain, name, password=password, default_project=project)
+        seed.made.append(f"user {name}")
+        seed.passwords[name] = password
+    else:
+        password = path.read_text().strip() if path.exists() else ""
+        seed.passwords[name] = password if password and known.check_password(password) else None
+    seed.users[name] = known.id.hex
+    return known
+
+
+def _operator(user: User, project: Project) -> RequestContext:
+    return RequestContext(
+        user_id=user.id,
+        user_name=user.name,
+        project_id=project.id,
+        project_name=project.name,
+        roles=frozenset({"admin", "member", "reader"}),
+    )
+
+
+def flavors(context: RequestContext, seed: Seed) -> None:
+    """Make the sizes that are missing by name."""
+    known = {flavor.name for flavor in compute_selectors.flavors_for(context)}
+    for flavor_id, name, vcpus, memory_mb, root_gb in FLAVORS:
+        if name not in known:
+            compute.create_flavor(
+                context, name=name, flavorid=flavor_id, vcpus=vcpus, memory_mb=memory_mb, root_gb=root_gb
+            )
+            seed.made.append(f"flavor {name}")
+    seed.flavor = {"id": FLAVORS[0][0], "name": FLAVORS[0][1]}
+
+
+def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
+    """Make ``demo-net``, owned by demo and shared, and let SSH and ping into each project's ``default`` group."""
+    project_id = _project_id(contexts["demo"])
+    net = Network.objects.filter(project_id=project_id, name=NETWORK_NAME).first()
+    if net is None:
+        with transaction.atomic():
+            net = network.create_network(project_id, NETWORK_NAME, shared=True, description="Shared by every project.")
+            network.create_subnet(net, SUBNET_CIDR, name="demo-subnet", dns_nameservers=DNS_SERVERS)
+        seed.made.append(f"network {NETWORK_NAME}")
+    seed.network = {"id": str(net.id), "name": net.name}
+    for context in contexts.values():
+        _open_default_group(_project_id(context))
+
+
+def _open_default_group(project_id: uuid.UUID) -> None:
+    """Allow SSH and ping to guests of the ``default`` group when it is new; later changes are the project's own."""
+    if SecurityGroup.objects.filter(project_id=project_id, name="default").exists():
+        return
+    with transaction.atomic():
+        group = network.ensure_default_security_group(project_id)
+        network.allow_ingress(group, "tcp", 22)
+        network.allow_ingress(group, "icmp")
+
+
+def _project_id(context: RequestContext) -> uuid.UUID:
+    if context.project_id is None:
+        msg = "Seeding needs a context with a project."
+        raise InvalidInputError(msg)
+    return context.project_id
+
+
+def image(context: RequestContext, path: Path | None, seed: Seed, *, simulated: bool) -> None:
+    """Upload the guest image as public, and replace it when the file is another one than last time.
+
+    Without a file a simulated cloud gets a small raw image made on the spot; another cloud keeps what it has.
+    """
+    known = [
+        found
+        for found in image_selectors.images_for(context)
+        if found.name == IMAGE_NAME and found.project_id == context.project_id
+    ]
+    if path is None and not simulated:
+        seed.image = _image_record(known[0]) if known else None
+        return
+    digest = _digest(_chunks(path))
+    current = [found for found in known if found.status == "active" and found.properties.get(IMAGE_SOURCE) == digest]
+    if not current:
+        current = [_upload(context, path, digest)]
+        seed.made.append(f"image {IMAGE_NAME}")
+    for old in known:
+        if old.id != current[0].id:
+            images.delete(context, old.id)
+    seed.image = _image_record(current[0])
+
+
+def _upload(context: RequestContext, path: Path | None, digest: str) -> Image:
+    record = images.create(
+        context,
+        name=IMAGE_NAME,
+        disk_format="qcow2" if path else "raw",
+        container_format="bare",
+        visibility="public",
+        min_ram=64,
+        properties={**GUEST_PROPERTIES, IMAGE_SOURCE: digest},
+    )
+    return images.upload(context, record.id, _chunks(path))
+
+
+def _image_record(found: Image) -> dict[str, str]:
+    return {"id": str(found.id), "name": found.name, "status": found.status}
+
+
+def _chunks(path: Path | None) -> Iterator[bytes]:
+    """Yield the file in pieces, or one MiB of a blank raw disk when there is none."""
+    if path is None:
+        yield bytes(CHUNK)
+        return
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def _digest(chunks: Iterator[bytes]) -> str:
+    total = hashlib.sha512()
+    for chunk in chunks:
+        total.update(chunk)
+    return total.hexdigest()
+
+
+def join_tokens(hosts: list[str], known: set[str], seed: Seed) -> None:
+    """Make a join token for each host that has not enrolled."""
+    for name in hosts:
+        if name not in known:
+            seed.join_tokens[name] = agents.create_join_token(name)
+
+
+def write(path: Path, content: str) -> None:
+    """Write a file that only the owner may read, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary.touch(mode=0o600)
+    temporary.write_text(content)
+    temporary.replace(path)
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write(path, secret + "\n")
+
+
+def as_dict(seed: Seed) -> dict[str, Any]:
+    """Return what ``bin/up`` reads."""
+    return {
+        "domain": {"id": DOMAIN_ID, "name": "Default"},
+        "users": seed.users,
+        "passwords": seed.passwords,
+        "projects": seed.projects,
+        "join_tokens": seed.join_tokens,
+        "network": seed.network,
+        "image": seed.image,
+        "flavor": seed.flavor,
+    }
