@@ -1,4 +1,6 @@
-"""What an agent must know before it starts; read once from the command line and the environment by ``compute_agent.link.options``."""
+"""What an agent must know before it starts; read once from the command line and the environment by
+``compute_agent.link.options``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class AgentSettings:
     """Everything this agent keeps: credential, outbox, instances, image cache, libvirt root.  Mode 0700."""
     portal_url: str = "http://127.0.0.1:8000"
     driver: str = "libvirt"
-    """``libvirt``, ``fake``, or ``fake:STEP[:retryable|:fatal|:hang]``: a cousin of the fake driver that fails at STEP."""
+    """``libvirt``, ``fake``, or ``fake:STEP[:retryable|:fatal|:hang]``: a cousin of the fake driver that fails at STEP.
+    """
     libvirt_uri: str = "embed"
     """``embed``: QEMU driven from inside this process; else any libvirt URI, e.g. ``qemu:///system``."""
     virt_type: str = "auto"

@@ -1,7 +1,8 @@
 """What one guest is made of: everything a host must know to build it, and nothing it need not know.
 
-Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_gb``, ``ephemeral_gb`` in GiB; ``swap_mb`` in MiB;
-``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes.  UUIDs are strings with dashes; MAC addresses are lower case with colons.
+Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_gb``, ``ephemeral_gb`` in GiB;
+``swap_mb`` in MiB; ``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes.  UUIDs are strings with dashes; MAC
+addresses are lower case with colons.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     """Base of every struct on the wire; unknown fields are ignored so that a newer side can speak to an older one."""
 
 
-class ImageRef(Frozen):
-    """The image a root disk is made from.  The bits are fetched from the portal while the build holds the right to them."""
+class ImageRef(Frozen, frozen=True):
+    """The image a root disk is made from.  The bits are fetched from the portal while the build holds the right to
+    them.
+    """
 
     id: str
     name: str
@@ -27,7 +30,7 @@ class ImageRef(Frozen):
     properties: dict[str, str] = {}
 
 
-class FlavorRef(Frozen):
+class FlavorRef(Frozen, frozen=True):
     """The size: a copy taken when the instance was created."""
 
     name: str
@@ -39,7 +42,7 @@ class FlavorRef(Frozen):
     extra_specs: dict[str, str] = {}
 
 
-class FixedAddress(Frozen):
+class FixedAddress(Frozen, frozen=True):
     """One address of a port with what the guest and DHCP need to use it."""
 
     address: str  # "10.20.0.5"
@@ -50,7 +53,7 @@ class FixedAddress(Frozen):
     enable_dhcp: bool = True
 
 
-class SecurityRule(Frozen):
+class SecurityRule(Frozen, frozen=True):
     """One allowed flow, already resolved: a remote group is given as the list of its members' addresses."""
 
     direction: str  # "ingress" | "egress"
@@ -62,7 +65,7 @@ class SecurityRule(Frozen):
     remote_network: bool = False  # the members of a remote group: any guest of the same network that Novella knows
 
 
-class NetworkRef(Frozen):
+class NetworkRef(Frozen, frozen=True):
     """The L2 network a port lies on; the host makes one bridge for it."""
 
     id: str
@@ -76,7 +79,7 @@ class NetworkRef(Frozen):
     dns_nameservers: list[str] = []
 
 
-class PortRef(Frozen):
+class PortRef(Frozen, frozen=True):
     """One network card of the guest."""
 
     id: str
@@ -88,7 +91,7 @@ class PortRef(Frozen):
     security_rules: list[SecurityRule] = []
 
 
-class KeyPairRef(Frozen):
+class KeyPairRef(Frozen, frozen=True):
     """The public key put into the guest."""
 
     name: str
@@ -96,7 +99,7 @@ class KeyPairRef(Frozen):
     type: str = "ssh"
 
 
-class InstanceSpec(Frozen):
+class InstanceSpec(Frozen, frozen=True):
     """The whole guest."""
 
     uuid: str

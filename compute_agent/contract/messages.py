@@ -1,8 +1,8 @@
 """Frames on the agent's WebSocket: one JSON object each, tagged by ``type``.
 
-A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``.  After that both sides
-send when they have something to say.  Delivery is at least once in both directions: a ``Command`` is sent again until it is in a
-``CommandAck``, an ``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
+A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``.  After that
+both sides send when they have something to say.  Delivery is at least once in both directions: a ``Command`` is sent
+again until it is in a ``CommandAck``, an ``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
 """
 
 from __future__ import annotations
@@ -16,29 +16,39 @@ from compute_agent.contract.build import Frozen, InstanceSpec, PortRef
 T = TypeVar("T")
 
 CONTRACT_VERSION = 1
-"""Raised when an older side could no longer understand a newer one; ``Hello`` with another version is refused with a sentence."""
+"""Raised when an older side could no longer understand a newer one; ``Hello`` with another version is refused with a
+sentence.
+"""
 
 
-class Message(Frozen, tag_field="type", tag=lambda name: "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")):
+def _tag(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+class Message(Frozen, frozen=True, tag_field="type", tag=_tag):
     """Base of the frames; the tag is the class name in snake case."""
 
 
 # ----- commands: portal -> agent, durable, ordered per instance -------------------------------------------------------
 
 
-class BuildRequest(Message):
-    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as built."""
+class BuildRequest(Message, frozen=True):
+    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as
+    built.
+    """
 
     instance: InstanceSpec
 
 
-class DestroyRequest(Message):
-    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left to remove."""
+class DestroyRequest(Message, frozen=True):
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left
+    to remove.
+    """
 
     ports: list[PortRef] = []
 
 
-class PowerRequest(Message):
+class PowerRequest(Message, frozen=True):
     """Change the power state of an existing guest."""
 
     action: Literal["start", "stop", "reboot_soft", "reboot_hard"]
@@ -48,10 +58,11 @@ class PowerRequest(Message):
 CommandBody = BuildRequest | DestroyRequest | PowerRequest
 
 
-class Command(Message):
+class Command(Message, frozen=True):
     """One durable order for one instance.
 
-    ``attempt`` fences: an order of an older attempt than the newest seen is acknowledged and answered with ``failed``/``superseded``.
+    ``attempt`` fences: an order of an older attempt than the newest seen is acknowledged and answered with ``failed``,
+    code ``superseded``.
     ``deadline``: an order that is late is not begun; a DestroyRequest is never late.
     """
 
@@ -65,11 +76,11 @@ class Command(Message):
 # ----- calls: portal -> agent, answered once, never stored ------------------------------------------------------------
 
 
-class ConsoleOutputCall(Message):
+class ConsoleOutputCall(Message, frozen=True):
     """Read the guest's console log.
 
-    With ``offset`` None: the last ``lines`` lines (None: all that is kept).  With an offset: the bytes after it, waiting up to
-    ``wait`` seconds for some to come; answers ``ConsoleOutput``.
+    With ``offset`` None: the last ``lines`` lines (None: all that is kept).  With an offset: the bytes after it,
+    waiting up to ``wait`` seconds for some to come; answers ``ConsoleOutput``.
     """
 
     instance_id: str
@@ -79,7 +90,7 @@ class ConsoleOutputCall(Message):
     max_bytes: int = 262_144
 
 
-class DiagnosticsCall(Message):
+class DiagnosticsCall(Message, frozen=True):
     """Ask for the guest's power state and counters; answers ``Diagnostics``."""
 
     instance_id: str
@@ -88,17 +99,18 @@ class DiagnosticsCall(Message):
 CallBody = ConsoleOutputCall | DiagnosticsCall
 
 
-class Call(Message):
+class Call(Message, frozen=True):
     """One question with the id its answer carries."""
 
     id: str
     body: CallBody
 
 
-class ConsoleOutput(Message):
+class ConsoleOutput(Message, frozen=True):
     """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile.  ``offset``: where the next read goes on.
 
-    ``start`` is the offset of the first byte of ``text``; a ``start`` greater than the offset asked for means that the log was cut.
+    ``start`` is the offset of the first byte of ``text``; a ``start`` greater than the offset asked for means that the
+    log was cut.
     """
 
     text: str
@@ -106,7 +118,7 @@ class ConsoleOutput(Message):
     start: int = 0
 
 
-class Diagnostics(Message):
+class Diagnostics(Message, frozen=True):
     """What the hypervisor says of a guest now."""
 
     power_state: int
@@ -115,7 +127,7 @@ class Diagnostics(Message):
     cpu_time_ns: int | None = None
 
 
-class CallError(Message):
+class CallError(Message, frozen=True):
     """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``failed``."""
 
     code: str
@@ -128,7 +140,7 @@ CallResult = ConsoleOutput | Diagnostics | CallError
 # ----- agent -> portal ------------------------------------------------------------------------------------------------
 
 
-class GuestState(Frozen):
+class GuestState(Frozen, frozen=True):
     """One guest the agent owns, as seen on the hypervisor."""
 
     instance_id: str
@@ -136,7 +148,7 @@ class GuestState(Frozen):
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
 
 
-class Enrol(Message):
+class Enrol(Message, frozen=True):
     """First contact.  The agent makes its own credential, stores it, and sends it once together with the join token."""
 
     join_token: str
@@ -146,8 +158,10 @@ class Enrol(Message):
     agent_version: str = ""
 
 
-class Hello(Message):
-    """Every later contact; the credential travels in the ``Authorization: Bearer`` header of the handshake.  Lists the guests owned."""
+class Hello(Message, frozen=True):
+    """Every later contact; the credential travels in the ``Authorization: Bearer`` header of the handshake.  Lists the
+    guests owned.
+    """
 
     host: str
     contract: int = CONTRACT_VERSION
@@ -155,7 +169,7 @@ class Hello(Message):
     guests: list[GuestState] = []
 
 
-class ResourceAudit(Message):
+class ResourceAudit(Message, frozen=True):
     """What this host has and uses.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
 
     vcpus: int
@@ -175,32 +189,32 @@ class ResourceAudit(Message):
     guests: list[GuestState] = []
 
 
-class Heartbeat(Message):
+class Heartbeat(Message, frozen=True):
     """I am alive; sent every ``Welcome.heartbeat_interval`` seconds from a task that waits for no hypervisor call."""
 
 
-class CommandAck(Message):
+class CommandAck(Message, frozen=True):
     """These commands are stored on the host and need not be sent again."""
 
     ids: list[str]
 
 
-class AgentEvent(Frozen):
+class AgentEvent(Frozen, frozen=True):
     """One fact about an instance: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
       ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
       ``finished``      the command ended well; ``power_state`` is set
-      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``.  Besides the
-                        codes of ``compute_agent.virt.errors``: ``superseded`` (an order of a newer attempt was seen, or the
-                        instance was destroyed; nothing to do), ``cancelled`` (a build stopped by a DestroyRequest, whose
-                        own ``finished`` follows), ``deadline_passed`` (never begun)
+      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``;
+                        besides the codes of ``compute_agent.virt.errors``: ``superseded`` (an order of a newer attempt
+                        was seen, or the instance was destroyed; nothing to do), ``cancelled`` (a build stopped by a
+                        DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never begun)
       ``power``         the guest's power state is now ``power_state`` (no command; ``attempt`` is the guest's)
     Times are Unix seconds of the host's clock.
     """
 
-    seq: int  # 64 bits; rises per host, also over restarts and a lost state folder; numbers may be left out, none is given twice
+    seq: int  # 64 bits; rises per host, also over restarts and a lost state folder; numbers may be left out
     instance_id: str
     attempt: int
     kind: Literal["step_started", "step", "finished", "failed", "power"]
@@ -215,13 +229,13 @@ class AgentEvent(Frozen):
     retryable: bool = False
 
 
-class Events(Message):
+class Events(Message, frozen=True):
     """Facts in order of ``seq``; several that became ready together travel together."""
 
     events: list[AgentEvent]
 
 
-class CallReply(Message):
+class CallReply(Message, frozen=True):
     """The answer to a ``Call``."""
 
     id: str
@@ -231,7 +245,7 @@ class CallReply(Message):
 # ----- portal -> agent ------------------------------------------------------------------------------------------------
 
 
-class Welcome(Message):
+class Welcome(Message, frozen=True):
     """The connection stands; the commands not yet acknowledged follow.  Intervals are in seconds."""
 
     host: str
@@ -241,14 +255,14 @@ class Welcome(Message):
     audit_interval: float = 60.0
 
 
-class Refused(Message):
+class Refused(Message, frozen=True):
     """The connection will not stand; ``final`` means that trying again without an operator's help is useless."""
 
     reason: str
     final: bool = False
 
 
-class EventsAck(Message):
+class EventsAck(Message, frozen=True):
     """Everything up to ``seq`` is recorded."""
 
     seq: int

@@ -1,7 +1,9 @@
-"""The contract every hypervisor driver keeps.  Its docstrings are the specification; ``tests/agent/test_driver_contract.py`` holds both drivers to it.
+"""The contract every hypervisor driver keeps.  Its docstrings are the specification;
+``tests/agent/test_driver_contract.py`` holds both drivers to it.
 
-All methods are synchronous and are called from worker threads of the manager, several at once for different instances, never two
-at once for the same instance.  Every method is idempotent: after a crash the manager calls it again from the start.
+All methods are synchronous and are called from worker threads of the manager, several at once for different instances,
+never two at once for the same instance.  Every method is idempotent: after a crash the manager calls it again from the
+start.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class ConsoleChunk:
-    """Bytes of a console log: ``start`` is the offset of the first byte of ``data``, ``end`` the offset after the last."""
+    """Bytes of a console log, from offset ``start`` up to and without ``end``."""
 
     data: bytes
     start: int
@@ -73,24 +75,31 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def guests(self) -> list[Guest]:
-        """List the guests that Novella made here, running or not.  Domains without Novella's mark are not listed and never touched."""
+        """List the guests that Novella made here, running or not.  Domains without Novella's mark are not listed and
+        never touched.
+        """
 
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
         """Make the root disk (and ephemeral and swap disks) of the instance on top of the cached image ``base``.
 
-        The root disk has ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the same
-        instance is replaced: nothing has run on it yet.  Raises ImageUnacceptableError when the image is larger than the flavor's
-        disk, RetryableHostError when the host has no room.  ``base`` is None for a driver whose image cache is a fake.
+        The root disk has ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the
+        same instance is replaced: nothing has run on it yet.  Raises ImageUnacceptableError when the image is larger
+        than the flavor's disk, RetryableHostError when the host has no room.  ``base`` is None for a driver whose image
+        cache is a fake.
         """
 
     @abc.abstractmethod
     def create_seed(self, spec: InstanceSpec) -> None:
-        """Make the config drive: NoCloud (``cidata``) and OpenStack ``config-2`` content with host name, key, network and user data."""
+        """Make the config drive: NoCloud (``cidata``) and OpenStack ``config-2`` content with host name, key, network
+        and user data.
+        """
 
     @abc.abstractmethod
     def define(self, spec: InstanceSpec, attempt: int) -> None:
-        """Define the guest's domain, stopped, marked as Novella's with ``attempt``.  An older definition of the same uuid is replaced."""
+        """Define the guest's domain, stopped, marked as Novella's with ``attempt``.  An older definition of the same
+        uuid is replaced.
+        """
 
     @abc.abstractmethod
     def start(self, uuid: str) -> None:
@@ -98,7 +107,8 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
-        """Wait until the hypervisor has said that the guest runs, at most ``timeout`` seconds; woken by its events, not by polling.
+        """Wait until the hypervisor has said that the guest runs, at most ``timeout`` seconds; woken by its events, not
+        by polling.
 
         Raises RetryableHostError when the guest died or did not run in time.
         """
@@ -109,11 +119,15 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
-        """Reboot: soft asks the guest and falls back to hard after ``timeout`` seconds; hard destroys and starts the domain."""
+        """Reboot: soft asks the guest and falls back to hard after ``timeout`` seconds; hard destroys and starts the
+        domain.
+        """
 
     @abc.abstractmethod
     def destroy(self, uuid: str) -> None:
-        """Power the guest off and remove its domain, disks, seed, sockets and logs.  Succeeds when there is nothing left."""
+        """Power the guest off and remove its domain, disks, seed, sockets and logs.  Succeeds when there is nothing
+        left.
+        """
 
     @abc.abstractmethod
     def power_state(self, uuid: str) -> PowerState:
@@ -121,7 +135,8 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
-        """Read the console log: the last ``max_bytes`` when ``offset`` is None, else at most ``max_bytes`` from ``offset``.
+        """Read the console log: the last ``max_bytes`` when ``offset`` is None, else at most ``max_bytes`` from
+        ``offset``.
 
         Raises InstanceNotFoundError when there is no such guest; an empty chunk when it has written nothing.
         """

@@ -2,7 +2,9 @@
 
 
 class HostError(Exception):
-    """Base: a failure on this host with a code for programs and a message fit for users (no paths, no host names, no addresses of the host)."""
+    """Base: a failure on this host with a code for programs and a message fit for users (no paths, no host names, no
+    addresses of the host).
+    """
 
     code = "host_error"
     retryable = False
@@ -28,7 +30,7 @@ class FatalBuildError(HostError):
 
 
 class ImageUnacceptableError(FatalBuildError):
-    """The image's bits are not what its record says: checksum, format, backing file, or larger than the flavor's disk."""
+    """The image's bits are not what its record says (checksum, format, backing file), or larger than the flavor's disk."""
 
     code = "image_unacceptable"
 

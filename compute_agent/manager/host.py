@@ -1,0 +1,160 @@
+"""One host: its means, its memory and its manager, from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from compute_agent.contract.messages import CallBody, CallResult, Command, GuestState, ResourceAudit
+from compute_agent.manager.calls import CallDesk
+from compute_agent.manager.outbox import Outbox
+from compute_agent.manager.parts import HostParts, in_thread
+from compute_agent.manager.runner import CommandRunner
+from compute_agent.manager.store import StateStore
+from compute_agent.resources.audit import guest_states, resource_audit
+from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
+
+log = logging.getLogger(__name__)
+
+CHECK_EVERY = 10.0
+"""Seconds between two looks at the network and at the guests' power."""
+PRUNE_EVERY = 3600.0
+START_PAUSE = 0.5
+START_PAUSE_MAX = 10.0
+
+
+@runtime_checkable
+class CheckedNetwork(Protocol):
+    """A network that can look after itself, for example start a DHCP server again that died."""
+
+    def check(self) -> None:
+        """Mend what is broken.  Raises RetryableHostError."""
+
+
+class Host:
+    """What the link talks to; everything here runs on the event loop, and whatever blocks runs in a thread."""
+
+    def __init__(self, name: str, parts: HostParts, store_path: Path | None, *, durable: bool = True) -> None:
+        """Open the memory at ``store_path`` (None: none); the hypervisor is not touched before ``start``."""
+        self.name = name
+        self.audit_wanted = asyncio.Event()
+        self._parts = parts
+        self._store = StateStore(store_path, durable=durable)
+        self.outbox = Outbox(self._store)
+        self._runner = CommandRunner(self._store, self.outbox, parts, self.audit_wanted.set)
+        self._desk = CallDesk(parts)
+        self._checking: asyncio.Task[None] | None = None
+
+    # ----- start and stop -------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the host ready, however long the hypervisor takes.
+
+        1. connect to the hypervisor; 2. prepare the network; 3. bring the network to what the guests need; 4. take up
+        the commands that an earlier process has not ended.
+        """
+        loop = asyncio.get_running_loop()
+        self._parts.driver.on_power_change(
+            lambda uuid, state: _post(loop, lambda: self._runner.book.power_changed(uuid, state))
+        )
+        await self._until_it_works("reach the hypervisor", self._parts.driver.init_host)
+        await self._until_it_works("prepare the network", self._parts.network.init_host)
+        guests = await in_thread(self._parts.threads.work, self._parts.driver.guests)
+        for guest in guests:
+            self._store.adopt(guest.uuid, guest.attempt)
+        self._runner.book.load(guests)
+        specs = self._store.specs({guest.uuid for guest in guests})
+        for guest in guests:
+            if guest.uuid not in specs:
+                log.warning(
+                    "Instance %s is here, but its description is lost; its network is not restored.", guest.uuid
+                )
+        await self._until_it_works("restore the network", lambda: self._parts.network.restore(list(specs.values())))
+        self._runner.resume()
+        self._checking = loop.create_task(self._check_forever(), name=f"checks of {self.name}")
+
+    async def stop(self, grace: float = 3.0) -> None:
+        """Finish the steps that run, at most ``grace`` seconds, and let go of the hypervisor; guests go on."""
+        if self._checking is not None:
+            self._checking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._checking
+        await self._runner.stop(grace)
+        self._store.close()
+        self._parts.driver.close()
+
+    async def _until_it_works(self, what: str, work: Callable[[], object]) -> None:
+        pause = START_PAUSE
+        while True:
+            try:
+                await in_thread(self._parts.threads.work, work)
+            except RetryableHostError as error:
+                log.warning("%s: could not %s, trying again: %s %s", self.name, what, error.message, error.detail)
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, START_PAUSE_MAX)
+
+    # ----- the link's questions and orders --------------------------------------------------------------------------
+
+    def accept(self, command: Command) -> None:
+        """Take a command; when this returns it is stored and may be acknowledged."""
+        self._runner.accept(command)
+
+    def answer(self, body: CallBody) -> Awaitable[CallResult]:
+        """Answer a call; the answer is a ``CallError`` when there is none."""
+        return self._desk.answer(body)
+
+    async def guests(self) -> list[GuestState]:
+        """List the guests of this host.  Raises HypervisorUnavailableError."""
+        return guest_states(await in_thread(self._parts.threads.calls, self._parts.driver.guests))
+
+    async def audit(self, host_ip: str) -> ResourceAudit:
+        """Measure the host.  Raises HypervisorUnavailableError."""
+        parts = self._parts
+        return await in_thread(
+            parts.threads.calls,
+            lambda: resource_audit(parts.driver, host=self.name, host_ip=host_ip, cached_images=parts.images.cached()),
+        )
+
+    # ----- regular checks -------------------------------------------------------------------------------------------
+
+    async def _check_forever(self) -> None:
+        pruned = 0.0
+        while True:
+            await asyncio.sleep(CHECK_EVERY)
+            try:
+                await self.check()
+                if time.monotonic() - pruned > PRUNE_EVERY:
+                    self._store.prune()
+                    pruned = time.monotonic()
+            except Exception:
+                log.exception("%s: a regular check failed.", self.name)
+
+    async def check(self) -> None:
+        """Compare the guests' power with what was told, mend the network, and remove what failed commands have left."""
+        parts = self._parts
+        try:
+            self._runner.book.compare(await in_thread(parts.threads.calls, parts.driver.guests))
+        except HypervisorUnavailableError as error:
+            log.warning("%s: the hypervisor does not answer, connecting again: %s", self.name, error.detail)
+            with contextlib.suppress(HypervisorUnavailableError):
+                await in_thread(parts.threads.calls, parts.driver.init_host)
+        if isinstance(parts.network, CheckedNetwork):
+            network = parts.network
+            try:
+                await in_thread(parts.threads.calls, network.check)
+            except RetryableHostError as error:
+                log.warning("%s: the network could not be mended: %s %s", self.name, error.message, error.detail)
+        self._runner.sweep()
+
+
+def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    """Do ``action`` on the loop; events that come while the agent stops are told by the next ``Hello``."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(action)

@@ -1,0 +1,208 @@
+"""Carrying out one command from its beginning to its one end: ``finished``, or ``failed`` with everything undone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from compute_agent.contract.messages import BuildRequest, Command, PowerRequest
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import CREATE_DISK, START_GUEST
+from compute_agent.manager.build import Build, BuildCancelledError
+from compute_agent.manager.failures import CANCELLED, SUPERSEDED, Failure, SupersededError, failure_of
+from compute_agent.manager.guests import GuestBook
+from compute_agent.manager.outbox import Outbox
+from compute_agent.manager.parts import HostParts, in_thread
+from compute_agent.manager.store import InstanceRecord, StateStore, StoredCommand
+from compute_agent.manager.undo import Undone, find_guest, insist, undo, unplug
+from compute_agent.virt.driver import Guest
+from compute_agent.virt.errors import HostError
+
+log = logging.getLogger(__name__)
+
+BUILD_FAILED = "The host could not build the instance."
+POWER_FAILED = "The host could not change the instance's power state."
+DESTROY_FAILED = Failure("destroy_failed", "The host could not remove the instance yet.", retryable=True)
+
+
+class Lifecycle:
+    """Builds, destroys and switches guests; the caller sees to it that an instance has one command at a time."""
+
+    def __init__(self, store: StateStore, outbox: Outbox, parts: HostParts, book: GuestBook) -> None:
+        """Use the means of one host."""
+        self._store = store
+        self._outbox = outbox
+        self._parts = parts
+        self._book = book
+        self._slots = asyncio.Semaphore(parts.threads.workers)
+
+    # ----- build ----------------------------------------------------------------------------------------------------
+
+    async def build(self, stored: StoredCommand, build: Build) -> None:
+        """Make the guest; when an earlier process began it, first look how far it came.
+
+        1. wait for a free worker, or for a destroy; 2. look for an earlier guest when there may be one; 3. note the
+        beginning; 4. take the steps; 5. report, or undo and report.
+        """
+        command = stored.command
+        begun = stored.begun
+        try:
+            async with self._slot(build):
+                if begun or self._may_have_guest(command) or self._has_leftover(command):
+                    power = await self._settle_earlier(command)
+                    if power is not None:
+                        self._finish_build(command, power)
+                        return
+                self._store.begin(command)
+                begun = True
+                power = await build.run()
+            self._finish_build(command, power)
+        except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
+            await self._fail_build(stored, build, error, begun=begun)
+
+    @asynccontextmanager
+    async def _slot(self, build: Build) -> AsyncIterator[None]:
+        """Hold one of the host's workers; raises BuildCancelledError when the build is cancelled while it waits."""
+        acquired = asyncio.ensure_future(self._slots.acquire())
+        cancelled = asyncio.ensure_future(build.when_cancelled())
+        try:
+            await asyncio.wait((acquired, cancelled), return_when=asyncio.FIRST_COMPLETED)
+            if not acquired.done():
+                raise BuildCancelledError
+            yield
+        finally:
+            cancelled.cancel()
+            if acquired.done() and not acquired.cancelled():
+                self._slots.release()
+            else:
+                acquired.cancel()
+
+    def _may_have_guest(self, command: Command) -> bool:
+        return command.instance_id in self._book
+
+    def _has_leftover(self, command: Command) -> bool:
+        record = self._store.instance(command.instance_id)
+        return record is not None and record.leftover
+
+    async def _settle_earlier(self, command: Command) -> PowerState | None:
+        """Return the power state when this very attempt runs already; remove an earlier or half-made guest."""
+        guest = await find_guest(self._parts, command.instance_id)
+        if guest is None:
+            return None
+        if guest.attempt > command.attempt:
+            raise SupersededError
+        if _runs(guest, command.attempt):
+            return guest.power_state
+        await in_thread(self._parts.threads.work, lambda: self._parts.driver.destroy(command.instance_id))
+        self._book.forget(command.instance_id)
+        return None
+
+    def _finish_build(self, command: Command, power: PowerState) -> None:
+        self._outbox.finished(command, power)
+        self._book.reported(Guest(command.instance_id, command.attempt, power))
+
+    async def _fail_build(self, stored: StoredCommand, build: Build, error: Exception, *, begun: bool) -> None:
+        command = stored.command
+        failure = self._explain(build, error)
+        undone = Undone(newer_kept=not begun)
+        if stored.begun or build.reached(CREATE_DISK):
+            may_run = stored.begun or build.reached(START_GUEST)
+            undone = await undo(self._parts, command.instance_id, command.attempt, may_run=may_run)
+        elif begun:
+            undone = Undone(network_left=not await unplug(self._parts, command.instance_id))
+        if undone.guest_left:
+            failure = Failure(
+                failure.code, failure.message, retryable=False
+            )  # its guest may come up yet: no second one
+        self._outbox.failed(command, failure, gone=undone.gone, leftover=not undone.complete)
+
+    def _explain(self, build: Build, error: Exception) -> Failure:
+        if build.cancelled.is_set() or isinstance(error, BuildCancelledError):
+            record = self._store.instance(build.command.instance_id)
+            newer = record is not None and record.attempt > build.command.attempt
+            return SUPERSEDED if newer else CANCELLED
+        self._log(f"build of instance {build.spec.uuid}", error)
+        return failure_of(error, BUILD_FAILED)
+
+    @staticmethod
+    def _log(what: str, error: Exception) -> None:
+        if isinstance(error, HostError):
+            log.warning("Failed: %s: %s %s", what, error.message, error.detail)
+        else:
+            log.error("Failed: %s.", what, exc_info=error)
+
+    async def refuse(self, stored: StoredCommand, failure: Failure) -> None:
+        """Answer an order that comes too late; what an earlier process has made of a build is kept if it runs, else
+        undone.
+        """
+        command = stored.command
+        undone = Undone()
+        if isinstance(command.body, BuildRequest) and stored.begun:
+            guest: list[Guest | None] = []
+
+            async def look() -> None:
+                guest.append(await find_guest(self._parts, command.instance_id))
+
+            await insist(look, f"look for instance {command.instance_id}", patient=True)
+            if failure is not SUPERSEDED and guest and _runs(guest[0], command.attempt):
+                self._finish_build(command, PowerState.RUNNING)
+                return
+            undone = await undo(self._parts, command.instance_id, command.attempt, may_run=True)
+            if undone.gone:
+                self._book.forget(command.instance_id)
+                self._store.mark_gone(command.instance_id)
+        self._outbox.failed(command, failure, leftover=not undone.complete)
+
+    # ----- destroy --------------------------------------------------------------------------------------------------
+
+    async def destroy(self, command: Command) -> None:
+        """Remove the guest and all that belongs to it; waits without end for a hypervisor that does not answer."""
+        uuid = command.instance_id
+        self._store.mark_destroyed(uuid, command.attempt)
+        undone = await undo(self._parts, uuid, command.attempt, may_run=True)
+        if undone.newer_kept:
+            self._outbox.failed(command, SUPERSEDED)
+        elif undone.complete:
+            self._book.forget(uuid)
+            self._outbox.finished(command, PowerState.NOSTATE, gone=True)
+        else:
+            self._outbox.failed(command, DESTROY_FAILED, leftover=True)
+
+    async def sweep(self, record: InstanceRecord) -> None:
+        """Try again to remove what a failed command has left."""
+        undone = await undo(self._parts, record.uuid, record.attempt, may_run=False)
+        if undone.complete:
+            self._book.forget(record.uuid)
+            self._store.mark_gone(record.uuid)
+            log.info("Removed what was left of instance %s.", record.uuid)
+
+    # ----- power ----------------------------------------------------------------------------------------------------
+
+    async def power(self, command: Command, request: PowerRequest) -> None:
+        """Start, stop or reboot the guest."""
+        try:
+            state = await in_thread(self._parts.threads.power, lambda: self._switch(command.instance_id, request))
+        except Exception as error:  # noqa: BLE001 (every failure has the same end: report)
+            self._log(f"{request.action} of instance {command.instance_id}", error)
+            self._outbox.failed(command, failure_of(error, POWER_FAILED))
+        else:
+            self._outbox.finished(command, state)
+            self._book.reported(Guest(command.instance_id, command.attempt, state))
+
+    def _switch(self, uuid: str, request: PowerRequest) -> PowerState:
+        driver = self._parts.driver
+        match request.action:
+            case "start":
+                driver.start(uuid)
+                return driver.wait_for_boot(uuid, self._parts.boot_timeout)
+            case "stop":
+                driver.stop(uuid, request.timeout)
+            case "reboot_soft" | "reboot_hard":
+                driver.reboot(uuid, hard=request.action == "reboot_hard", timeout=request.timeout)
+        return driver.power_state(uuid)
+
+
+def _runs(guest: Guest | None, attempt: int) -> bool:
+    return guest is not None and guest.attempt == attempt and guest.power_state == PowerState.RUNNING

@@ -1,0 +1,96 @@
+"""What a host is put together from: hypervisor, network, image cache and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.network.plumbing import HostNetwork
+from compute_agent.virt.driver import ComputeDriver
+
+T = TypeVar("T")
+
+AfterStep = Callable[[str, threading.Event], None]
+"""Called in the worker's thread after the work of each build step with its name and the build's cancellation; may
+raise.
+"""
+
+POWER_THREADS = 8
+"""Power orders mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
+
+CALL_THREADS = 4
+
+
+class CachedImage(Protocol):
+    """An image's bits on this host."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file to make overlays on; None in a fake cache."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether the bits were here already."""
+
+    @property
+    def size(self) -> int:
+        """Bytes fetched, or that would have been."""
+
+
+class ImageStore(Protocol):
+    """The image cache, as the manager needs it."""
+
+    def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
+        """Return the image's bits, fetched once and checked.  Raises ImageUnacceptableError, ImageFetchError."""
+
+    def cached(self) -> list[str]:
+        """Return the ids of the images held."""
+
+
+class Threads:
+    """Worker threads for everything that may block.  Several simulated hosts share one set."""
+
+    def __init__(self, workers: int) -> None:
+        """Make room for ``workers`` builds and one more, so that a destroy never waits for a build to end."""
+        self.workers = workers
+        self.work = ThreadPoolExecutor(workers + 1, thread_name_prefix="work")
+        self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
+        self.calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="call")
+
+    def close(self) -> None:
+        """Take no more work; what runs is not waited for."""
+        for pool in (self.work, self.power, self.calls):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class HostParts:
+    """One host's means."""
+
+    driver: ComputeDriver
+    network: HostNetwork
+    images: ImageStore
+    threads: Threads
+    boot_timeout: float = 60.0
+    after_step: AfterStep | None = None
+
+
+async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
+    """Do ``work`` in a thread of ``pool``; when the caller is cancelled, it still waits for the thread to end.
+
+    A hypervisor call cannot be broken off: whoever stops the agent waits for what runs, or gives up on the process as a
+    whole.
+    """
+    future = asyncio.get_running_loop().run_in_executor(pool, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait((future,))
+        future.cancelled() or future.exception()  # seen; the work is repeated at the next start
+        raise

@@ -1,0 +1,178 @@
+"""Commands of a host: one at a time per instance in order of arrival, a destroy before all others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from compute_agent.contract.messages import BuildRequest, Command, DestroyRequest, PowerRequest
+from compute_agent.manager.build import Build
+from compute_agent.manager.failures import LATE, SUPERSEDED
+from compute_agent.manager.guests import GuestBook
+from compute_agent.manager.lifecycle import Lifecycle
+from compute_agent.manager.outbox import Outbox
+from compute_agent.manager.parts import HostParts
+from compute_agent.manager.store import InstanceRecord, StateStore, StoredCommand
+
+log = logging.getLogger(__name__)
+
+AGAIN = 5.0
+"""Seconds until an order is tried again whose end could not be recorded (a full disk, for example)."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Try again to remove what a failed command has left of an instance."""
+
+    record: InstanceRecord
+
+
+@dataclass
+class Lane:
+    """The orders of one instance that wait, and the build that is under way."""
+
+    queue: deque[StoredCommand | Sweep] = field(default_factory=deque)
+    build: Build | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class CommandRunner:
+    """Takes commands, keeps their order, and lets ``Lifecycle`` carry them out."""
+
+    def __init__(self, store: StateStore, outbox: Outbox, parts: HostParts, on_end: Callable[[], None]) -> None:
+        """``on_end`` is called after every command."""
+        self._store = store
+        self._outbox = outbox
+        self._on_end = on_end
+        self._lanes: dict[str, Lane] = {}
+        self._stopping = False
+        self.book = GuestBook(outbox, self.busy)
+        self._lifecycle = Lifecycle(store, outbox, parts, self.book)
+        self._parts = parts
+
+    def busy(self, uuid: str) -> bool:
+        """Say whether something is being done to the instance."""
+        return uuid in self._lanes
+
+    def accept(self, command: Command) -> None:
+        """Store the command and carry it out in its turn; one that was delivered before is left alone.
+
+        When this returns the command may be acknowledged.
+        """
+        if self._store.accept(command):
+            self._enqueue(StoredCommand(command, begun=False))
+
+    def resume(self) -> None:
+        """Take up what an earlier process has not ended."""
+        for stored in self._store.unfinished():
+            self._enqueue(stored)
+
+    def sweep(self) -> None:
+        """Try again to remove what failed commands have left, of instances with which nothing is being done."""
+        for record in self._store.leftovers():
+            if record.uuid not in self._lanes:
+                self._lane(record.uuid).queue.append(Sweep(record))
+
+    async def stop(self, grace: float) -> None:
+        """Begin nothing more and wait at most ``grace`` seconds for the steps that run; what is not done goes on at the
+        next start.
+        """
+        self._stopping = True
+        lanes = list(self._lanes.values())
+        tasks = [lane.task for lane in lanes if lane.task is not None]
+        for task in tasks:
+            task.cancel()
+        for lane in lanes:
+            if lane.build is not None:
+                lane.build.cancelled.set()  # lets a simulated hang end; the task is cancelled and reports nothing
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+
+    # ----- order ----------------------------------------------------------------------------------------------------
+
+    def _lane(self, uuid: str) -> Lane:
+        lane = self._lanes.get(uuid)
+        if lane is None:
+            lane = self._lanes[uuid] = Lane()
+            lane.task = asyncio.get_running_loop().create_task(self._run_lane(uuid, lane), name=f"lane {uuid}")
+        return lane
+
+    def _enqueue(self, stored: StoredCommand) -> None:
+        command = stored.command
+        lane = self._lane(command.instance_id)
+        if isinstance(command.body, DestroyRequest):
+            self._overtake(lane, command.attempt)
+            lane.queue.appendleft(stored)
+        else:
+            lane.queue.append(stored)
+        if lane.build is not None and self._ends(command, lane.build.command):
+            lane.build.cancel()
+
+    @staticmethod
+    def _ends(command: Command, running: Command) -> bool:
+        """Say whether ``command`` makes the build ``running`` pointless."""
+        if isinstance(command.body, DestroyRequest):
+            return command.attempt >= running.attempt
+        return command.attempt > running.attempt
+
+    def _overtake(self, lane: Lane, attempt: int) -> None:
+        """Answer the waiting orders that a destroy of ``attempt`` makes pointless."""
+        kept: deque[StoredCommand | Sweep] = deque()
+        for item in lane.queue:
+            if (
+                isinstance(item, Sweep)
+                or isinstance(item.command.body, DestroyRequest)
+                or item.command.attempt > attempt
+            ):
+                kept.append(item)
+            else:
+                self._outbox.failed(item.command, SUPERSEDED)
+        lane.queue = kept
+
+    async def _run_lane(self, uuid: str, lane: Lane) -> None:
+        try:
+            while lane.queue and not self._stopping:
+                await self._take_first(uuid, lane)
+        finally:
+            del self._lanes[uuid]
+        self.book.settle(uuid)
+
+    async def _take_first(self, uuid: str, lane: Lane) -> None:
+        item = lane.queue.popleft()
+        try:
+            if isinstance(item, Sweep):
+                await self._lifecycle.sweep(item.record)
+            else:
+                await self._carry_out(item, lane)
+                self._on_end()
+        except Exception:
+            log.exception("An order for instance %s broke off and is tried again in %s s.", uuid, AGAIN)
+            if isinstance(item, StoredCommand):
+                lane.queue.appendleft(StoredCommand(item.command, begun=True))
+            await asyncio.sleep(AGAIN)
+
+    async def _carry_out(self, stored: StoredCommand, lane: Lane) -> None:
+        command, body = stored.command, stored.command.body
+        record = self._store.instance(command.instance_id)
+        if isinstance(body, DestroyRequest):
+            if record is not None and command.attempt < record.attempt:
+                self._outbox.failed(command, SUPERSEDED)
+            else:
+                await self._lifecycle.destroy(command)
+            return
+        outdated = record is not None and (command.attempt < record.attempt or command.attempt <= record.destroyed)
+        late = 0 < command.deadline < time.time()
+        if outdated or late:
+            await self._lifecycle.refuse(stored, SUPERSEDED if outdated else LATE)
+        elif isinstance(body, BuildRequest):
+            lane.build = Build(command, body, self._parts, self._outbox)
+            try:
+                await self._lifecycle.build(stored, lane.build)
+            finally:
+                lane.build = None
+        elif isinstance(body, PowerRequest):
+            await self._lifecycle.power(command, body)

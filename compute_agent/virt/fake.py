@@ -1,0 +1,363 @@
+"""The fake driver: everything a hypervisor keeps, kept in memory and in a journal, so that a machine without QEMU can
+be a cloud.
+
+Its guests survive the agent as real ones do.  Its cousins fail at a chosen step of a build (``FaultPoint``).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.contract.build import ImageRef, InstanceSpec
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
+from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
+
+FAULT_KINDS = ("retryable", "fatal", "hang")
+
+_COMPACT_AFTER = 5_000
+"""Lines after which the journal is written anew."""
+
+_BOOT_LOG = (
+    (0.00, "SeaBIOS (version 1.16.2-fake)"),
+    (0.02, "Booting from Hard Disk..."),
+    (0.05, "[    0.000000] Linux version 6.1.0-novella (fake) #1 SMP"),
+    (0.10, "[    0.000000] Command line: console=tty0 console=ttyS0 quiet root=LABEL=novella-rootfs"),
+    (0.20, "[    0.112041] smpboot: Allowing {vcpus} CPUs, 0 hotplug CPUs"),
+    (0.25, "[    0.133370] Memory: {memory_mb}M available"),
+    (0.40, "[    0.402113] virtio_net virtio0 eth0: {mac}"),
+    (0.60, "rc: lease of {address} obtained"),
+    (0.80, "rc: metadata drive instance-id={uuid} hostname={hostname}"),
+    (1.00, "=== Novella guest: {hostname} {address} ==="),
+    (1.02, ""),
+    (1.05, "{hostname} login: "),
+)
+"""What a guest writes: seconds after its start, and the line."""
+
+
+class FaultPoint:
+    """Makes one step of every build fail: ``retryable``, ``fatal``, or ``hang`` until the build is cancelled."""
+
+    def __init__(self, step: str, kind: str = "retryable") -> None:
+        """Raise ValueError when there is no such step or kind."""
+        if step not in BUILD_STEPS:
+            raise ValueError(f"there is no build step {step!r}; the steps are {', '.join(BUILD_STEPS)}")
+        if kind not in FAULT_KINDS:
+            raise ValueError(f"a step fails {', '.join(FAULT_KINDS)}, not {kind!r}")
+        self.step = step
+        self.kind = kind
+
+    def strike(self, step: str, cancelled: threading.Event) -> None:
+        """Fail when ``step`` is the chosen one; called after the step's work, so that there is something to undo."""
+        if step != self.step:
+            return
+        if self.kind == "fatal":
+            raise FatalBuildError(f"Simulated fault: no host can do the step {step}.")
+        if self.kind == "hang":
+            cancelled.wait()
+        raise RetryableHostError(f"Simulated fault: this host failed at the step {step}.")
+
+
+class FakeGuest(msgspec.Struct):
+    """One domain of the fake hypervisor.  ``boots`` are pairs of start and end (0: still on), in Unix seconds."""
+
+    uuid: str
+    attempt: int
+    hostname: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    mac: str
+    address: str
+    power: int = PowerState.SHUTDOWN
+    boots: list[tuple[float, float]] = []
+
+
+class _Entry(msgspec.Struct, omit_defaults=True):
+    """One line of the journal: what ``uuid`` now has."""
+
+    uuid: str
+    disk: bool = False
+    seed: bool = False
+    guest: FakeGuest | None = None
+
+
+@dataclass
+class _State:
+    disks: set[str] = field(default_factory=set)
+    seeds: set[str] = field(default_factory=set)
+    guests: dict[str, FakeGuest] = field(default_factory=dict)
+
+    def entry(self, uuid: str) -> _Entry:
+        return _Entry(uuid, uuid in self.disks, uuid in self.seeds, self.guests.get(uuid))
+
+    def apply(self, entry: _Entry) -> None:
+        for there, kept in ((entry.disk, self.disks), (entry.seed, self.seeds)):
+            (kept.add if there else kept.discard)(entry.uuid)
+        if entry.guest is None:
+            self.guests.pop(entry.uuid, None)
+        else:
+            self.guests[entry.uuid] = entry.guest
+
+
+class FakeDriver(ComputeDriver):
+    """A hypervisor of books: every call is a change of state and a line in the journal."""
+
+    def __init__(
+        self,
+        state_dir: Path | None = None,
+        fail_at: str | None = None,
+        kind: str = "retryable",
+        *,
+        vcpus: int = 32,
+        memory_mb: int = 65_536,
+        disk_gb: int = 1_000,
+    ) -> None:
+        """Keep the journal in ``state_dir`` (None: in memory only); ``fail_at`` names the step at which builds fail.
+
+        Raises ValueError when there is no such step or kind of failure.
+        """
+        self.fault = FaultPoint(fail_at, kind) if fail_at is not None else None
+        self._journal = None if state_dir is None else state_dir / "fake-hypervisor.jsonl"
+        self._total = (vcpus, memory_mb, disk_gb)
+        self._changed = threading.Condition()
+        self._state = _State()
+        self._listener: PowerListener | None = None
+        self._encoder = msgspec.json.Encoder()
+        self._ready = False
+        self._lines = 0
+
+    # ----- the host -------------------------------------------------------------------------------------------------
+
+    def init_host(self) -> None:
+        with self._changed:
+            if not self._ready:
+                self._state = self._read_journal()
+                self._compact_journal()
+                self._ready = True
+
+    def close(self) -> None:
+        with self._changed:
+            self._ready = False
+
+    def capacity(self) -> HostCapacity:
+        vcpus, memory_mb, disk_gb = self._total
+        with self._changed:
+            guests = list(self._state.guests.values())
+        running = [guest for guest in guests if guest.power == PowerState.RUNNING]
+        return HostCapacity(
+            vcpus=vcpus,
+            memory_mb=memory_mb,
+            disk_gb=disk_gb,
+            memory_mb_used=512 + sum(guest.memory_mb for guest in running),
+            disk_gb_used=sum(guest.disk_gb for guest in guests),
+            vcpus_used=sum(guest.vcpus for guest in guests),
+            running_vms=len(running),
+            hypervisor_type="fake",
+            hypervisor_version=1_000_000,
+            cpu_info={"model": "novella-fake", "vendor": "Novella", "features": ""},
+        )
+
+    def guests(self) -> list[Guest]:
+        with self._changed:
+            return [Guest(guest.uuid, guest.attempt, PowerState(guest.power)) for guest in self._state.guests.values()]
+
+    def leftovers(self) -> dict[str, set[str]]:
+        """Return everything this hypervisor keeps, by kind: uuids of ``disks``, ``seeds`` and ``domains``."""
+        with self._changed:
+            return {
+                "disks": set(self._state.disks),
+                "seeds": set(self._state.seeds),
+                "domains": set(self._state.guests),
+            }
+
+    # ----- building -------------------------------------------------------------------------------------------------
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+        if 0 < spec.flavor.root_gb < spec.image.min_disk:
+            raise ImageUnacceptableError("The image needs a larger disk than the flavor has.")
+        with self._changed:
+            others = sum(guest.disk_gb for guest in self._state.guests.values() if guest.uuid != spec.uuid)
+            if others + spec.flavor.root_gb > self._total[2]:
+                raise RetryableHostError("The host has no room for the instance's disk.")
+            self._state.disks.add(spec.uuid)
+            self._write(spec.uuid)
+
+    def create_seed(self, spec: InstanceSpec) -> None:
+        with self._changed:
+            self._state.seeds.add(spec.uuid)
+            self._write(spec.uuid)
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        port = spec.ports[0] if spec.ports else None
+        fixed = port.fixed_ips[0] if port and port.fixed_ips else None
+        with self._changed:
+            self._state.guests[spec.uuid] = FakeGuest(
+                uuid=spec.uuid,
+                attempt=attempt,
+                hostname=spec.hostname,
+                vcpus=spec.flavor.vcpus,
+                memory_mb=spec.flavor.memory_mb,
+                disk_gb=spec.flavor.root_gb + spec.flavor.ephemeral_gb,
+                mac=port.mac_address if port else "",
+                address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
+            )
+            self._write(spec.uuid)
+
+    def start(self, uuid: str) -> None:
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power != PowerState.RUNNING:
+                self._power(guest, PowerState.RUNNING)
+        self._tell(uuid, PowerState.RUNNING)
+
+    def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._guest(uuid).power == PowerState.RUNNING, timeout):
+                raise RetryableHostError("The instance did not start in time.")
+        return PowerState.RUNNING
+
+    # ----- power ----------------------------------------------------------------------------------------------------
+
+    def stop(self, uuid: str, timeout: float) -> None:
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power == PowerState.SHUTDOWN:
+                return
+            self._power(guest, PowerState.SHUTDOWN)
+        self._tell(uuid, PowerState.SHUTDOWN)
+
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        with self._changed:
+            guest = self._guest(uuid)
+            was = guest.power
+            self._power(guest, PowerState.SHUTDOWN)
+            self._power(guest, PowerState.RUNNING)
+        if was != PowerState.RUNNING:
+            self._tell(uuid, PowerState.RUNNING)
+
+    def crash(self, uuid: str) -> None:
+        """Let the guest die by itself, as a panic or a dead QEMU process would."""
+        with self._changed:
+            self._power(self._guest(uuid), PowerState.CRASHED)
+        self._tell(uuid, PowerState.CRASHED)
+
+    def destroy(self, uuid: str) -> None:
+        with self._changed:
+            if uuid in self._state.disks or uuid in self._state.seeds or uuid in self._state.guests:
+                self._state.apply(_Entry(uuid))
+                self._write(uuid)
+                self._changed.notify_all()
+
+    def power_state(self, uuid: str) -> PowerState:
+        with self._changed:
+            return PowerState(self._guest(uuid).power)
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        self._listener = listener
+
+    def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
+        with self._changed:
+            log = _console_log(self._guest(uuid), time.time())
+        start = max(0, len(log) - max_bytes) if offset is None else min(offset, len(log))
+        data = log[start : start + max_bytes]
+        return ConsoleChunk(data, start, start + len(data))
+
+    def _guest(self, uuid: str) -> FakeGuest:
+        try:
+            return self._state.guests[uuid]
+        except KeyError:
+            raise InstanceNotFoundError("There is no such instance on this host.") from None
+
+    def _power(self, guest: FakeGuest, state: PowerState) -> None:
+        now = time.time()
+        guest.boots = [(began, ended or now) for began, ended in guest.boots]
+        if state == PowerState.RUNNING:
+            guest.boots.append((now, 0.0))
+        guest.power = state
+        self._write(guest.uuid)
+        self._changed.notify_all()
+
+    def _tell(self, uuid: str, state: PowerState) -> None:
+        if self._listener is not None:
+            self._listener(uuid, state)
+
+    # ----- the journal ----------------------------------------------------------------------------------------------
+
+    def _write(self, uuid: str) -> None:
+        if self._journal is not None:
+            with self._journal.open("ab") as journal:
+                journal.write(self._encoder.encode(self._state.entry(uuid)) + b"\n")
+            self._lines += 1
+            if self._lines >= _COMPACT_AFTER:
+                self._compact_journal()
+
+    def _read_journal(self) -> _State:
+        state = self._state
+        if self._journal is None or not self._journal.exists():
+            return state
+        state = _State()
+        decoder = msgspec.json.Decoder(_Entry)
+        for line in self._journal.read_bytes().split(b"\n"):
+            try:
+                state.apply(decoder.decode(line))
+            except msgspec.DecodeError:
+                continue  # the end of the file, or a line cut short by a crash: the change was never answered
+        return state
+
+    def _compact_journal(self) -> None:
+        if self._journal is None:
+            return
+        uuids = self._state.disks | self._state.seeds | set(self._state.guests)
+        fresh = self._journal.with_suffix(".new")
+        fresh.write_bytes(b"".join(self._encoder.encode(self._state.entry(uuid)) + b"\n" for uuid in uuids))
+        fresh.replace(self._journal)
+        self._lines = 0
+
+
+def _console_log(guest: FakeGuest, now: float) -> bytes:
+    """Return what the guest has written until ``now``; what was written once never changes."""
+    values = msgspec.structs.asdict(guest)
+    text: list[str] = []
+    for began, ended in guest.boots:
+        text += [line.format(**values) + "\r\n" for after, line in _BOOT_LOG if began + after <= (ended or now)]
+        if ended:
+            text.append("[    9.000000] reboot: Power down\r\n")
+    return "".join(text).encode()
+
+
+class FakeImageCache:
+    """The image cache of a simulated host: knows which images it would hold, and fetches no bits."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._lock = threading.Lock()
+        self._images: dict[str, ImageRef] = {}
+
+    def get(self, image: ImageRef, instance_uuid: str) -> FakeCachedImage:
+        """Note the image; the first time it counts as fetched, later as cached."""
+        with self._lock:
+            cached = image.id in self._images
+            self._images[image.id] = image
+        return FakeCachedImage(cached=cached, size=image.size)
+
+    def cached(self) -> list[str]:
+        """Return the ids of the images held."""
+        with self._lock:
+            return sorted(self._images)
+
+
+@dataclass(frozen=True)
+class FakeCachedImage:
+    """An image in the fake cache: no file, and whether it was there before.  ``size`` in bytes."""
+
+    cached: bool
+    size: int
+    path: Path | None = None
+    seconds: float = 0.0
