@@ -149,7 +149,21 @@ needs_of_hypervisor() {
     need dnsmasq-base dnsmasq --version
     need nftables nft --version
     need iproute2 ip -V
-    need_guest_image_tools
+    # What bin/libexec/guest_image.py --packages lists.
+    need apt apt-cache --version
+    need dpkg dpkg-deb --version
+    need cpio cpio --version
+    need e2fsprogs mke2fs -V
+    need mtools mcopy --version
+    need syslinux syslinux --version
+    need syslinux-common ls /usr/lib/syslinux/mbr/mbr.bin
+    need zstd zstd --version
+}
+
+# Whether this machine lets us make network namespaces, bridges, taps and filters: tried in a namespace that ends at once.
+may_run_guests() {
+    unshare --net --mount sh -c 'ip link add nv0 type bridge && ip tuntap add nv1 mode tap && nft list ruleset' \
+        >/dev/null 2>&1
 }
 
 # --- Python ------------------------------------------------------------------------------------------------------
@@ -255,3 +269,5 @@ if [ -z "${HOME:-}" ] || [ ! -w "$HOME" ]; then
     export HOME
 fi
 export UV_LINK_MODE=copy
+# People who are not root have no sbin in their path.
+export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

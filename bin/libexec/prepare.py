@@ -1,0 +1,147 @@
+"""What must be true of a data folder before the services start: image, tables, static files, seeds, each when due."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from data_folder import DataFolder, fingerprint
+from programs import CHECKOUT, Hosts, environment, manage
+
+GUEST_IMAGE = "guest/novella-guest.qcow2"
+LAST_LINES = 15
+
+
+class PreparationError(Exception):
+    """A step failed; the text is a sentence, with the program's last words where there are any."""
+
+
+@dataclass
+class Progress:
+    """Numbered lines at the terminal, with the time that each step took."""
+
+    number: int
+    total: int
+    _began: float = field(default=0.0, repr=False)
+
+    def begin(self, title: str) -> None:
+        self.number += 1
+        self._began = time.monotonic()
+        print(f"[{self.number}/{self.total}] {title} … ", end="", flush=True)
+
+    def detail(self, text: str) -> None:
+        print(f"{text} … ", end="", flush=True)
+
+    def done(self, result: str = "ok") -> None:
+        print(f"{result} ({time.monotonic() - self._began:.1f} s)", flush=True)
+
+    def step(self, title: str, work: Callable[[], None]) -> None:
+        self.begin(title)
+        try:
+            work()
+        except PreparationError:
+            print("failed", flush=True)
+            raise
+        self.done()
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The steps for one data folder, port and set of hosts."""
+
+    data: DataFolder
+    port: int
+    hosts: Hosts
+    progress: Progress
+
+    def run(self) -> None:
+        """Take the steps in order: image, database, static files, seeds (which need the three)."""
+        self.progress.step("Guest image", self.guest_image)
+        self.progress.step("Database", self.database)
+        self.progress.step("Static files", self.static_files)
+        self.progress.step("Cloud", self.cloud)
+
+    # --- guest image -------------------------------------------------------------------------------------------
+
+    def guest_image(self) -> None:
+        """Build the image that real hosts boot; simulated hosts boot nothing, so they need none."""
+        if self.hosts.simulated:
+            self.progress.detail("not needed by simulated hosts")
+            return
+        builder = CHECKOUT / "bin/libexec/guest_image.py"
+        key = fingerprint([*builder.parent.glob("guest*.py"), *builder.parent.glob("guest/*")])
+        if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
+            return
+        self.progress.detail("building it from the distribution's packages")
+        command = [sys.executable, str(builder), str(self.data.path / "guest")]
+        try:
+            self._call(command)
+        except PreparationError:  # a machine whose lists of packages are missing or old
+            self._call(["apt-get", "-q", "update"])
+            self._call(command)
+        self.data.mark_done("guest-image", key)
+
+    # --- Django ------------------------------------------------------------------------------------------------
+
+    def database(self) -> None:
+        migrations = [path for app in ("provisioning", "portal") for path in CHECKOUT.glob(f"{app}/**/migrations/*.py")]
+        key = fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], self._database_url())
+        if self._database_is_there() and self.data.done("database", key):
+            return
+        self._call(manage("migrate", "--no-input", "--verbosity", "0"))
+        self.data.mark_done("database", key)
+
+    def _database_url(self) -> str:
+        return os.environ.get("NOVELLA_DATABASE_URL", "")
+
+    def _database_is_there(self) -> bool:
+        return bool(self._database_url()) or (self.data.path / "db.sqlite3").exists()
+
+    def static_files(self) -> None:
+        own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
+        finder = CHECKOUT / "portal/common/npm_finder.py"
+        locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
+        key = fingerprint([*own, *locks, finder])
+        if (self.data.path / "static").is_dir() and self.data.done("static", key):
+            return
+        self._call(manage("collectstatic", "--no-input", "--clear", "--verbosity", "0"))
+        self.data.mark_done("static", key)
+
+    def cloud(self) -> None:
+        """Seed the cloud; ``run/bootstrap.json`` says what it has."""
+        image = "none" if self.hosts.simulated else str(self.data.path / GUEST_IMAGE)
+        built = "none" if self.hosts.simulated else str(self.data.read_json("run/guest-image.stamp"))
+        missing = [name for name in self.hosts.names if not (self.data.path / "hosts" / name).is_dir()]
+        migrated = str(self.data.read_json("run/database.stamp"))
+        key = fingerprint([*CHECKOUT.glob("portal/ops/**/*.py")], built, migrated, str(self.port), *self.hosts.names)
+        if not missing and self.data.read_json("run/bootstrap.json") and self.data.done("cloud", key):
+            return
+        hosts = [word for name in self.hosts.names for word in ("--host", name)]
+        simulated = ["--simulated"] if self.hosts.simulated else []
+        self._call(manage("bootstrap", "--data", str(self.data.path), "--guest-image", image, *simulated, *hosts))
+        self.data.mark_done("cloud", key)
+
+    def _call(self, command: list[str]) -> None:
+        """Run a program to its end with its output kept in log/setup.log."""
+        log = self.data.path / "log" / "setup.log"
+        done = subprocess.run(
+            command,
+            env=environment(self.data, self.port),
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        with log.open("a") as file:
+            file.write(f"$ {' '.join(command)}\n{done.stdout}\n")
+        if done.returncode != 0:
+            tail = "\n".join(f"    {line}" for line in done.stdout.splitlines()[-LAST_LINES:])
+            raise PreparationError(f"{Path(command[0]).name} {command[1]} failed:\n{tail}\n    (all of it: {log})")

@@ -1,0 +1,172 @@
+"""One long-running program under the supervisor: its process group, its log, the pause before the next start."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LOG_BYTES = 5_000_000
+"""A log is moved aside at this size."""
+LOGS_KEPT = 3
+LINE_BYTES = 65_536
+"""A longer line is broken."""
+MOST_LAST_READS = 1000
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+SETTLED_AFTER = 30.0
+"""Seconds of life after which an end is a first end again."""
+IMPORTANT = re.compile(rb"\b(WARNING|ERROR|CRITICAL)\b|^Traceback |^[\w.]+(Error|Exception)\b")
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run and how long it may take to stop."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    stop_within: float = 10.0
+    """Seconds between the request to stop and the end of the whole group."""
+
+
+def _follow_parent(parent: int) -> Callable[[], None]:
+    """Between fork and exec: ask the kernel for SIGTERM when the supervisor is gone, however it went."""
+
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+class Log:
+    """An append-only file that is moved aside when it is large."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+
+    def write(self, line: bytes) -> None:
+        if self._file.tell() + len(line) > LOG_BYTES:
+            self._rotate()
+        self._file.write(line)
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for number in range(LOGS_KEPT - 1, 0, -1):
+            older = self._path.with_suffix(f".log.{number}")
+            if older.exists():
+                older.replace(self._path.with_suffix(f".log.{number + 1}"))
+        self._path.replace(self._path.with_suffix(".log.1"))
+        self._file = self._path.open("ab", buffering=0)
+
+
+@dataclass
+class Service:
+    """A program and the process that runs it now, if any.
+
+    Every process is the leader of a session of its own: a Ctrl-C at the terminal does not reach it, and what it leaves
+    behind can be ended as one group.  A guest is not in that group: QEMU makes a session of its own.
+    """
+
+    program: Program
+    log: Log
+    show: Callable[[str, str], None]
+    """Called with the service's name and a line worth a person's attention."""
+    process: subprocess.Popen[bytes] | None = None
+    start_at: float = 0.0
+    """Monotonic time of the next start while nothing runs."""
+    started: float = 0.0
+    ends: int = 0
+    """Ends in a row without a settled run between them."""
+    _partial: bytes = field(default=b"", repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.program.name
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None
+
+    def start(self) -> int:
+        """Start the program; returns the descriptor its output comes from (non-blocking)."""
+        self.process = subprocess.Popen(
+            self.program.command,
+            env=self.program.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_follow_parent(os.getpid()),
+        )
+        self.started = time.monotonic()
+        self._partial = b""
+        assert self.process.stdout is not None  # noqa: S101 - asked for above
+        descriptor = self.process.stdout.fileno()
+        os.set_blocking(descriptor, False)
+        return descriptor
+
+    def read(self) -> int | None:
+        """Move what the program wrote into the log; its size, 0 at the end of the output, None for nothing yet."""
+        if self.process is None or self.process.stdout is None:
+            return 0
+        try:
+            data = os.read(self.process.stdout.fileno(), LINE_BYTES)
+        except BlockingIOError:
+            return None
+        lines = (self._partial + data).split(b"\n")
+        self._partial = lines.pop()
+        if len(self._partial) > LINE_BYTES or not data:
+            lines, self._partial = [*lines, self._partial], b""
+        for line in lines:
+            self._keep(line)
+        return len(data)
+
+    def _keep(self, line: bytes) -> None:
+        if not line:
+            return
+        self.log.write(line + b"\n")
+        if IMPORTANT.search(line):
+            self.show(self.name, line.decode(errors="replace"))
+
+    def ask_to_stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def end_group(self) -> None:
+        """Kill whatever is left of the process group.  Called while its leader is at least a zombie: the id is ours."""
+        if self.process is None:
+            return
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    def ended(self, status: int) -> float:
+        """Note the end of the process; returns the seconds until it should be started again."""
+        assert self.process is not None  # noqa: S101 - called for a running service
+        for _ in range(MOST_LAST_READS):  # a descendant may hold the other end open
+            if not self.read():
+                break
+        if self._partial:
+            self._keep(self._partial)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.process = None
+        settled = time.monotonic() - self.started > SETTLED_AFTER
+        self.ends = 1 if settled else self.ends + 1
+        pause = min(FIRST_PAUSE * 2 ** (self.ends - 1), LONGEST_PAUSE)
+        self.start_at = time.monotonic() + pause
+        return pause

@@ -1,0 +1,182 @@
+"""The second half of bin/up, in Python: prepare the data folder, run the services, say when launching works.
+
+bin/up has checked the options and the machine; what it found comes in as arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import platform
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import credentials
+import health
+from clean import clean
+from data_folder import DataFolder, DataFolderError
+from prepare import Preparation, PreparationError, Progress
+from programs import CHECKOUT, STOP_ORDER, Hosts, programs
+from supervisor import Supervisor
+
+READY_WITHIN = 180.0
+"""Seconds for the services to come up on a slow machine."""
+ASK_EVERY = 10.0
+"""Seconds between two looks at a cloud that is ready."""
+NO_WORKER_FOR = 90.0
+"""Seconds without a live queue worker after which the worker's processes are started again."""
+
+
+def say(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(text, flush=True)
+
+
+def host_names(simulate: int) -> list[str]:
+    """``sim-1``… for simulated hosts, else this machine's short name."""
+    if simulate:
+        return [f"sim-{number}" for number in range(1, simulate + 1)]
+    name = re.sub(r"[^a-z0-9-]+", "-", platform.node().split(".")[0].lower()).strip("-")
+    return [name or "this-machine"]
+
+
+class Watch:
+    """Asks the portal how it is, and has a service started again that shows life but does nothing."""
+
+    def __init__(self, supervisor: Supervisor, port: int) -> None:
+        self._supervisor = supervisor
+        self._port = port
+        self._next = 0.0
+        self._worker_seen = self._web_seen = time.monotonic()
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + ASK_EVERY
+        found = health.ask(self._port)
+        if found is not None:
+            self._web_seen = now
+            if found.workers:
+                self._worker_seen = now
+        if now - self._web_seen > NO_WORKER_FOR:
+            self._supervisor.restart("web", f"no answer for {NO_WORKER_FOR:.0f} s")
+            self._web_seen = self._worker_seen = now
+        elif now - self._worker_seen > NO_WORKER_FOR:
+            self._supervisor.restart("worker", f"no sign of life for {NO_WORKER_FOR:.0f} s")
+            self._worker_seen = now
+
+
+def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
+    """Run the services until launching works; False when it does not in time or a signal came."""
+    deadline = time.monotonic() + READY_WITHIN
+    while not supervisor.stopping and time.monotonic() < deadline:
+        supervisor.step(0.1)
+        found = health.ask(port)
+        if found is not None and found.ok and found.workers and found.hosts_up >= hosts:
+            return True
+    return False
+
+
+def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, Any]) -> str:
+    """Address, sign-in and a command that works as printed."""
+    users = credentials.sign_ins(data, seeded["passwords"])
+    names = " and ".join(user.name for user in users)
+    lines = ["", f"  Address    http://127.0.0.1:{port}/"]
+    for user in users:
+        lines.append(f"  Sign in    {user.name} / {user.password or '(the password you set)'}")
+    where = ", ".join(hosts.names) + (" (simulated)" if hosts.simulated else "")
+    command = [
+        *("server", "create", "--image", seeded["image"]["name"], "--flavor", seeded["flavor"]["name"]),
+        *("--network", seeded["network"]["name"], "--wait", "first-guest"),
+    ]
+    client = f"OS_CLIENT_CONFIG_FILE={shlex.quote(str(data.path / 'clouds.yaml'))} {shlex.quote(openstack())}"
+    lines += [
+        f"  Hosts      {where}",
+        f"  Clients    {data.path}/clouds.yaml has the clouds {names}",
+        f"  Logs       {data.path}/log/",
+        "",
+        "  Launch a guest from the command line:",
+        f"  {client} --os-cloud demo {shlex.join(command)}",
+        "",
+        "  Ctrl-C stops the services; the guests go on.",
+        "",
+        f"Novella is ready: http://127.0.0.1:{port}/",
+    ]
+    return "\n".join(lines)
+
+
+def openstack() -> str:
+    """The client's path, as short as it works from here."""
+    client = Path(sys.executable).parent / "openstack"
+    try:
+        return str(client.relative_to(Path.cwd()))
+    except ValueError:
+        return str(client)
+
+
+def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
+    Preparation(data, port, hosts, progress).run()
+    seeded = data.read_json("run/bootstrap.json")
+    auth_url = f"http://127.0.0.1:{port}/identity/v3"
+    credentials.write(data, auth_url, credentials.sign_ins(data, seeded["passwords"]))
+    progress.begin("Services")
+    supervisor = Supervisor(data, programs(data, port, hosts, seeded["join_tokens"]), say)
+    supervisor.prepare()
+    ready = wait_until_ready(supervisor, port, len(hosts.names))
+    if ready:
+        progress.done()
+        say(closing_lines(data, port, hosts, seeded))
+        watch = Watch(supervisor, port)
+        while not supervisor.stopping:
+            supervisor.step()
+            watch.look()
+    elif not supervisor.stopping:
+        found = health.ask(port)
+        say(f"failed\nbin/up: launching does not work after {READY_WITHIN:.0f} s ({found}); see {data.path}/log/.")
+    say("\nStopping the services …")
+    asked = supervisor.stopping
+    supervisor.stop(STOP_ORDER)
+    guests = "simulated guests are kept" if hosts.simulated else "the guests go on"
+    say(f"Novella has stopped; {guests}. bin/up takes them over again, bin/up --clean removes them.")
+    return 0 if ready or asked else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Called by bin/up.")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument(
+        "--simulate", type=int, default=0, help="number of simulated hosts; 0: this machine is the host"
+    )
+    parser.add_argument("--step", type=int, default=0, help="number of the last step that was taken")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--check", action="store_true", help="only say whether the folder and the port can be used")
+    parser.add_argument("--clean", action="store_true")
+    options = parser.parse_args()
+    data = DataFolder(options.data, default=CHECKOUT / "var")
+    try:
+        if options.clean:
+            return clean(data, say)
+        data.claim()
+        data.acquire()
+        health.require_free_port(options.port)
+        if options.check:
+            return 0
+        hosts = Hosts(host_names(options.simulate), simulated=options.simulate > 0)
+        return run(data, options.port, hosts, Progress(options.step, options.steps))
+    except (DataFolderError, PreparationError, health.PortError) as error:
+        sys.stdout.flush()
+        print(f"bin/up: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("\nbin/up: stopped before the services started.")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
