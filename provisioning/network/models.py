@@ -17,6 +17,7 @@ class Network(models.Model):
     mtu = models.PositiveIntegerField(default=1500)
     bridge = models.CharField(max_length=15, unique=True)
     dns_domain = models.CharField(max_length=255, default="novalocal")
+    revision_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -31,12 +32,17 @@ class Subnet(models.Model):
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="subnets")
     project_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=255, blank=True)
+    description = models.CharField(max_length=255, blank=True)
     ip_version = models.PositiveSmallIntegerField(default=4)
     cidr = models.CharField(max_length=43)
     gateway_ip = models.GenericIPAddressField(null=True)
     enable_dhcp = models.BooleanField(default=True)
+    dhcp_address = models.GenericIPAddressField(
+        null=True
+    )  # where DHCP answers when there is no gateway; never given out
     dns_nameservers = models.JSONField(default=list)
     allocation_pools = models.JSONField(default=list)  # [{"start": …, "end": …}]
+    revision_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -51,6 +57,7 @@ class SecurityGroup(models.Model):
     project_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=255)
     description = models.CharField(max_length=255, blank=True)
+    revision_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -91,16 +98,28 @@ class Port(models.Model):
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
     project_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=255, blank=True)
+    description = models.CharField(max_length=255, blank=True)
     mac_address = models.CharField(max_length=17, unique=True)
     admin_state_up = models.BooleanField(default=True)
     status = models.CharField(max_length=8, default="DOWN")  # ACTIVE, DOWN, BUILD
     device_id = models.UUIDField(null=True, db_index=True)  # the instance
     device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>"
     device_index = models.PositiveSmallIntegerField(default=0)  # order of the cards in the guest
+    delete_with_device = models.BooleanField(default=False)  # made for the instance, and goes with it
     host = models.CharField(max_length=255, blank=True)
     security_groups = models.ManyToManyField(SecurityGroup, related_name="ports")
+    revision_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["device_id", "device_index"],
+                condition=models.Q(device_id__isnull=False),
+                name="one_port_per_card",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.mac_address

@@ -1,0 +1,38 @@
+"""Everything that reads networks, subnets, ports, addresses and security groups."""
+
+from provisioning.network.selectors.instances import PortAddress, addresses_of, port_refs, security_group_names_of
+from provisioning.network.selectors.records import (
+    network_for,
+    networks_for,
+    port_for,
+    ports_for,
+    security_group_for,
+    security_group_rule_for,
+    security_group_rules_for,
+    security_groups_for,
+    subnet_for,
+    subnets_for,
+    usable_networks_for,
+)
+from provisioning.network.selectors.requests import Asked, requested_networks_for, security_group_ids_for
+
+__all__ = [
+    "Asked",
+    "PortAddress",
+    "addresses_of",
+    "network_for",
+    "networks_for",
+    "port_for",
+    "port_refs",
+    "ports_for",
+    "requested_networks_for",
+    "security_group_for",
+    "security_group_ids_for",
+    "security_group_names_of",
+    "security_group_rule_for",
+    "security_group_rules_for",
+    "security_groups_for",
+    "subnet_for",
+    "subnets_for",
+    "usable_networks_for",
+]

@@ -1,0 +1,147 @@
+"""What an instance has on its networks: for lists of servers, and for the host that plugs the cards."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import netaddr
+
+from compute_agent.contract.build import FixedAddress, NetworkRef, PortRef, SecurityRule
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroupRule
+
+TAP_LENGTH = 11
+"""Characters of the port's id in the name of its tap device, as in Nova."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortAddress:
+    """One address of an instance."""
+
+    network_name: str
+    address: str
+    version: int
+    mac: str
+    port_id: uuid.UUID
+    network_id: uuid.UUID
+
+
+def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[PortAddress]]:
+    """Return the addresses of many instances in the order of their cards, in one query; those without are absent."""
+    found: dict[uuid.UUID, list[PortAddress]] = {}
+    rows = (
+        FixedIP.objects.filter(port__device_id__in=list(instance_ids))
+        .order_by("port__device_index", "id")
+        .values_list(
+            "port__device_id",
+            "port__network__name",
+            "address",
+            "subnet__ip_version",
+            "port__mac_address",
+            "port_id",
+            "port__network_id",
+        )
+    )
+    for device_id, name, address, version, mac, port_id, network_id in rows:
+        if device_id is not None:
+            found.setdefault(device_id, []).append(PortAddress(name, address, version, mac, port_id, network_id))
+    return found
+
+
+def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
+    """Return the names of the security groups of many instances' ports, each once and in order; one query."""
+    found: dict[uuid.UUID, list[str]] = {}
+    rows = (
+        Port.objects.filter(device_id__in=list(instance_ids), security_groups__isnull=False)
+        .values_list("device_id", "security_groups__name")
+        .distinct()
+        .order_by("security_groups__name")
+    )
+    for device_id, name in rows:
+        if device_id is not None:
+            found.setdefault(device_id, []).append(name)
+    return found
+
+
+def port_refs(instance_id: uuid.UUID) -> list[PortRef]:
+    """Return an instance's cards as its host is told of them, in order, with every rule of their security groups.
+
+    A rule whose remote is a group becomes one for the guests of the same network (``remote_network``).
+    """
+    ports = (
+        Port.objects.filter(device_id=instance_id)
+        .select_related("network")
+        .prefetch_related("network__subnets", "fixed_ips__subnet", "security_groups__rules")
+        .order_by("device_index")
+    )
+    return [_port_ref(port) for port in ports]
+
+
+def _port_ref(port: Port) -> PortRef:
+    """Write one port."""
+    rules = [rule for group in port.security_groups.all() for rule in group.rules.all()]
+    unique = dict.fromkeys(map(_signature, sorted(rules, key=lambda rule: (rule.created_at, rule.id))))
+    return PortRef(
+        id=str(port.id),
+        mac_address=port.mac_address,
+        tap=f"tap{str(port.id)[:TAP_LENGTH]}",
+        network=_network_ref(port.network),
+        fixed_ips=[_fixed_address(address) for address in port.fixed_ips.all()],
+        security_rules=[
+            SecurityRule(
+                direction=direction,
+                ethertype=ethertype,
+                protocol=protocol,
+                port_range_min=low,
+                port_range_max=high,
+                remote_ip_prefix=prefix,
+                remote_network=remote,
+            )
+            for direction, ethertype, protocol, low, high, prefix, remote in unique
+        ],
+    )
+
+
+def _signature(
+    rule: SecurityGroupRule,
+) -> tuple[str, str, str | None, int | None, int | None, str | None, bool]:
+    """Return what a rule means to a host: two groups that allow the same are one rule there."""
+    return (
+        rule.direction,
+        rule.ethertype,
+        rule.protocol,
+        rule.port_range_min,
+        rule.port_range_max,
+        rule.remote_ip_prefix,
+        rule.remote_group_id is not None,
+    )
+
+
+def _network_ref(network: Network) -> NetworkRef:
+    """Write a network with its first IPv4 subnet."""
+    subnet = min(network.subnets.all(), key=lambda subnet: (subnet.created_at, subnet.id))
+    return NetworkRef(
+        id=str(network.id),
+        name=network.name,
+        bridge=network.bridge,
+        cidr=subnet.cidr,
+        gateway=subnet.gateway_ip,
+        dhcp_address=subnet.dhcp_address,
+        mtu=network.mtu,
+        dns_domain=network.dns_domain,
+        dns_nameservers=subnet.dns_nameservers,
+    )
+
+
+def _fixed_address(address: FixedIP) -> FixedAddress:
+    """Write one address."""
+    subnet = address.subnet
+    return FixedAddress(
+        address=address.address,
+        prefix_length=netaddr.IPNetwork(subnet.cidr).prefixlen,
+        gateway=subnet.gateway_ip,
+        dns_nameservers=subnet.dns_nameservers,
+        subnet_id=str(subnet.id),
+        enable_dhcp=subnet.enable_dhcp,
+    )

@@ -1,0 +1,109 @@
+"""Networks, subnets, ports and security groups as a caller may see them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypeVar
+
+from django.db.models import Model, Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.network.models import Network, Port, SecurityGroup, SecurityGroupRule, Subnet
+
+NOBODY = uuid.UUID(int=0)
+"""The id of nothing: what an unscoped caller owns."""
+M = TypeVar("M", bound=Model)
+
+
+def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:
+    """Return the project's networks and the shared ones; ``all_projects`` is for operators."""
+    every = Network.objects.all()
+    return every if all_projects and context.is_admin else every.filter(_own(context) | Q(shared=True))
+
+
+def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
+    """Return one network; NotFoundError when there is none or it is another project's."""
+    return _one(networks_for(context, all_projects=all_projects), identity, "Network")
+
+
+def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
+    """Return the networks a guest of the project can be put on: own or shared, up, and with a subnet."""
+    return networks_for(context).filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
+
+
+def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
+    """Return the subnets of the networks the caller sees."""
+    every = Subnet.objects.all()
+    if all_projects and context.is_admin:
+        return every
+    return every.filter(_own(context) | Q(network__shared=True) | Q(network__project_id=context.project_id or NOBODY))
+
+
+def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
+    """Return one subnet; NotFoundError when there is none or it is another project's."""
+    return _one(subnets_for(context, all_projects=all_projects), identity, "Subnet")
+
+
+def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Port]:
+    """Return the project's ports, with what is shown of them."""
+    every = Port.objects.prefetch_related("fixed_ips", "security_groups")
+    return every if all_projects and context.is_admin else every.filter(_own(context))
+
+
+def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
+    """Return one port; NotFoundError when there is none or it is another project's."""
+    return _one(ports_for(context, all_projects=all_projects), identity, "Port")
+
+
+def security_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
+    """Return the project's security groups, with their rules."""
+    every = SecurityGroup.objects.prefetch_related("rules")
+    return every if all_projects and context.is_admin else every.filter(_own(context))
+
+
+def security_group_for(
+    context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
+) -> SecurityGroup:
+    """Return one group; NotFoundError when there is none or it is another project's."""
+    return _one(security_groups_for(context, all_projects=all_projects), identity, "Security group")
+
+
+def security_group_rules_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroupRule]:
+    """Return the rules of the project's security groups."""
+    every = SecurityGroupRule.objects.select_related("group")
+    return every if all_projects and context.is_admin else every.filter(group__project_id=context.project_id or NOBODY)
+
+
+def security_group_rule_for(
+    context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
+) -> SecurityGroupRule:
+    """Return one rule; NotFoundError when there is none or it is another project's."""
+    return _one(security_group_rules_for(context, all_projects=all_projects), identity, "Security group rule")
+
+
+def as_uuid(identity: str | uuid.UUID) -> uuid.UUID | None:
+    """Read a UUID with or without dashes; None when it is not one."""
+    try:
+        return identity if isinstance(identity, uuid.UUID) else uuid.UUID(identity)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _own(context: RequestContext) -> Q:
+    """Match rows of the caller's project; an unscoped caller owns nothing."""
+    return Q(project_id=context.project_id or NOBODY)
+
+
+def _one(rows: QuerySet[M], identity: str | uuid.UUID, noun: str) -> M:
+    """Return the row with this id; *missing* and *not yours* are the same NotFoundError, in Neutron's words."""
+    key = as_uuid(identity)
+    found = rows.filter(pk=key).first() if key else None
+    if found is None:
+        msg = (
+            f"{noun} {identity} could not be found."
+            if noun != "Security group"
+            else f"Security group {identity} does not exist"
+        )
+        raise NotFoundError(msg)
+    return found

@@ -1,0 +1,122 @@
+"""What a launch may ask for: networks, ports, addresses and security groups, checked without writing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import addressing
+from provisioning.network.errors import AmbiguousNetworkError
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.selectors.records import NOBODY, as_uuid, ports_for, security_groups_for, usable_networks_for
+
+Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
+
+
+def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
+    """Turn what a launch asks for into ``[{"network_id", "port_id", "fixed_ip"}]``, one for each card, ids with dashes.
+
+    None and ``auto`` choose the only usable network (without one, None means no card and ``auto`` is an error);
+    ``none`` is no card at all.  ``count``: instances in the request; a port or an address cannot serve two.
+
+    Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed.
+    """
+    if asked == "none":
+        return []
+    if asked is None or asked == "auto":
+        return _only_network(context, must=asked == "auto")
+    networks = {network.id: network for network in usable_networks_for(context).prefetch_related("subnets")}
+    result = [_checked(context, entry, networks, count) for entry in asked]
+    for key in ("port_id", "fixed_ip"):
+        values = [(entry["network_id"], entry[key]) for entry in result if entry[key]]
+        if len(values) != len(set(values)):
+            msg = f"A {key.removesuffix('_id').replace('_', ' ')} is asked for twice."
+            raise InvalidInputError(msg, field="networks")
+    return result
+
+
+def security_group_ids_for(context: RequestContext, asked: Iterable[str] | None) -> list[str]:
+    """Return the ids, with dashes, of the project's groups with these names or ids, each once.
+
+    None or nothing gives an empty list, the default group; so does ``default`` before there is one.
+    Raises InvalidInputError for ``security_groups``.
+    """
+    wanted = list(dict.fromkeys(asked or ()))
+    if not wanted:
+        return []
+    by_name: dict[str, list[SecurityGroup]] = {}
+    by_id: dict[str, SecurityGroup] = {}
+    for group in security_groups_for(context).prefetch_related(None):
+        by_name.setdefault(group.name, []).append(group)
+        by_id[str(group.id)] = group
+    if wanted == ["default"] and "default" not in by_name:
+        return []
+    return list(dict.fromkeys(str(_group(name, by_id, by_name).id) for name in wanted))
+
+
+def _group(
+    wanted: str, by_id: Mapping[str, SecurityGroup], by_name: Mapping[str, Sequence[SecurityGroup]]
+) -> SecurityGroup:
+    """Return the group of this id or name."""
+    if wanted in by_id:
+        return by_id[wanted]
+    named = by_name.get(wanted, [])
+    if len(named) == 1:
+        return named[0]
+    msg = (
+        f"Multiple security groups found matching '{wanted}'. Use an ID to be more specific."
+        if named
+        else f"Security group {wanted} not found."
+    )
+    raise InvalidInputError(msg, field="security_groups")
+
+
+def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str | None]]:
+    """Return the one network there is."""
+    found = list(usable_networks_for(context)[:2])
+    if len(found) > 1:
+        msg = "Multiple possible networks found, use a Network ID to be more specific."
+        raise AmbiguousNetworkError(msg, field="networks")
+    if not found and must:
+        msg = "No network is available to this project; ask for networks 'none' to launch without one."
+        raise InvalidInputError(msg, field="networks")
+    return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in found]
+
+
+def _checked(
+    context: RequestContext, entry: Mapping[str, str | None], networks: Mapping[uuid.UUID, Network], count: int
+) -> dict[str, str | None]:
+    """Check one card."""
+    port_id, network_id, fixed_ip = entry.get("port_id"), entry.get("network_id"), entry.get("fixed_ip")
+    if (port_id or fixed_ip) and count > 1:
+        msg = "A port or a fixed IP address cannot be asked for with more than one instance."
+        raise InvalidInputError(msg, field="networks")
+    if port_id:
+        port = _port(context, port_id)
+        return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
+    network = networks.get(as_uuid(network_id or "") or NOBODY)
+    if network is None:
+        msg = f"Network {network_id} could not be found."
+        raise InvalidInputError(msg, field="networks")
+    if fixed_ip:
+        subnet, number = addressing.place_of(network.subnets.all(), fixed_ip)
+        if FixedIP.objects.filter(subnet=subnet, number=number).exists():
+            msg = f"Fixed IP address {fixed_ip} is already in use."
+            raise InvalidInputError(msg, field="networks")
+        fixed_ip = addressing.as_text(number)
+    return {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
+
+
+def _port(context: RequestContext, port_id: str) -> Port:
+    """Return a port of the project that no device has."""
+    port = ports_for(context).prefetch_related(None).filter(pk=as_uuid(port_id) or NOBODY).first()
+    if port is None:
+        msg = f"Port id {port_id} could not be found."
+        raise InvalidInputError(msg, field="networks")
+    if port.device_id is not None:
+        msg = f"Port {port_id} is still in use."
+        raise InvalidInputError(msg, field="networks")
+    return port

@@ -1,0 +1,17 @@
+"""Everything that writes networks, subnets, ports, addresses and security groups."""
+
+from provisioning.network.services.networks import create_network, create_subnet
+from provisioning.network.services.ports import allocate, bind, create_port, release, set_ports_status
+from provisioning.network.services.security_groups import allow_ingress, ensure_default_security_group
+
+__all__ = [
+    "allocate",
+    "allow_ingress",
+    "bind",
+    "create_network",
+    "create_port",
+    "create_subnet",
+    "ensure_default_security_group",
+    "release",
+    "set_ports_status",
+]

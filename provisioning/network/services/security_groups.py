@@ -1,0 +1,55 @@
+"""Security groups: the default one of every project."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+
+DEFAULT_NAME = "default"
+
+
+def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
+    """Return the project's ``default`` group, making it with Neutron's rules if it is absent.
+
+    The rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the constraint
+    ``one_default_security_group`` lets one caller make it, with its rules in the same transaction.
+    """
+    found = SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).first()
+    if found is not None:
+        return found
+    with transaction.atomic():
+        group, made = SecurityGroup.objects.get_or_create(
+            project_id=project_id, name=DEFAULT_NAME, defaults={"description": "Default security group"}
+        )
+        if made:
+            SecurityGroupRule.objects.bulk_create(
+                [
+                    SecurityGroupRule(
+                        group=group,
+                        direction=direction,
+                        ethertype=ethertype,
+                        remote_group=group if direction == "ingress" else None,
+                    )
+                    for direction in ("egress", "ingress")
+                    for ethertype in ("IPv4", "IPv6")
+                ]
+            )
+    return group
+
+
+def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
+    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept."""
+    rule, _ = SecurityGroupRule.objects.get_or_create(
+        group=group,
+        direction="ingress",
+        ethertype="IPv4",
+        protocol=protocol,
+        port_range_min=port,
+        port_range_max=port,
+        remote_ip_prefix="0.0.0.0/0",
+        remote_group=None,
+    )
+    return rule
