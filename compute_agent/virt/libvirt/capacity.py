@@ -1,0 +1,48 @@
+"""What the host has and uses, as libvirt and the file system say."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from compute_agent.virt.driver import HostCapacity
+
+GIB = 1 << 30
+KIB_PER_MIB = 1024
+
+
+def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str) -> HostCapacity:
+    """Measure the host; ``domains`` are Novella's, ``instances`` is the folder of their disks.  Raises libvirtError."""
+    node = connection.getInfo()
+    memory = connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)
+    unused = sum(memory.get(name, 0) for name in ("free", "buffers", "cached"))
+    disk = os.statvfs(instances)
+    active = [domain for domain in domains if domain.isActive()]
+    return HostCapacity(
+        vcpus=node[2],
+        memory_mb=memory["total"] // KIB_PER_MIB,
+        memory_mb_used=max(memory["total"] - unused, 0) // KIB_PER_MIB,
+        disk_gb=disk.f_blocks * disk.f_frsize // GIB,
+        disk_gb_used=(disk.f_blocks - disk.f_bfree) * disk.f_frsize // GIB,
+        vcpus_used=sum(domain.info()[3] for domain in active),
+        running_vms=len(active),
+        hypervisor_type="KVM" if virt_type == "kvm" else "QEMU",
+        hypervisor_version=connection.getVersion(),
+        cpu_info=_processor(connection.getCapabilities()),
+        architecture=node[0],
+    )
+
+
+def _processor(capabilities: str) -> dict[str, str]:
+    cpu = ET.fromstring(capabilities).find("host/cpu")  # noqa: S314 - libvirt's own output
+    if cpu is None:
+        return {}
+    found = {tag: cpu.findtext(tag) or "" for tag in ("arch", "model", "vendor")}
+    topology = cpu.find("topology")
+    if topology is not None:
+        found |= {name: topology.get(name, "") for name in ("sockets", "cores", "threads")}
+    return {name: value for name, value in found.items() if value}

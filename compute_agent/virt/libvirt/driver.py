@@ -1,0 +1,273 @@
+"""The libvirt driver: real guests of QEMU, with KVM or without."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.power import PowerState
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
+from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.libvirt import capacity, console_log, disks, kvm, seed
+from compute_agent.virt.libvirt.connection import Connection, translated
+from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
+from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
+from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
+
+log = logging.getLogger(__name__)
+
+OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
+PRESS_AGAIN = 5.0
+"""Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
+TRIM_INTERVAL = 2.0
+UNDEFINE = (
+    libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+    | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+)
+
+
+class LibvirtDriver(ComputeDriver):
+    """Keeps the contract of ``ComputeDriver`` with libvirt; ``embed`` runs its QEMU driver in this process."""
+
+    def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
+        """Take ``virt_type`` from ``kvm.prepare``, or decide it here; connects in ``init_host``."""
+        self._paths = HostPaths(settings.state_dir.absolute())
+        self._virt_type = virt_type or kvm.choose(settings.virt_type)
+        uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
+        self._hypervisor = Connection(uri, self._lifecycle, self._resync)
+        self._board = PowerBoard()
+        self._listener: PowerListener | None = None
+        self._closing = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    # --- the host ---------------------------------------------------------------------------------------------------
+
+    def init_host(self) -> None:
+        self._paths.prepare()
+        self._hypervisor.open()
+        self._resync()
+        if self._keeper is None or not self._keeper.is_alive():
+            self._closing.clear()
+            self._keeper = threading.Thread(target=self._keep_logs_small, name="console-logs", daemon=True)
+            self._keeper.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._hypervisor.close()
+
+    def capacity(self) -> HostCapacity:
+        with translated("measure the host"):
+            domains = [domain for domain, _ in self._marked()]
+            return capacity.measure(self._hypervisor.get(), domains, self._paths.instances, self._virt_type)
+
+    def guests(self) -> list[Guest]:
+        found = []
+        with translated("list its guests"):
+            for domain, mark in self._marked():
+                found.append(Guest(uuid=mark.uuid, attempt=mark.attempt, power_state=from_state(*domain.state())))
+        return found
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        self._listener = listener
+
+    # --- building ---------------------------------------------------------------------------------------------------
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+        if base is None:
+            raise RetryableHostError("The host has no image to start from.", detail="create_disk without a base")
+        self._power_off(spec.uuid)
+        disks.create_disks(spec, base.absolute(), self._folder(spec.uuid))
+
+    def create_seed(self, spec: InstanceSpec) -> None:
+        seed.write_seed(spec, self._folder(spec.uuid))
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        paths = self._folder(spec.uuid)
+        self._power_off(spec.uuid)
+        self._undefine(spec.uuid)
+        xml = domain_xml(spec, attempt, paths, self._virt_type)
+        with translated("define the guest"):
+            self._hypervisor.get().defineXML(xml)
+        self._board.know(spec.uuid, PowerState.SHUTDOWN)
+
+    def start(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        self._board.know(uuid, self._state(domain))
+        try:
+            domain.create()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID and domain.isActive():
+                return
+            with translated("start the guest"):
+                raise
+
+    def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
+        # The state now, then events: one that came between the two has written the board already.
+        if self._state(self._domain(uuid)) is PowerState.RUNNING:
+            return PowerState.RUNNING
+        state = self._board.wait(uuid, {PowerState.RUNNING, PowerState.CRASHED}, timeout)
+        if state is not PowerState.RUNNING:
+            said = "stopped while it was starting" if state in OFF else "did not run in time"
+            raise RetryableHostError(f"The guest {said}.", detail=f"power state {state!r} after at most {timeout} s")
+        return state
+
+    # --- power ------------------------------------------------------------------------------------------------------
+
+    def stop(self, uuid: str, timeout: float) -> None:
+        domain = self._domain(uuid)
+        if not self._shut_down(uuid, domain, timeout):
+            self._power_off(uuid)
+
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        domain = self._domain(uuid)
+        if hard or not self._shut_down(uuid, domain, timeout):
+            self._power_off(uuid)
+        self.start(uuid)
+
+    def destroy(self, uuid: str) -> None:
+        self._power_off(uuid)
+        self._undefine(uuid)
+        self._board.forget(uuid)
+        self._paths.emulator_log(domain_name(uuid)).unlink(missing_ok=True)
+        folder = self._paths.instance(uuid).folder
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise RetryableHostError("The guest's disks could not be removed.", detail=str(error)) from error
+
+    def power_state(self, uuid: str) -> PowerState:
+        return self._state(self._domain(uuid))
+
+    def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
+        paths = self._paths.instance(uuid)
+        if not paths.folder.is_dir():
+            raise InstanceNotFoundError("There is no such guest on this host.")
+        return console_log.read(paths.console_log, offset, max_bytes)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _folder(self, uuid: str) -> InstancePaths:
+        paths = self._paths.instance(uuid)
+        paths.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return paths
+
+    def _marked(self) -> list[tuple[Any, Mark]]:
+        """List the domains with Novella's mark; the others are nobody's business here."""
+        found = []
+        for domain in self._hypervisor.get().listAllDomains():
+            mark = self._mark(domain)
+            if mark is not None:
+                found.append((domain, mark))
+        return found
+
+    @staticmethod
+    def _mark(domain: Any) -> Mark | None:
+        try:
+            return read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
+        except (libvirt.libvirtError, ValueError):  # without the mark, or gone meanwhile
+            return None
+
+    def _domain(self, uuid: str) -> Any:
+        """Return Novella's domain; raises InstanceNotFoundError, also for a domain that is not Novella's."""
+        with translated("find the guest"):
+            domain = self._hypervisor.get().lookupByUUIDString(uuid)
+        if self._mark(domain) is None:
+            raise InstanceNotFoundError(
+                "There is no such guest on this host.", detail="a domain without Novella's mark"
+            )
+        return domain
+
+    def _find(self, uuid: str) -> Any | None:
+        """Return Novella's domain or None; raises HostError when the uuid belongs to a domain that is not Novella's."""
+        try:
+            return self._domain(uuid)
+        except InstanceNotFoundError as error:
+            if error.detail.startswith("a domain without"):
+                raise HostError("The host has a guest of this id that is not Novella's.") from error
+            return None
+
+    @staticmethod
+    def _state(domain: Any) -> PowerState:
+        with translated("say the guest's state"):
+            return from_state(*domain.state())
+
+    def _shut_down(self, uuid: str, domain: Any, timeout: float) -> bool:
+        """Press the power button until the guest is off, at most ``timeout`` seconds; say whether it is."""
+        deadline = time.monotonic() + timeout
+        while True:
+            state = self._state(domain)
+            self._board.know(uuid, state)
+            left = deadline - time.monotonic()
+            if state in OFF:
+                return True
+            if left <= 0 or state is not PowerState.RUNNING:
+                return False
+            try:
+                domain.shutdown()
+            except libvirt.libvirtError as error:
+                log.info("guest %s could not be asked to stop: %s", uuid, error)
+            if self._board.wait(uuid, OFF, min(left, PRESS_AGAIN)) in OFF:
+                return True
+
+    def _power_off(self, uuid: str) -> None:
+        """Take the power from the guest if it is there and has any."""
+        domain = self._find(uuid)
+        if domain is None:
+            return
+        with translated("power the guest off"):
+            if not domain.isActive():
+                return
+            try:
+                domain.destroy()
+            except libvirt.libvirtError as error:
+                # It may have stopped by itself between the two calls.
+                if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
+                    raise
+
+    def _undefine(self, uuid: str) -> None:
+        domain = self._find(uuid)
+        if domain is None:
+            return
+        try:
+            domain.undefineFlags(UNDEFINE)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                with translated("remove the guest"):
+                    raise
+
+    def _lifecycle(self, uuid: str, event: int, detail: int) -> None:
+        state = from_event(event, detail)
+        if state is not None and self._board.knows(uuid):
+            self._tell(uuid, state)
+
+    def _resync(self) -> None:
+        """Learn the guests and their states anew: events may have been missed."""
+        for guest in self.guests():
+            if self._board.knows(guest.uuid):
+                self._tell(guest.uuid, guest.power_state)
+            else:
+                self._board.know(guest.uuid, guest.power_state)
+
+    def _tell(self, uuid: str, state: PowerState) -> None:
+        if self._board.know(uuid, state) and self._listener is not None:
+            self._listener(uuid, state)
+
+    def _keep_logs_small(self) -> None:
+        while not self._closing.wait(TRIM_INTERVAL):
+            for uuid in self._board.known():
+                try:
+                    console_log.trim(self._paths.instance(uuid).console_log)
+                except OSError:
+                    log.exception("the console log of %s could not be cut", uuid)

@@ -1,0 +1,85 @@
+"""Whether KVM really works here, and how to hide it from libvirt when it does not.
+
+A ``/dev/kvm`` that opens but cannot run a guest makes libvirt probe it at every start, for up to a minute.  An empty
+regular file bound read-only over it, in a mount namespace of the agent's own, makes libvirt take emulation at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.libvirt import private_mounts
+from compute_agent.virt.libvirt.domain_xml import VirtType
+from compute_agent.virt.programs import SYSTEM_PATH
+
+log = logging.getLogger(__name__)
+
+DEVICE = Path("/dev/kvm")
+EMULATOR = "qemu-system-x86_64"
+PROBE_SECONDS = 5.0
+PROBE_EXIT = 33
+# 16-bit code of a boot sector: mov dx, 0x501; mov al, 0x10; out dx, al; hlt.  The exit device makes 33 of 0x10.
+BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa"
+
+
+def prepare(settings: AgentSettings) -> VirtType:
+    """Decide between KVM and emulation, and show libvirt a machine it can work with.
+
+    For the embedded driver a KVM that is not to be used is hidden, and libvirt's account is there even when the machine
+    has none.  Call it once, before the process has threads and after its network namespace exists: what is mounted
+    later stays in the private mount namespace.  Without the right to mount, libvirt starts guests slowly or not at all.
+    """
+    virt_type = choose(settings.virt_type)
+    if settings.libvirt_uri != "embed":
+        return virt_type
+    covers = private_mounts.account_files()
+    if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
+        covers[DEVICE] = b""
+    if covers:
+        try:
+            private_mounts.unshare()
+            for path, content in covers.items():
+                private_mounts.cover(path, content, settings.state_dir / "covers" / path.name)
+        except OSError as error:
+            log.warning("libvirt sees the machine as it is: %s", error)
+    return virt_type
+
+
+def choose(wanted: str) -> VirtType:
+    """Return ``kvm`` or ``qemu``: what was asked for, or for ``auto`` what a probe shows."""
+    if wanted == "kvm":
+        return "kvm"
+    if wanted != "auto":
+        return "qemu"
+    if not os.access(DEVICE, os.R_OK | os.W_OK) or not _processor_virtualises():
+        return "qemu"
+    return "kvm" if probe("kvm") else "qemu"
+
+
+def probe(accelerator: str) -> bool:
+    """Boot a guest of one sector with ``accelerator`` and say whether it ran."""
+    emulator = shutil.which(EMULATOR, path=SYSTEM_PATH)
+    if emulator is None:
+        return False
+    with tempfile.NamedTemporaryFile(suffix=".img") as disk:
+        disk.write(BOOT_SECTOR)
+        disk.flush()
+        command = [emulator, "-accel", accelerator, "-machine", "pc", "-m", "16", "-nodefaults", "-display", "none"]
+        command += ["-device", "isa-debug-exit,iobase=0x501,iosize=1", "-no-user-config"]
+        command += ["-drive", f"file={disk.name},format=raw,if=ide,readonly=off"]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False)  # noqa: S603
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return done.returncode == PROBE_EXIT
+
+
+def _processor_virtualises() -> bool:
+    words = Path("/proc/cpuinfo").read_text(errors="replace").split()
+    return "vmx" in words or "svm" in words

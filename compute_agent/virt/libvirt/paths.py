@@ -1,0 +1,100 @@
+"""Where the libvirt driver keeps things, with short names for unix sockets, which the kernel limits to 107 bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+RUN = Path("/run")
+LONGEST = 44
+"""libvirt and QEMU append up to 60 bytes to the state folder for their sockets; the limit is 107."""
+
+
+@dataclass(frozen=True)
+class InstancePaths:
+    """The files of one guest: ``folder`` under its real path, ``short`` the same folder under a short name."""
+
+    folder: Path
+    short: Path
+
+    @property
+    def root_disk(self) -> Path:
+        """The qcow2 overlay on the cached image."""
+        return self.folder / "disk.qcow2"
+
+    @property
+    def ephemeral_disk(self) -> Path:
+        """The second disk, raw, ext4."""
+        return self.folder / "ephemeral.raw"
+
+    @property
+    def swap_disk(self) -> Path:
+        """The swap disk, raw."""
+        return self.folder / "swap.raw"
+
+    @property
+    def seed(self) -> Path:
+        """The config drive."""
+        return self.folder / "seed.iso"
+
+    @property
+    def console_log(self) -> Path:
+        """What the guest wrote to its serial port."""
+        return self.folder / "console.log"
+
+    @property
+    def serial_socket(self) -> Path:
+        """The serial port itself; one client at a time."""
+        return self.short / "serial.sock"
+
+    @property
+    def vnc_socket(self) -> Path:
+        """The screen."""
+        return self.short / "vnc.sock"
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """The folders of one agent."""
+
+    state: Path
+
+    @property
+    def link(self) -> Path:
+        """The short name that stands for a long state folder."""
+        return RUN / f"novella-{hashlib.sha256(str(self.state).encode()).hexdigest()[:8]}"
+
+    @property
+    def short(self) -> Path:
+        """The state folder, by its short name when its own is too long."""
+        return self.state if len(os.fsencode(self.state)) <= LONGEST else self.link
+
+    @property
+    def libvirt_root(self) -> Path:
+        """The root of the embedded driver."""
+        return self.short / "libvirt"
+
+    def emulator_log(self, domain: str) -> Path:
+        """Return where the embedded driver logs how it started a domain."""
+        return self.libvirt_root / "log" / "qemu" / f"{domain}.log"
+
+    @property
+    def instances(self) -> Path:
+        """One folder for each guest."""
+        return self.state / "instances"
+
+    def instance(self, uuid: str) -> InstancePaths:
+        """Return the files of the guest ``uuid``; raises ValueError for what is not a UUID."""
+        name = str(UUID(uuid))
+        return InstancePaths(folder=self.instances / name, short=self.short / "instances" / name)
+
+    def prepare(self) -> None:
+        """Make the folders and, where one is needed, the short name."""
+        for folder in (self.state, self.instances):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.short != self.state and not (self.link.is_symlink() and self.link.readlink() == self.state):
+            self.link.unlink(missing_ok=True)
+            self.link.symlink_to(self.state)

@@ -1,0 +1,163 @@
+"""The config drive: what a guest must know of itself, in the forms that cloud-init and Novella's own image read.
+
+Both trees are on one disk: NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``; read when the
+label is ``cidata``) and OpenStack's ``openstack/latest`` (read when it is ``config-2``, the label of an asked-for
+config drive).
+The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and of Nova's "Metadata service" chapter.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from ipaddress import ip_interface
+from typing import Any
+
+from compute_agent.contract.build import FixedAddress, InstanceSpec, PortRef
+from compute_agent.virt.errors import FatalBuildError, RetryableHostError
+from compute_agent.virt.libvirt.paths import InstancePaths
+from compute_agent.virt.programs import ProgramError, run_program
+
+ISO_TOOLS = ("genisoimage", "mkisofs", "xorrisofs")
+"""Any of them: they take the same options."""
+
+
+def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
+    """Return the files of the seed, by path.  Raises FatalBuildError when the user data is not base64."""
+    user_data = _user_data(spec)
+    files = {
+        "meta-data": _json(_nocloud_meta_data(spec)),
+        "user-data": user_data,
+        "network-config": _json(_network_config(spec)),
+        "openstack/latest/meta_data.json": _json(_meta_data(spec)),
+        "openstack/latest/network_data.json": _json(_network_data(spec)),
+    }
+    if spec.admin_password is not None:
+        password = {"password": spec.admin_password, "chpasswd": {"expire": False}, "ssh_pwauth": True}
+        files["vendor-data"] = b"#cloud-config\n" + _json(password)
+    if user_data:
+        files["openstack/latest/user_data"] = user_data
+    return files
+
+
+def write_seed(spec: InstanceSpec, paths: InstancePaths) -> None:
+    """Write the seed's ISO 9660 image; raises RetryableHostError when the host cannot."""
+    tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
+    if tool is None:
+        raise RetryableHostError("The host cannot make config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found")
+    staging, image = paths.folder / "seed.files", paths.folder / "seed.part"
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        for name, data in seed_files(spec).items():
+            target = staging / name
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            target.write_bytes(data)
+        image.unlink(missing_ok=True)
+        image.touch(mode=0o600)
+        label = "config-2" if spec.config_drive else "cidata"
+        run_program(tool, "-quiet", "-V", label, "-r", "-J", "-o", str(image), str(staging))
+        image.replace(paths.seed)
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError("The host could not make the guest's config drive.", detail=str(error)) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _json(value: object) -> bytes:
+    # JSON is YAML too, which is what NoCloud asks for; ASCII escapes keep hostile names on their line.
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _user_data(spec: InstanceSpec) -> bytes:
+    try:
+        return base64.b64decode(spec.user_data or "", validate=False)
+    except ValueError as error:
+        raise FatalBuildError("The user data is not valid base64.") from error
+
+
+def _fqdn(spec: InstanceSpec) -> str:
+    domain = spec.ports[0].network.dns_domain.strip(".") if spec.ports else ""
+    return f"{spec.hostname}.{domain}" if domain else spec.hostname
+
+
+def _nocloud_meta_data(spec: InstanceSpec) -> dict[str, Any]:
+    return {
+        "instance-id": spec.uuid,
+        "local-hostname": _fqdn(spec),
+        "public-keys": [spec.key_pair.public_key.strip()] if spec.key_pair else [],
+    }
+
+
+def _meta_data(spec: InstanceSpec) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "uuid": spec.uuid,
+        "name": spec.name,
+        "hostname": _fqdn(spec),
+        "project_id": spec.project_id,
+        "availability_zone": spec.availability_zone,
+        "launch_index": spec.launch_index,
+        "meta": dict(spec.metadata),
+        "devices": [],
+    }
+    if spec.reservation_id:
+        data["reservation_id"] = spec.reservation_id
+    if spec.key_pair:
+        key = spec.key_pair
+        data["public_keys"] = {key.name: key.public_key}
+        data["keys"] = [{"name": key.name, "type": key.type, "data": key.public_key}]
+    if spec.admin_password is not None:
+        data["admin_pass"] = spec.admin_password
+    return data
+
+
+def _nameservers(port: PortRef) -> list[str]:
+    servers = [server for fixed in port.fixed_ips for server in fixed.dns_nameservers]
+    return list(dict.fromkeys(servers or port.network.dns_nameservers))
+
+
+def _network_config(spec: InstanceSpec) -> dict[str, Any]:
+    """Network configuration version 2, cards found by their address."""
+    ethernets: dict[str, Any] = {}
+    for number, port in enumerate(spec.ports):
+        card: dict[str, Any] = {"match": {"macaddress": port.mac_address}, "mtu": port.network.mtu}
+        static = [fixed for fixed in port.fixed_ips if not fixed.enable_dhcp]
+        if len(static) < len(port.fixed_ips):
+            card["dhcp4"] = True
+        if static:
+            card["addresses"] = [f"{fixed.address}/{fixed.prefix_length}" for fixed in static]
+            card["routes"] = [{"to": "0.0.0.0/0", "via": fixed.gateway} for fixed in static if fixed.gateway]
+            card["nameservers"] = {"addresses": _nameservers(port)}
+        ethernets[f"eth{number}"] = card
+    return {"version": 2, "ethernets": ethernets}
+
+
+def _network_data(spec: InstanceSpec) -> dict[str, Any]:
+    links: list[dict[str, Any]] = []
+    networks: list[dict[str, Any]] = []
+    servers: list[str] = []
+    for port in spec.ports:
+        links.append(
+            {
+                "id": port.tap,
+                "vif_id": port.id,
+                "type": "bridge",
+                "mtu": port.network.mtu,
+                "ethernet_mac_address": port.mac_address,
+            }
+        )
+        networks += [_network_entry(port, fixed, len(networks) + at) for at, fixed in enumerate(port.fixed_ips)]
+        servers += _nameservers(port)
+    services = [{"type": "dns", "address": server} for server in dict.fromkeys(servers)]
+    return {"links": links, "networks": networks, "services": services}
+
+
+def _network_entry(port: PortRef, fixed: FixedAddress, number: int) -> dict[str, Any]:
+    family = "ipv6" if ":" in fixed.address else "ipv4"
+    entry: dict[str, Any] = {"id": f"network{number}", "link": port.tap, "network_id": port.network.id}
+    if fixed.enable_dhcp:
+        return entry | {"type": f"{family}_dhcp"}
+    anywhere = "::" if family == "ipv6" else "0.0.0.0"  # noqa: S104
+    routes = [{"network": anywhere, "netmask": anywhere, "gateway": fixed.gateway}] if fixed.gateway else []
+    netmask = str(ip_interface(f"{fixed.address}/{fixed.prefix_length}").netmask)
+    return entry | {"type": family, "ip_address": fixed.address, "netmask": netmask, "routes": routes}
