@@ -61,7 +61,8 @@ class KeyPair(models.Model):
 class Host(models.Model):
     """A hypervisor and its agent.
 
-    ``*_total`` are what the agent measured; ``*_allocated`` are the sums of the allocations, moved only by the conditional updates of
+    ``*_total`` are what the agent measured; ``*_allocated`` are the sums of the allocations, moved only by the
+    conditional updates of
     claim and release.  Memory in MiB, disk in GiB.
     """
 
@@ -211,7 +212,9 @@ class InstanceAction(models.Model):
     message = models.CharField(max_length=1024, null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["instance", "request_id", "action"], name="one_action_per_request")]
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "request_id", "action"], name="one_action_per_request")
+        ]
 
     def __str__(self) -> str:
         return self.action

@@ -1,0 +1,59 @@
+"""Names of servers and what is made of them: checks, host names, numbered names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import uuid
+
+from provisioning.common.errors import InvalidInputError
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
+_NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")
+
+
+def check_text(value: str, what: str, *, longest: int = 255, shortest: int = 0) -> str:
+    """Return the text without surrounding blanks; raises InvalidInputError naming ``what`` for a wrong length or hidden characters."""
+    text = value.strip()
+    if len(text) < shortest:
+        raise InvalidInputError(f"Invalid input for {what}: it must not be empty.", field=what)
+    if len(text) > longest:
+        raise InvalidInputError(
+            f"Invalid input for {what}: it has {len(text)} characters; at most {longest} are allowed.", field=what
+        )
+    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in text):
+        raise InvalidInputError(
+            f"Invalid input for {what}: control characters and line breaks are not allowed.", field=what
+        )
+    return text
+
+
+def check_name(value: str) -> str:
+    """Return a server's name: 1 to 255 printable characters."""
+    return check_text(value, "name", shortest=1)
+
+
+def check_hostname(value: str) -> str:
+    """Return a host name given by the user: one label of RFC 1123 with at most 63 characters."""
+    if not _LABEL.fullmatch(value):
+        raise InvalidInputError(
+            f"Invalid input for hostname: {value!r} is not a host name. Use up to 63 letters, digits and hyphens,"
+            " with a letter or digit at both ends.",
+            field="hostname",
+        )
+    return value.lower()
+
+
+def hostname_for(name: str, instance_id: uuid.UUID) -> str:
+    """Make a host name of a display name as Nova does (nova.utils.sanitize_hostname): never empty, never all digits."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    label = _NOT_IN_LABEL.sub("", re.sub(r"[ _.]+", "-", plain)).strip("-")[:63].strip("-")
+    return f"server-{instance_id}" if not label or label.isdigit() else label
+
+
+def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
+    """Return the name of one of several servers asked for together: ``name-1``, ``name-2`` …; a single one keeps its name."""
+    if count == 1:
+        return name
+    suffix = f"-{index + 1}"
+    return name[: longest - len(suffix)] + suffix

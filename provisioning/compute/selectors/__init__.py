@@ -1,0 +1,34 @@
+"""What is read of compute: near a user only through ``…_for(context, …)``."""
+
+from provisioning.compute.selectors.catalog import (
+    Limits,
+    flavor_for,
+    flavors_for,
+    key_pair_for,
+    key_pairs_for,
+    limits_for,
+)
+from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for
+from provisioning.compute.selectors.hosts import availability_zones, host_states, hosts_for, is_alive
+from provisioning.compute.selectors.instances import fault_of, instance_for, instances_for
+
+__all__ = [
+    "Limits",
+    "Step",
+    "action_for",
+    "actions_for",
+    "availability_zones",
+    "decision_for",
+    "fault_of",
+    "flavor_for",
+    "flavors_for",
+    "host_states",
+    "hosts_for",
+    "instance_for",
+    "instances_for",
+    "is_alive",
+    "key_pair_for",
+    "key_pairs_for",
+    "limits_for",
+    "timeline_for",
+]

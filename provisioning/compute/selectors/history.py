@@ -1,0 +1,135 @@
+"""What was asked of a server and how it went: actions, their events, the timeline of its launch, the scheduler's decision."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from compute_agent.contract import steps
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
+from provisioning.compute.selectors.instances import instance_for
+from provisioning.compute.states import VmState
+
+LABELS: dict[str, str] = {
+    "api_create": "Request accepted",
+    "schedule": "Choose a host",
+    "claim": "Claim room on the host",
+    "allocate_network": "Allocate addresses",
+    "hand_off": "Hand over to the host",
+    steps.PLUG_NETWORK: "Plug the network",
+    steps.FETCH_IMAGE: "Fetch the image",
+    steps.CREATE_DISK: "Create the disk",
+    steps.CREATE_SEED: "Write the configuration drive",
+    steps.DEFINE_DOMAIN: "Define the guest",
+    steps.APPLY_FIREWALL: "Apply the firewall",
+    steps.START_GUEST: "Start the guest",
+    steps.WAIT_FOR_BOOT: "Wait until it runs",
+}
+"""The steps of a launch in running order, and what a page calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a launch as a page draws it.
+
+    ``started`` None: it has not begun; ``finished`` None: it runs; seconds of duration.
+    """
+
+    name: str
+    label: str
+    attempt: int
+    started: datetime | None = None
+    finished: datetime | None = None
+    seconds: float | None = None
+    result: str = ""
+    """``Success``, ``Error``, or empty while it runs or waits."""
+    host: str = ""
+    """For operators only."""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+    @property
+    def state(self) -> str:
+        """``waiting``, ``running``, ``done`` or ``failed``."""
+        if self.started is None:
+            return "waiting"
+        if self.finished is None:
+            return "running"
+        return "failed" if self.result == "Error" else "done"
+
+
+def actions_for(
+    context: RequestContext, instance_id: str | uuid.UUID, *, limit: int | None = None, marker: str | None = None
+) -> list[InstanceAction]:
+    """Return what was asked of a server, newest first; operators see it of deleted ones too.  ``marker`` is a request id."""
+    rows = InstanceAction.objects.filter(instance=instance_for(context, instance_id, deleted=True)).order_by(
+        "-started_at", "-id"
+    )
+    actions = list(rows)
+    if marker is not None:
+        position = next((index for index, action in enumerate(actions) if action.request_id == marker), None)
+        if position is None:
+            raise NotFoundError(f"Action {marker} could not be found.", field="marker")
+        actions = actions[position + 1 :]
+    return actions[:limit] if limit is not None else actions
+
+
+def action_for(
+    context: RequestContext, instance_id: str | uuid.UUID, request_id: str
+) -> tuple[InstanceAction, list[InstanceActionEvent]]:
+    """Return one action with its events, newest first.  Raises NotFoundError."""
+    instance = instance_for(context, instance_id, deleted=True)
+    action = InstanceAction.objects.filter(instance=instance, request_id=request_id).order_by("-id").first()
+    if action is None:
+        raise NotFoundError(f"Action for request_id {request_id} on instance {instance_id} not found")
+    return action, list(action.events.order_by("-started_at", "-id"))
+
+
+def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Step]:
+    """Return the steps of the server's launch in running order, every attempt, and while it is being built those still to come."""
+    instance = instance_for(context, instance_id, deleted=True)
+    rows = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create")
+    order = {name: index for index, name in enumerate(LABELS)}
+    events = sorted(rows, key=lambda row: (row.attempt, order.get(row.name, len(order)), row.started_at))
+    done = [_step(row, with_host=context.is_admin) for row in events]
+    return done + _to_come(instance, done)
+
+
+def _step(row: InstanceActionEvent, *, with_host: bool) -> Step:
+    return Step(
+        name=row.name,
+        label=LABELS.get(row.name, row.name.replace("_", " ").capitalize()),
+        attempt=row.attempt,
+        started=row.started_at,
+        finished=row.finished_at,
+        seconds=(row.finished_at - row.started_at).total_seconds() if row.finished_at else None,
+        result=row.result,
+        host=row.host if with_host else "",
+        detail=row.detail,
+        message=row.message,
+    )
+
+
+def _to_come(instance: Instance, done: list[Step]) -> list[Step]:
+    if instance.vm_state != VmState.BUILDING or instance.task_state == "deleting":
+        return []
+    seen = {step.name for step in done if step.attempt == instance.attempt} | {"api_create"}
+    return [
+        Step(name=name, label=label, attempt=instance.attempt) for name, label in LABELS.items() if name not in seen
+    ]
+
+
+def decision_for(context: RequestContext, instance_id: str | uuid.UUID) -> SchedulingDecision | None:
+    """Return how the server's newest place was found, or why there was none; host names are for operators only."""
+    decision = (
+        SchedulingDecision.objects.filter(instance=instance_for(context, instance_id, deleted=True))
+        .order_by("-attempt")
+        .first()
+    )
+    if decision is not None and not context.is_admin:
+        decision.host_name, decision.weights = "", []
+    return decision

@@ -1,0 +1,96 @@
+"""The record of what was asked of an instance and of every step it took."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import InstanceAction, InstanceActionEvent
+
+SUCCESS, ERROR = "Success", "Error"
+
+
+def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started: datetime) -> InstanceAction:
+    """Write the action; a request that is repeated with the same id finds the one it wrote."""
+    row, _ = InstanceAction.objects.get_or_create(
+        instance_id=instance_id,
+        request_id=context.request_id,
+        action=action,
+        defaults={"user_id": context.user_id, "project_id": context.project_id, "started_at": started},
+    )
+    return row
+
+
+def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:
+    """Return the newest action of this kind that has not finished, or None."""
+    return (
+        InstanceAction.objects.filter(instance_id=instance_id, action=action, finished_at=None).order_by("-id").first()
+    )
+
+
+def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
+    """Close the unfinished actions of an instance (of one kind, or all); ``message`` says why they failed."""
+    rows = InstanceAction.objects.filter(instance_id=instance_id, finished_at=None)
+    if action is not None:
+        rows = rows.filter(action=action)
+    rows.update(finished_at=timezone.now(), message=message)
+
+
+def step(
+    action: InstanceAction,
+    name: str,
+    *,
+    attempt: int,
+    started: datetime,
+    finished: datetime | None,
+    host: str = "",
+    result: str = SUCCESS,
+    detail: Mapping[str, str] | None = None,
+    message: str = "",
+) -> InstanceActionEvent:
+    """Return one step as a row that is not written yet; ``finished`` None: it runs."""
+    return InstanceActionEvent(
+        action=action,
+        name=name,
+        attempt=attempt,
+        started_at=started,
+        finished_at=finished,
+        result=result if finished else "",
+        host=host,
+        detail=dict(detail or {}),
+        message=message[:1024],
+    )
+
+
+def write(rows: list[InstanceActionEvent]) -> None:
+    """Write steps; one that is there already (same action, name and attempt) takes the newer values, but never loses its end."""
+    fresh = [row for row in rows if row.finished_at is None]
+    ended = [row for row in rows if row.finished_at is not None]
+    if fresh:
+        InstanceActionEvent.objects.bulk_create(fresh, ignore_conflicts=True)
+    if ended:
+        InstanceActionEvent.objects.bulk_create(
+            ended,
+            update_conflicts=True,
+            unique_fields=["action", "name", "attempt"],
+            update_fields=["started_at", "finished_at", "result", "host", "detail", "message"],
+        )
+
+
+def shown(row: InstanceActionEvent) -> dict[str, Any]:
+    """Return a step as events carry it: times in ISO 8601, no host."""
+    return {
+        "name": row.name,
+        "attempt": row.attempt,
+        "started": row.started_at.isoformat(),
+        "finished": row.finished_at.isoformat() if row.finished_at else None,
+        "seconds": round((row.finished_at - row.started_at).total_seconds(), 3) if row.finished_at else None,
+        "result": row.result,
+        "detail": row.detail,
+        "message": row.message,
+    }

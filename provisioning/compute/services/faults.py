@@ -1,0 +1,12 @@
+"""The record of why an instance failed."""
+
+from __future__ import annotations
+
+from provisioning.compute.models import Instance, InstanceFault
+
+
+def record_fault(instance: Instance, message: str, *, code: int = 500, details: str = "", host_name: str = "") -> None:
+    """Keep a fault: ``message`` for the owner (no host names), ``details`` and ``host_name`` for operators."""
+    InstanceFault.objects.create(
+        instance=instance, code=code, message=message[:1024], details=details[:20_000], host_name=host_name
+    )

@@ -1,0 +1,66 @@
+"""Flavors: operators make and remove them; instances keep a copy, so removing one harms nobody."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.models import Flavor
+from provisioning.compute.names import check_text
+from provisioning.compute.requests import FlavorRequest
+
+_ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
+_MOST = 2_147_483_647
+
+
+def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
+    """Make a flavor.  Raises ForbiddenError, InvalidInputError, ConflictError when the name or the id is taken."""
+    if not context.is_admin:
+        raise ForbiddenError("Only an operator makes flavors.")
+    name = check_text(request.name, "name", shortest=1)
+    flavorid = request.flavorid if request.flavorid not in (None, "", "auto") else str(uuid.uuid4())
+    if flavorid is None or not _ID.fullmatch(flavorid):
+        raise InvalidInputError("Invalid input for id: use letters, digits, '.', '_', '-' and blanks.", field="id")
+    _check_numbers(request)
+    try:
+        with transaction.atomic():
+            return Flavor.objects.create(
+                flavorid=flavorid,
+                name=name,
+                description=check_text(request.description, "description", longest=65_535),
+                vcpus=request.vcpus,
+                memory_mb=request.memory_mb,
+                root_gb=request.root_gb,
+                ephemeral_gb=request.ephemeral_gb,
+                swap_mb=request.swap_mb,
+                rxtx_factor=request.rxtx_factor,
+                is_public=request.is_public,
+                extra_specs=dict(request.extra_specs),
+            )
+    except IntegrityError as error:
+        taken = "name" if Flavor.objects.filter(name=name).exists() else "id"
+        raise ConflictError(f"A flavor with this {taken} exists already.", field=taken) from error
+
+
+def delete_flavor(context: RequestContext, ref: str) -> None:
+    """Remove a flavor.  Raises ForbiddenError, NotFoundError."""
+    if not context.is_admin:
+        raise ForbiddenError("Only an operator removes flavors.")
+    selectors.flavor_for(context, ref).delete()
+
+
+def _check_numbers(request: FlavorRequest) -> None:
+    least = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
+    names = {"memory_mb": "ram", "root_gb": "disk", "ephemeral_gb": "OS-FLV-EXT-DATA:ephemeral", "swap_mb": "swap"}
+    for column, low in least.items():
+        value = getattr(request, column)
+        if not low <= value <= _MOST:
+            field = names.get(column, column)
+            raise InvalidInputError(f"Invalid input for {field}: {value} is not from {low} to {_MOST}.", field=field)
+    if request.rxtx_factor <= 0:
+        raise InvalidInputError("Invalid input for rxtx_factor: it must be greater than 0.", field="rxtx_factor")

@@ -1,0 +1,127 @@
+"""Launching: checks, quota, records, first event and the cast to the scheduler in one transaction."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import OverQuotaError
+from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.names import hostname_for, numbered
+from provisioning.compute.requests import LaunchRequest
+from provisioning.compute.services import actions, checks, state
+from provisioning.compute.services.checks import CheckedLaunch, LaunchQuote
+from provisioning.compute.sizes import flavor_copy
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc.cast import cast
+
+
+def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote:
+    """Run every check of a launch and say what it would take; nothing is written.  Raises what ``launch`` raises."""
+    return checks.check(context, request).quote
+
+
+def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
+    """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` / ``scheduling``.
+
+    In one transaction: 1. every part is checked; 2. the quota is reserved; 3. the default security group is there; 4.
+    the records, the
+    action and the first event are written; 5. the scheduler is cast to.  An error leaves nothing behind.
+
+    Raises InvalidInputError, ConflictError or ForbiddenError with the ``field`` it is about, and OverQuotaError.
+    """
+    started = timezone.now()
+    with transaction.atomic():
+        checked = checks.check(context, request)
+        instances = _reserve(context, request, checked)
+        if checked.security_groups is None:
+            groups = [str(network.ensure_default_security_group(instances[0].project_id).id)]
+        else:
+            groups = checked.security_groups
+        for instance in instances:
+            instance.security_groups = groups
+        Instance.objects.bulk_create(instances)
+        _record_actions(context, instances, started)
+        for instance in instances:
+            state.announce(instance)
+            cast("scheduler", "conductor.schedule", instance_id=str(instance.id), attempt=instance.attempt)
+    return instances
+
+
+def _reserve(context: RequestContext, request: LaunchRequest, checked: CheckedLaunch) -> list[Instance]:
+    """Reserve the quota of each server in turn; past ``min_count`` a full quota ends the list, before it the request."""
+    count = checked.quote.count
+    columns = _columns(context, request, checked)
+    instances: list[Instance] = []
+    for index in range(count):
+        instance = _instance(checked, columns, index, count)
+        try:
+            with transaction.atomic(savepoint=count > 1):
+                quotas.reserve(instance.project_id, instance.id, checked.quote.amounts)
+        except OverQuotaError:
+            if index < request.min_count or count == 1:
+                raise
+            break
+        instances.append(instance)
+    return instances
+
+
+def _columns(context: RequestContext, request: LaunchRequest, checked: CheckedLaunch) -> dict[str, Any]:
+    """Return what all servers of the request share."""
+    now = timezone.now()
+    image = checked.quote.image
+    return {
+        "project_id": context.project_id,
+        "user_id": context.user_id,
+        "description": checked.description,
+        "attempt": 1,
+        "task_deadline": state.deadline_of("scheduling", now),
+        "availability_zone": checked.availability_zone,
+        "image_id": image.id,
+        "image_name": image.name,
+        "flavor": flavor_copy(checked.quote.flavor, max(image.virtual_size or 0, image.size or 0)),
+        "key_name": checked.key.name if checked.key else None,
+        "public_key": checked.key.public_key if checked.key else None,
+        "user_data": request.user_data or None,
+        "metadata": checked.metadata,
+        "tags": checked.tags,
+        "config_drive": request.config_drive,
+        "requested_networks": checked.networks,
+        "scheduler_hints": dict(request.scheduler_hints),
+        "reservation_id": f"r-{secrets.token_hex(4)}",
+        "request_id": context.request_id,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _instance(checked: CheckedLaunch, columns: dict[str, Any], index: int, count: int) -> Instance:
+    instance_id = uuid.uuid4()
+    name = numbered(checked.name, index, count)
+    hostname = (
+        numbered(checked.hostname, index, count, longest=63) if checked.hostname else hostname_for(name, instance_id)
+    )
+    return Instance(id=instance_id, name=name, hostname=hostname, launch_index=index, **columns)
+
+
+def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:
+    rows = InstanceAction.objects.bulk_create(
+        InstanceAction(
+            instance=instance,
+            action="create",
+            request_id=context.request_id,
+            user_id=context.user_id,
+            project_id=context.project_id,
+            started_at=started,
+        )
+        for instance in instances
+    )
+    finished = timezone.now()
+    actions.write([actions.step(row, "api_create", attempt=1, started=started, finished=finished) for row in rows])

@@ -1,0 +1,61 @@
+"""Giving back what an instance holds, each thing once, in any order of crashes and repeats.
+
+What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a
+host, or when the
+host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the instance is
+gone for them.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.utils import timezone
+
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.claim import give_back
+from provisioning.compute.states import PowerState, TaskState
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+
+_BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
+
+
+def host_holding(instance: Instance) -> Host | None:
+    """Return the host that may have something of the instance, None when no order for it ever left or the host has confirmed its end."""
+    allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
+    if allocation is None:
+        return None
+    if instance.task_state in _BEFORE_HAND_OFF and allocation.attempt == instance.attempt:
+        return None
+    return allocation.host
+
+
+def release_place(instance_id: uuid.UUID) -> None:
+    """Give back the room on the host and the addresses; a repeat is harmless."""
+    give_back(instance_id)
+    network.release(instance_id)
+
+
+def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
+    """End a delete for the user: ``deleting`` → ``deleted``, quota given back, actions closed.
+
+    ``confirmed``: no host has anything of it, so its place is given back too; else that waits for the host's word.
+    Returns None when the instance is not being deleted (any more).
+    """
+    now = timezone.now()
+    gone = state.advance(
+        instance,
+        "deleted",
+        attempt=instance.attempt,
+        changes={"deleted_at": now, "terminated_at": now, "power_state": int(PowerState.NOSTATE)},
+    )
+    if gone is None:
+        return None
+    quotas.release(gone.id)
+    if confirmed:
+        release_place(gone.id)
+    actions.finish(gone.id, "delete")
+    actions.finish(gone.id, message="The server was deleted.")
+    return gone

@@ -1,0 +1,52 @@
+"""How much room a server takes: of the project's quota and of a host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provisioning.compute.models import Flavor
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an instance takes on a host: memory in MiB, disk in GiB."""
+
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+
+
+def flavor_copy(flavor: Flavor, virtual_size: int) -> dict[str, Any]:
+    """Return what an instance keeps of its flavor.
+
+    ``disk_gb`` is the room on the host: root, ephemeral and swap together, rounded up to GiB; a root disk of 0 counts
+    as the
+    image's ``virtual_size`` (bytes).
+    """
+    root_gb = flavor.root_gb or math.ceil(virtual_size / GIB)
+    return {
+        "flavorid": flavor.flavorid,
+        "name": flavor.name,
+        "vcpus": flavor.vcpus,
+        "memory_mb": flavor.memory_mb,
+        "root_gb": flavor.root_gb,
+        "ephemeral_gb": flavor.ephemeral_gb,
+        "swap_mb": flavor.swap_mb,
+        "extra_specs": dict(flavor.extra_specs),
+        "disk_gb": root_gb + flavor.ephemeral_gb + math.ceil(flavor.swap_mb / 1024),
+    }
+
+
+def room_of(flavor: Mapping[str, Any]) -> Room:
+    """Return what an instance with this copy of a flavor takes on a host."""
+    return Room(vcpus=flavor["vcpus"], memory_mb=flavor["memory_mb"], disk_gb=flavor["disk_gb"])
+
+
+def quota_amounts(flavor: Flavor) -> dict[str, int]:
+    """Return what one instance takes of the quota: Nova's ``instances``, ``cores`` and ``ram`` (MiB)."""
+    return {"instances": 1, "cores": flavor.vcpus, "ram": flavor.memory_mb}
