@@ -45,6 +45,10 @@ class Image(models.Model):
     properties = models.JSONField(default=dict)  # additional properties, text to text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["-created_at", "-id"], name="image_by_age")]
 
     def __str__(self) -> str:
         return self.name or str(self.id)

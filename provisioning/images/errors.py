@@ -1,0 +1,23 @@
+"""What can go wrong with images, in words for their users."""
+
+from __future__ import annotations
+
+from provisioning.common.errors import InvalidInputError, NovellaError
+
+
+class ImageContentError(InvalidInputError):
+    """The data is not what it is declared to be, or opening it would not be safe."""
+
+    code = "image_content"
+
+
+class InterruptedUploadError(NovellaError):
+    """The data stopped before its end: the sender went away."""
+
+    code = "interrupted_upload"
+
+
+class NoImageDataError(NovellaError):
+    """The image exists, but nothing has been uploaded to it yet."""
+
+    code = "no_image_data"
