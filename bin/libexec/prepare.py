@@ -40,14 +40,15 @@ class Progress:
     def done(self, result: str = "ok") -> None:
         print(f"{result} ({time.monotonic() - self._began:.1f} s)", flush=True)
 
-    def step(self, title: str, work: Callable[[], None]) -> None:
+    def step(self, title: str, work: Callable[[], str | None]) -> None:
+        """Take one step; ``work`` may say its result in a word or two."""
         self.begin(title)
         try:
-            work()
+            result = work()
         except PreparationError:
             print("failed", flush=True)
             raise
-        self.done()
+        self.done(result or "ok")
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,14 @@ class Preparation:
 
     # --- guest image -------------------------------------------------------------------------------------------
 
-    def guest_image(self) -> None:
+    def guest_image(self) -> str | None:
         """Build the image that real hosts boot; simulated hosts boot nothing, so they need none."""
         if self.hosts.simulated:
-            self.progress.detail("not needed by simulated hosts")
-            return
+            return "not needed by simulated hosts"
         builder = CHECKOUT / "bin/libexec/guest_image.py"
         key = fingerprint([*builder.parent.glob("guest*.py"), *builder.parent.glob("guest/*")])
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
-            return
+            return None
         self.progress.detail("building it from the distribution's packages")
         command = [sys.executable, str(builder), str(self.data.path / "guest")]
         try:
@@ -85,6 +85,7 @@ class Preparation:
             self._call(["apt-get", "-q", "update"])
             self._call(command)
         self.data.mark_done("guest-image", key)
+        return None
 
     # --- Django ------------------------------------------------------------------------------------------------
 

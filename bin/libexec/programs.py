@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +17,25 @@ STOP_ORDER = ("agent", "worker", "web")
 """First the one that takes commands, then those who give them, then the way in."""
 
 
+SIMULATED = "sim"
+"""Simulated hosts are sim-1, sim-2 and so on."""
+JOIN_TOKENS = "run/join-tokens.json"
+
+
 @dataclass(frozen=True)
 class Hosts:
     """The compute hosts of this machine."""
 
     names: list[str]
     simulated: bool
+
+    @classmethod
+    def of_this_machine(cls, simulate: int) -> Hosts:
+        """``simulate`` hosts that boot nothing, or, for 0, this machine under its short name."""
+        if simulate:
+            return cls([f"{SIMULATED}-{number}" for number in range(1, simulate + 1)], simulated=True)
+        name = re.sub(r"[^a-z0-9-]+", "-", platform.node().partition(".")[0].lower()).strip("-")
+        return cls([name or "this-machine"], simulated=False)
 
 
 def environment(data: DataFolder, port: int, role: str = "command") -> dict[str, str]:
@@ -39,12 +54,12 @@ def manage(*arguments: str) -> list[str]:
     return [sys.executable, str(CHECKOUT / "manage.py"), *arguments]
 
 
-def programs(data: DataFolder, port: int, hosts: Hosts, join_tokens: dict[str, str]) -> list[Program]:
+def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
     """Every long-running program, in the order in which they start."""
     return [
         Program("web", _daphne(port), environment(data, port, "web"), stop_within=8),
         Program("worker", manage("qworker", "--periodic"), environment(data, port, "worker"), stop_within=15),
-        Program("agent", _agent(data, port, hosts), _agent_environment(join_tokens), stop_within=15),
+        Program("agent", _agent(data, port, hosts), _agent_environment(), stop_within=15),
     ]
 
 
@@ -54,19 +69,22 @@ def _daphne(port: int) -> list[str]:
 
 
 def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:
+    """The agent of this machine, or one process that is every simulated host."""
     command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{port}"]
-    for name in hosts.names:
-        command += ["--host", name]
+    command += ["--join-token-file", str(data.path / JOIN_TOKENS)]
+    folder = data.path / "hosts"
     if hosts.simulated:
-        return [*command, "--driver", "fake", "--state-dir", str(data.path / "hosts")]
-    return [*command, "--driver", "libvirt", "--state-dir", str(data.path / "hosts"), "--netns", data.netns]
+        count = str(len(hosts.names))
+        return [*command, "--driver", "fake", "--host", SIMULATED, "--simulate", count, "--state-dir", str(folder)]
+    (name,) = hosts.names
+    return [*command, "--host", name, "--state-dir", str(folder / name), "--netns", data.netns]
 
 
-def _agent_environment(join_tokens: dict[str, str]) -> dict[str, str]:
-    """An agent knows nothing of the portal's secrets; its join tokens are good once."""
-    tokens = ",".join(f"{host}={token}" for host, token in join_tokens.items())
-    passed = {name: value for name, value in os.environ.items() if name.startswith("NOVELLA_AGENT_")}
-    basics = {
-        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR") if name in os.environ
+def _agent_environment() -> dict[str, str]:
+    """An agent knows nothing of the portal's settings and secrets; its own begin with NOVELLA_AGENT_."""
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("NOVELLA_AGENT_") or name in {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
     }
-    return basics | passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1", "NOVELLA_JOIN_TOKENS": tokens}
+    return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}

@@ -61,6 +61,9 @@ class Log:
             self._rotate()
         self._file.write(line)
 
+    def close(self) -> None:
+        self._file.close()
+
     def _rotate(self) -> None:
         self._file.close()
         for number in range(LOGS_KEPT - 1, 0, -1):
@@ -167,6 +170,6 @@ class Service:
         self.process = None
         settled = time.monotonic() - self.started > SETTLED_AFTER
         self.ends = 1 if settled else self.ends + 1
-        pause = min(FIRST_PAUSE * 2 ** (self.ends - 1), LONGEST_PAUSE)
+        pause = min(FIRST_PAUSE * 2.0 ** min(self.ends - 1, 10), LONGEST_PAUSE)
         self.start_at = time.monotonic() + pause
         return pause

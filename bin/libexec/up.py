@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import platform
-import re
 import shlex
 import sys
 import time
@@ -20,7 +18,7 @@ import health
 from clean import clean
 from data_folder import DataFolder, DataFolderError
 from prepare import Preparation, PreparationError, Progress
-from programs import CHECKOUT, STOP_ORDER, Hosts, programs
+from programs import CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
 from supervisor import Supervisor
 
 READY_WITHIN = 180.0
@@ -34,14 +32,6 @@ NO_WORKER_FOR = 90.0
 def say(text: str) -> None:
     with contextlib.suppress(OSError):  # the terminal may be gone
         print(text, flush=True)
-
-
-def host_names(simulate: int) -> list[str]:
-    """``sim-1``… for simulated hosts, else this machine's short name."""
-    if simulate:
-        return [f"sim-{number}" for number in range(1, simulate + 1)]
-    name = re.sub(r"[^a-z0-9-]+", "-", platform.node().split(".")[0].lower()).strip("-")
-    return [name or "this-machine"]
 
 
 class Watch:
@@ -124,8 +114,9 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
     seeded = data.read_json("run/bootstrap.json")
     auth_url = f"http://127.0.0.1:{port}/identity/v3"
     credentials.write(data, auth_url, credentials.sign_ins(data, seeded["passwords"]))
+    data.write_json(JOIN_TOKENS, seeded["join_tokens"])
     progress.begin("Services")
-    supervisor = Supervisor(data, programs(data, port, hosts, seeded["join_tokens"]), say)
+    supervisor = Supervisor(data, programs(data, port, hosts), say)
     supervisor.prepare()
     ready = wait_until_ready(supervisor, port, len(hosts.names))
     if ready:
@@ -167,8 +158,7 @@ def main() -> int:
         health.require_free_port(options.port)
         if options.check:
             return 0
-        hosts = Hosts(host_names(options.simulate), simulated=options.simulate > 0)
-        return run(data, options.port, hosts, Progress(options.step, options.steps))
+        return run(data, options.port, Hosts.of_this_machine(options.simulate), Progress(options.step, options.steps))
     except (DataFolderError, PreparationError, health.PortError) as error:
         sys.stdout.flush()
         print(f"bin/up: {error}", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""What a newcomer and a package manager find in the checkout: locks, README, documentation, the size of modules."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+LOCKS = ("uv", "npm", "base", "client", "libvirt", "dev")
+LONGEST_MODULE = 400
+REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
+
+
+def locked(checkout: Path, name: str) -> dict[str, str]:
+    text = (checkout / "requirements" / f"{name}.lock").read_text()
+    return {found[1].lower(): found[0] for found in re.finditer(r"^([A-Za-z0-9._-]+)==\S+", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_names_versions_and_hashes_and_no_registry(checkout: Path, name: str) -> None:
+    text = (checkout / "requirements" / f"{name}.lock").read_text()
+    assert not REGISTRY.search(text)
+    entries = re.split(r"\n(?=[a-zA-Z0-9])", "\n".join(line for line in text.splitlines() if line[0] != "#"))
+    for entry in entries:
+        assert re.match(r"[A-Za-z0-9._-]+==\S+", entry), entry
+        assert "--hash=sha256:" in entry, entry
+
+
+def test_the_front_end_lock_names_hashes_and_no_registry(checkout: Path) -> None:
+    text = (checkout / "package-lock.json").read_text()
+    assert '"resolved"' not in text
+    packages = {name: entry for name, entry in json.loads(text)["packages"].items() if name}
+    assert packages
+    assert all(entry["integrity"].startswith("sha512-") for entry in packages.values())
+    wanted = json.loads((checkout / "package.json").read_text())["dependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+
+
+def test_every_dependency_is_locked(checkout: Path) -> None:
+    project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for lock, wanted in (("base", project["dependencies"]), ("libvirt", extras["libvirt"]), ("dev", extras["dev"])):
+        have = locked(checkout, lock)
+        names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in wanted}
+        assert names <= set(have), lock
+
+
+def test_locks_agree_where_they_overlap(checkout: Path) -> None:
+    base = locked(checkout, "base")
+    for name in ("client", "dev"):
+        other = locked(checkout, name)
+        assert {key: other[key] for key in other.keys() & base.keys()} == {
+            key: base[key] for key in other.keys() & base.keys()
+        }
+
+
+def test_the_guest_images_tools_are_installed(checkout: Path) -> None:
+    builder = [sys.executable, checkout / "bin/libexec/guest_image.py", "--packages"]
+    packages = subprocess.run(builder, capture_output=True, text=True, check=True).stdout.split()
+    script = (checkout / "bin/libexec/environment.sh").read_text()
+    needed = {
+        word
+        for line in re.findall(r'^    need ("[^"]+"|\S+)', script, re.MULTILINE)
+        for word in line.strip('"').split()
+    }
+    assert set(packages) <= needed
+
+
+def test_the_readme_starts_with_the_two_commands(checkout: Path) -> None:
+    readme = (checkout / "README.md").read_text()
+    block = re.search(r"```sh\n(.*?)```", readme, re.DOTALL)
+    assert block is not None
+    assert [line.partition("#")[0].strip() for line in block[1].splitlines()] == ["bin/up", "bin/test"]
+    assert block.start() < 600
+    assert "docs/images/dashboard.png" in readme
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/architecture.md", "docs/operator-guide.md", "docs/user-guide.md", "docs/api.md"]
+)
+def test_links_lead_somewhere(checkout: Path, name: str) -> None:
+    page = checkout / name
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_setting_is_documented(checkout: Path) -> None:
+    guide = (checkout / "docs/operator-guide.md").read_text()
+    portal = set(re.findall(r'"(NOVELLA_[A-Z0-9_]+)"', (checkout / "portal/settings.py").read_text()))
+    options = (checkout / "compute_agent/link/options.py").read_text()
+    agent = {f"NOVELLA_AGENT_{name}" for name in re.findall(r'default\("([A-Z_]+)"', options)}
+    documented = set(re.findall(r"`(NOVELLA_[A-Z0-9_]+)`", guide))
+    assert portal | agent <= documented
+    assert documented <= portal | agent, "the guide describes settings that do not exist"
+
+
+def test_no_module_is_too_long_to_read_in_one_sitting(checkout: Path) -> None:
+    modules = [
+        path
+        for folder in ("portal", "provisioning", "compute_agent", "bin")
+        for path in (checkout / folder).rglob("*.py")
+        if "migrations" not in path.parts
+    ]
+    lengths = {str(path.relative_to(checkout)): len(path.read_text().splitlines()) for path in modules}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
+
+
+def test_the_agent_stands_alone(checkout: Path) -> None:
+    """A hypervisor has neither Django nor the other two packages."""
+    program = """
+import importlib, pkgutil, sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"portal", "provisioning", "django", "django_q", "rest_framework", "channels"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import compute_agent
+for module in pkgutil.walk_packages(compute_agent.__path__, "compute_agent."):
+    if module.name != "compute_agent.__main__":
+        importlib.import_module(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

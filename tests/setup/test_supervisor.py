@@ -1,0 +1,244 @@
+"""The supervisor with stand-in programs: what must hold for web, workers and agent holds for any program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import service
+
+HERE = Path(__file__).parent
+PATIENCE = 20.0
+
+
+def until(question: Callable[[], Any], what: str) -> Any:
+    """Ask until the answer is true; fail after PATIENCE seconds."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if answer := question():
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f"waited {PATIENCE:.0f} s for {what}")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class Stage:
+    """A folder for stand-ins and the supervisor that runs them."""
+
+    folder: Path
+    process: subprocess.Popen[str] | None = None
+    started: list[int] = field(default_factory=list)
+
+    def run(self, *programs: dict[str, Any]) -> None:
+        plan = self.folder / "programs.json"
+        plan.write_text(json.dumps(programs))
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "supervise.py", self.folder / "data", plan],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def script(self, name: str, text: str) -> list[str]:
+        """A stand-in program in shell; ``$D`` is the folder it may write to."""
+        path = self.folder / f"{name}.sh"
+        path.write_text(f"D={self.folder}\n{text}")
+        return ["sh", str(path)]
+
+    def pid(self, name: str, *, other_than: int = 0) -> int:
+        """The number in a file that a stand-in wrote."""
+
+        def read() -> int:
+            path = self.folder / name
+            text = path.read_text().strip() if path.exists() else ""
+            return int(text) if text and int(text) != other_than else 0
+
+        pid: int = until(read, f"{name} of a new process")
+        self.started.append(pid)
+        return pid
+
+    @property
+    def supervisor(self) -> subprocess.Popen[str]:
+        assert self.process is not None
+        return self.process
+
+    def stop(self) -> str:
+        self.supervisor.send_signal(signal.SIGTERM)
+        said, _ = self.supervisor.communicate(timeout=PATIENCE)
+        return said
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    if stage.process is not None and stage.process.poll() is None:
+        stage.process.kill()
+    if stage.process is not None:
+        stage.process.wait()
+        assert stage.process.stdout is not None
+        stage.process.stdout.close()
+    for pid in stage.started:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+LASTING = "echo $$ >$D/pid.new; mv $D/pid.new $D/pid; exec sleep 600\n"
+
+
+def test_a_service_that_dies_is_started_again(stage: Stage) -> None:
+    stage.run({"name": "web", "command": stage.script("web", LASTING)})
+    first = stage.pid("pid")
+    os.kill(first, signal.SIGKILL)
+    second = stage.pid("pid", other_than=first)
+    assert alive(second)
+    assert "web ended (signal SIGKILL); starting it again in 0.5 s." in stage.stop()
+
+
+def test_the_pause_grows_while_a_service_keeps_ending(stage: Stage) -> None:
+    stage.run({"name": "web", "command": stage.script("web", "echo . >>$D/runs; exit 3\n")})
+    until(lambda: (stage.folder / "runs").exists() and (stage.folder / "runs").read_text().count(".") == 3, "3 starts")
+    said = stage.stop()
+    assert "exit status 3" in said
+    assert "in 0.5 s." in said
+    assert "in 1 s." in said
+
+
+def test_the_group_of_a_dead_service_is_gone_before_the_next_start(stage: Stage) -> None:
+    text = "sleep 600 & echo $! >$D/child.$$; echo $$ >$D/pid.new; mv $D/pid.new $D/pid; wait\n"
+    stage.run({"name": "worker", "command": stage.script("worker", text)})
+    first = stage.pid("pid")
+    child = stage.pid(f"child.{first}")
+    os.kill(first, signal.SIGKILL)
+    stage.pid("pid", other_than=first)
+    assert not alive(child)
+
+
+def test_a_guest_outlives_its_agent_and_the_supervisor(stage: Stage) -> None:
+    """QEMU makes a session of its own: nothing that ends the agent's group may end it."""
+    text = "[ -e $D/guest ] || { setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! >$D/guest; }\n" + LASTING
+    stage.run({"name": "agent", "command": stage.script("agent", text)})
+    guest = stage.pid("guest")
+    agent = stage.pid("pid")
+    os.kill(agent, signal.SIGKILL)
+    stage.pid("pid", other_than=agent)
+    assert alive(guest)
+    stage.stop()
+    assert alive(guest)
+
+
+def test_ends_of_adopted_orphans_are_taken(stage: Stage) -> None:
+    text = "[ -e $D/guest ] || { (setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! >$D/guest); }\n" + LASTING
+    stage.run({"name": "agent", "command": stage.script("agent", text)})
+    guest = stage.pid("guest")
+    stage.pid("pid")
+    os.kill(guest, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{guest}").exists(), "the zombie to be gone")
+
+
+def test_a_service_that_does_not_stop_is_ended_in_its_time(stage: Stage) -> None:
+    deaf = "trap '' TERM\necho $$ >$D/pid\nwhile :; do sleep 1; done\n"
+    stage.run({"name": "worker", "command": stage.script("worker", deaf), "stop_within": 0.3})
+    pid = stage.pid("pid")
+    began = time.monotonic()
+    said = stage.stop()
+    assert "worker did not stop in time and is ended." in said
+    assert not alive(pid)
+    assert time.monotonic() - began < PATIENCE / 2
+
+
+def test_a_second_signal_ends_the_services_at_once(stage: Stage) -> None:
+    deaf = "trap 'touch $D/asked' TERM\necho $$ >$D/pid\nwhile :; do sleep 0.05; done\n"
+    stage.run({"name": "worker", "command": stage.script("worker", deaf), "stop_within": 600})
+    pid = stage.pid("pid")
+    stage.supervisor.send_signal(signal.SIGINT)
+    until((stage.folder / "asked").exists, "the request to stop")
+    stage.stop()
+    assert not alive(pid)
+
+
+def test_services_stop_one_after_the_other(stage: Stage) -> None:
+    def polite(name: str) -> list[str]:
+        return stage.script(
+            name,
+            f"trap 'echo {name} asked >>$D/order; sleep 0.2; echo {name} gone >>$D/order; exit' TERM\n"
+            f"echo $$ >$D/{name}\nwhile :; do sleep 0.05; done\n",
+        )
+
+    stage.run({"name": "web", "command": polite("web")}, {"name": "agent", "command": polite("agent")})
+    stage.pid("web")
+    stage.pid("agent")
+    stage.stop()
+    order = (stage.folder / "order").read_text().splitlines()
+    assert order == ["agent asked", "agent gone", "web asked", "web gone"]
+
+
+def test_services_go_with_a_killed_supervisor(stage: Stage) -> None:
+    stage.run({"name": "web", "command": stage.script("web", LASTING)})
+    pid = stage.pid("pid")
+    stage.supervisor.kill()
+    until(lambda: not alive(pid), "the service to follow")
+
+
+def test_what_a_killed_supervisor_left_is_ended_by_the_next(stage: Stage) -> None:
+    deaf = "trap '' TERM\necho $$ >$D/pid.new; mv $D/pid.new $D/pid\nwhile :; do sleep 0.2; done\n"
+    plan = {"name": "web", "command": stage.script("web", deaf), "stop_within": 0.3}
+    stage.run(plan)
+    first = stage.pid("pid")
+    until(lambda: f"{first}" in (stage.folder / "data/run/services.json").read_text(), "the record")
+    stage.supervisor.kill()
+    stage.supervisor.communicate()
+    assert alive(first)
+    stage.run(plan)
+    stage.pid("pid", other_than=first)
+    assert not alive(first)
+
+
+def test_a_second_supervisor_on_the_same_folder_is_refused(stage: Stage) -> None:
+    stage.run({"name": "web", "command": stage.script("web", LASTING)})
+    first = stage.pid("pid")
+    other = Stage(stage.folder)
+    other.run({"name": "web", "command": ["true"]})
+    said, _ = other.supervisor.communicate(timeout=PATIENCE)
+    assert other.supervisor.returncode != 0
+    assert f"Novella is already running on {stage.folder / 'data'}" in said
+    assert alive(first)
+
+
+def test_output_is_kept_and_what_matters_is_shown(stage: Stage) -> None:
+    text = "echo all is well; echo ERROR the disk is full >&2; printf 'no end of line'; exec sleep 600\n"
+    stage.run({"name": "web", "command": stage.script("web", text)})
+    log = stage.folder / "data/log/web.log"
+    until(lambda: log.exists() and "disk is full" in log.read_text(), "the log")
+    said = stage.stop()
+    assert log.read_text() == "all is well\nERROR the disk is full\nno end of line\n"
+    assert "web | ERROR the disk is full" in said
+    assert "all is well" not in said
+
+
+def test_a_long_log_is_moved_aside(tmp_path: Path) -> None:
+    log = service.Log(tmp_path / "web.log")
+    line = b"x" * 999_999 + b"\n"
+    for _ in range(17):
+        log.write(line)
+    log.close()
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["web.log", "web.log.1", "web.log.2", "web.log.3"]
+    assert all(path.stat().st_size <= service.LOG_BYTES for path in tmp_path.iterdir())
