@@ -30,7 +30,7 @@ class FatalBuildError(HostError):
 
 
 class ImageUnacceptableError(FatalBuildError):
-    """The image's bits are not what its record says (checksum, format, backing file), or larger than the flavor's disk."""
+    """The image's bits are not what its record says (checksum, format, backing), or larger than the flavor's disk."""
 
     code = "image_unacceptable"
 

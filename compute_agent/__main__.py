@@ -1,0 +1,5 @@
+"""``python -m compute_agent``."""
+
+from compute_agent.link.main import command
+
+command()

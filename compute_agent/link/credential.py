@@ -1,0 +1,84 @@
+"""The host's one secret: made here, stored before it is sent, and known to the portal only as a hash."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.link.errors import StartError
+from compute_agent.settings import AgentSettings
+
+FILE_NAME = "credential.json"
+
+
+class Credential(msgspec.Struct):
+    """The host's secret, and whether the portal has taken it."""
+
+    host: str
+    secret: str
+    enrolled: bool = False
+
+
+def load_or_make(state_dir: Path, host: str) -> Credential:
+    """Return the stored credential, or a new one that is on the disk (mode 0600) already.  Raises StartError."""
+    path = state_dir / FILE_NAME
+    if path.exists():
+        try:
+            credential = msgspec.json.decode(path.read_bytes(), type=Credential)
+        except msgspec.DecodeError as error:
+            raise StartError(f"{path} is not a credential; remove it to enrol this host again.") from error
+        if credential.host != host:
+            raise StartError(f"{state_dir} belongs to the host {credential.host!r}, not to {host!r}.")
+        return credential
+    credential = Credential(host, secrets.token_urlsafe(32))
+    store(state_dir, credential)
+    return credential
+
+
+def store(state_dir: Path, credential: Credential) -> None:
+    """Write the credential so that a crash leaves the old file or the new one."""
+    path = state_dir / FILE_NAME
+    fresh = path.with_suffix(".new")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123 (mode first)
+        file.write(msgspec.json.encode(credential))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+@dataclass(frozen=True)
+class JoinToken:
+    """Where the one-time token is found; it is read when it is needed, and kept nowhere."""
+
+    host: str
+    value: str | None
+    file: Path | None
+
+    @classmethod
+    def of(cls, settings: AgentSettings) -> JoinToken:
+        """Return the settings' token."""
+        return cls(settings.host, settings.join_token, settings.join_token_file)
+
+    def read(self) -> str | None:
+        """Return the token; None when there is none (or no file).  Raises StartError when the file cannot be read."""
+        if self.value or self.file is None:
+            return self.value
+        try:
+            text = self.file.read_text().strip()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StartError(f"The join token file {self.file} cannot be read: {error.strerror}.") from error
+        if not text.startswith("{"):
+            return text or None
+        try:
+            tokens = json.loads(text)
+        except ValueError as error:
+            raise StartError(f"The join token file {self.file} is neither a token nor a JSON object.") from error
+        token = tokens.get(self.host)
+        return token if isinstance(token, str) and token else None

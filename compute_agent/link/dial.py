@@ -1,0 +1,37 @@
+"""Reaching the portal: addresses, and sockets that belong to the network the agent was started in."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+CONNECT_TIMEOUT = 10.0
+
+SocketOpener = Callable[[Callable[[], socket.socket]], socket.socket]
+"""Calls the function where the portal can be reached (the original network namespace) and returns its socket."""
+
+
+def here(open_socket: Callable[[], socket.socket]) -> socket.socket:
+    """Open the socket in the namespace of the calling thread: the opener of an agent without a namespace of its own."""
+    return open_socket()
+
+
+def link_url(portal_url: str) -> str:
+    """Return the WebSocket address of the agents' link."""
+    scheme, rest = portal_url.split("://", 1)
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/ws/agent"
+
+
+def dial(portal_url: str, opener: SocketOpener) -> socket.socket:
+    """Connect to the portal; blocks at most ``CONNECT_TIMEOUT`` seconds per address.  Raises OSError."""
+    url = urlsplit(portal_url)
+    port = url.port or (443 if url.scheme == "https" else 80)
+
+    def open_socket() -> socket.socket:
+        return socket.create_connection((url.hostname, port), CONNECT_TIMEOUT)
+
+    connected = opener(open_socket)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.settimeout(0)
+    return connected

@@ -1,0 +1,28 @@
+"""Why an agent cannot start or go on, each in one sentence for the operator."""
+
+
+class StartError(Exception):
+    """The agent cannot start; the message is the sentence, ``exit_code`` tells the supervisor what kind it is."""
+
+    exit_code = 2
+
+
+class StateInUseError(StartError):
+    """Another agent works on the same state folder."""
+
+    exit_code = 3
+
+
+class HostUnfitError(StartError):
+    """This machine lacks what the driver needs."""
+
+    exit_code = 4
+
+
+class RefusedByPortalError(Exception):
+    """The portal does not let this host in; ``final`` when only an operator can change that."""
+
+    def __init__(self, reason: str, *, final: bool = False) -> None:
+        """Keep the portal's sentence."""
+        super().__init__(reason)
+        self.final = final

@@ -1,0 +1,153 @@
+"""The command line and the environment of ``python -m compute_agent``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.fake import FaultPoint
+
+ENVIRONMENT = "NOVELLA_AGENT_"
+MAX_SIMULATED = 1_000
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+_EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
+Exit codes: 0 stopped, 1 failed, 2 wrong settings, 3 the state folder is in use, 4 the machine lacks what the driver
+needs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do, and the settings of every host of this process."""
+
+    action: str
+    """``run`` or ``clean``."""
+    state_dir: Path
+    hosts: tuple[AgentSettings, ...]
+    log_level: str
+
+
+def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> Options:
+    """Read the command line (None: the process's) over the environment; a wrong value exits with 2 and a sentence."""
+    parser = _parser(environ)
+    given = parser.parse_args(argv)
+    try:
+        return _options(given)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    def default(name: str, fallback: str | None = None) -> str | None:
+        return environ.get(ENVIRONMENT + name) or fallback
+
+    parser = argparse.ArgumentParser(
+        prog="python -m compute_agent",
+        description="Novella's agent: takes this machine, or simulated hosts, into the cloud.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("action", nargs="?", choices=("run", "clean"), default="run", help="clean: remove all that this agent made")
+    add("--host", default=default("HOST", socket.gethostname()), help="the host's name in the cloud")
+    add("--state-dir", type=Path, default=default("STATE_DIR"), help="where the agent keeps everything (required)")
+    add("--portal", default=default("PORTAL", "http://127.0.0.1:8000"), metavar="URL", help="the portal's address")
+    add("--driver", default=default("DRIVER", "libvirt"), help="libvirt, fake or fake:STEP[:retryable|:fatal|:hang]")
+    add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, or a libvirt URI")
+    add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
+    add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
+    add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
+    add("--workers", default=default("WORKERS", "3"), help="commands carried out at the same time")
+    add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
+    add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
+    add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
+    add("--fake-capacity", default=default("FAKE_CAPACITY", "32:65536:1000"), metavar="VCPUS:MIB:GIB")
+    add("--log-level", choices=("debug", "info", "warning", "error"), default=default("LOG_LEVEL", "info"))
+    return parser
+
+
+def _options(given: argparse.Namespace) -> Options:
+    if given.state_dir is None:
+        raise ValueError("--state-dir is missing: say where the agent keeps its state")
+    driver = given.driver
+    if given.simulate is not None and driver == "libvirt":
+        driver = "fake"
+    one = AgentSettings(
+        host=_checked(_HOST_NAME, given.host, "--host"),
+        state_dir=Path(given.state_dir).absolute(),
+        portal_url=_portal(given.portal),
+        driver=_driver(driver),
+        libvirt_uri=given.libvirt_uri,
+        virt_type=given.virt_type,
+        netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
+        uplink=not given.no_uplink,
+        workers=_number(given.workers, "--workers", 64),
+        join_token=given.join_token,
+        join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
+        fake_capacity=_capacity(given.fake_capacity),
+    )
+    hosts: tuple[AgentSettings, ...] = (replace(one, durable=not one.simulated),)
+    if given.simulate is not None:
+        hosts = _simulated(one, _number(given.simulate, "--simulate", MAX_SIMULATED))
+    return Options(given.action, one.state_dir, hosts, given.log_level)
+
+
+def _simulated(one: AgentSettings, count: int) -> tuple[AgentSettings, ...]:
+    if not one.simulated:
+        raise ValueError("--simulate works with the fake driver only")
+    names = [f"{one.host}-{number}" for number in range(1, count + 1)]
+    return tuple(replace(one, host=name, state_dir=one.state_dir / name, durable=False) for name in names)
+
+
+def _checked(pattern: re.Pattern[str], value: str, option: str) -> str:
+    if not pattern.fullmatch(value):
+        raise ValueError(f"{option} {value!r} is not a name (letters, digits, dots and dashes, at most 63)")
+    return value
+
+
+def _portal(value: str) -> str:
+    url = urlsplit(value)
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise ValueError(f"--portal {value!r} is not an address like http://127.0.0.1:8000")
+    return value.rstrip("/")
+
+
+def _driver(value: str) -> str:
+    name, _, fault = value.partition(":")
+    if name not in {"libvirt", "fake"} or (name == "libvirt" and fault):
+        raise ValueError(f"--driver {value!r} is neither libvirt nor fake")
+    fault_point(value)
+    return value
+
+
+def fault_point(driver: str) -> FaultPoint | None:
+    """Return where a driver ``fake:STEP[:KIND]`` fails; None for the others.  Raises ValueError for an unknown step or
+    kind.
+    """
+    _, _, fault = driver.partition(":")
+    if not fault:
+        return None
+    step, _, kind = fault.partition(":")
+    return FaultPoint(step, kind or "retryable")
+
+
+def _number(value: str, option: str, most: int) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= most:
+        raise ValueError(f"{option} {value!r} is not a number from 1 to {most}")
+    return int(value)
+
+
+def _capacity(value: str) -> tuple[int, int, int]:
+    parts = value.split(":")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise ValueError(f"--fake-capacity {value!r} is not VCPUS:MIB:GIB, like 32:65536:1000")
+    vcpus, memory_mb, disk_gb = (int(part) for part in parts)
+    return vcpus, memory_mb, disk_gb

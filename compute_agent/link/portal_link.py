@@ -1,0 +1,174 @@
+"""Keeps a host connected to the portal: enrols it once, says hello ever after, and comes back when the connection
+breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus, WebSocketException
+
+from compute_agent.contract.messages import (
+    ContractError,
+    Enrol,
+    Hello,
+    Refused,
+    Welcome,
+    decode_to_agent,
+    encode,
+)
+from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, load_or_make, store
+from compute_agent.link.dial import SocketOpener, dial, link_url
+from compute_agent.link.errors import RefusedByPortalError, StartError
+from compute_agent.link.session import Session
+from compute_agent.manager.host import Host
+from compute_agent.manager.parts import Threads, in_thread
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.errors import HostError
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.2
+PAUSE_MAX = 5.0
+PAUSE_FINAL = 30.0
+"""Seconds until the next try after a refusal that only an operator can lift."""
+STEADY = 5.0
+"""Seconds a connection must have stood for the next one to be tried at once."""
+ANSWER_TIMEOUT = 15.0
+MAX_FRAME = 8 * 1024 * 1024
+SAY_AGAIN = 60.0
+"""Seconds until the same trouble is logged again."""
+
+
+def agent_version() -> str:
+    """Return the version of the installed package, empty in a bare checkout."""
+    try:
+        return version("novella")
+    except PackageNotFoundError:
+        return ""
+
+
+class PortalLink:
+    """The link of one host."""
+
+    def __init__(self, settings: AgentSettings, host: Host, threads: Threads, opener: SocketOpener) -> None:
+        """Load or make the credential.  Raises StartError when this host can neither enrol nor say hello."""
+        self._settings = settings
+        self._host = host
+        self._threads = threads
+        self._opener = opener
+        self._token = JoinToken.of(settings)
+        fresh = not (settings.state_dir / FILE_NAME).exists()
+        if fresh and self._token.read() is None:
+            raise StartError(f"The new host {settings.host!r} has no join token: give it one with --join-token-file.")
+        self._credential: Credential = load_or_make(settings.state_dir, settings.host)
+        self._enrol_next = not self._credential.enrolled and self._token.read() is not None
+        self._refusals = 0
+        self._said: tuple[str, float] = ("", 0.0)
+
+    async def run(self) -> None:
+        """Stay connected until cancelled."""
+        pause = PAUSE
+        while True:
+            began = time.monotonic()
+            try:
+                await self._connect_once()
+            except RefusedByPortalError as error:
+                self._say(f"the portal refuses this host: {error}")
+                pause = max(pause, self._pause_after_refusal(final=error.final))
+            except (OSError, TimeoutError, WebSocketException, ContractError, HostError, StartError) as error:
+                self._say(f"not connected to {self._settings.portal_url}: {_reason(error)}")
+            except Exception:
+                log.exception("%s: the link broke.", self._settings.host)
+            if time.monotonic() - began > STEADY:
+                pause = PAUSE
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (spreads the hosts, hides nothing)
+            pause = min(2 * pause, PAUSE_MAX)
+
+    def _pause_after_refusal(self, *, final: bool) -> float:
+        """Turn from enrolling to saying hello or back when there is another way; return the seconds until the next try.
+
+        A crash between the portal's yes and our note of it leaves an enrolled host that would enrol; a portal that was
+        set up anew knows no host, and takes an enrolled one with a new token.
+        """
+        self._refusals += 1
+        if self._enrol_next or self._has_token():
+            self._enrol_next = not self._enrol_next
+            if self._refusals % 2:
+                return PAUSE
+        return PAUSE_FINAL if final else PAUSE
+
+    def _has_token(self) -> bool:
+        try:
+            return self._token.read() is not None
+        except StartError as error:
+            self._say(str(error))
+            return False
+
+    async def _connect_once(self) -> None:
+        settings = self._settings
+        enrolling = self._enrol_next
+        sock = await in_thread(self._threads.calls, lambda: dial(settings.portal_url, self._opener))
+        host_ip = str(sock.getsockname()[0])
+        headers = {} if enrolling else self._headers()
+        try:
+            async with connect(
+                link_url(settings.portal_url),
+                sock=sock,
+                additional_headers=headers,
+                compression=None,
+                proxy=None,
+                max_size=MAX_FRAME,
+            ) as connection:
+                await connection.send(encode(await self._first_frame(enrolling=enrolling)), text=True)
+                async with asyncio.timeout(ANSWER_TIMEOUT):
+                    answer = decode_to_agent(await connection.recv(decode=False))
+                welcome = self._admitted(answer)
+                await Session(connection, self._host, welcome, host_ip).run()
+        except InvalidStatus as error:
+            raise RefusedByPortalError(f"it answers the handshake with HTTP {error.response.status_code}") from error
+        finally:
+            sock.close()
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._credential.secret}", "X-Novella-Host": self._settings.host}
+
+    async def _first_frame(self, *, enrolling: bool) -> Enrol | Hello:
+        name, release = self._settings.host, agent_version()
+        if enrolling:
+            token = self._token.read() or ""
+            return Enrol(join_token=token, host=name, credential=self._credential.secret, agent_version=release)
+        return Hello(host=name, agent_version=release, guests=await self._host.guests())
+
+    def _admitted(self, answer: object) -> Welcome:
+        if isinstance(answer, Refused):
+            raise RefusedByPortalError(answer.reason, final=answer.final)
+        if not isinstance(answer, Welcome):
+            raise ContractError(f"the portal began with {type(answer).__name__}, not with Welcome")
+        self._refusals = 0
+        self._enrol_next = False
+        if not self._credential.enrolled:
+            self._credential.enrolled = True
+            store(self._settings.state_dir, self._credential)
+        self._said = ("", 0.0)
+        log.info("%s: connected to %s.", self._settings.host, self._settings.portal_url)
+        return answer
+
+    def _say(self, trouble: str) -> None:
+        """Log a trouble when it is new, and once a minute while it lasts."""
+        now = time.monotonic()
+        said, at = self._said
+        if trouble != said or now - at >= SAY_AGAIN:
+            log.warning("%s: %s; trying again.", self._settings.host, trouble)
+            self._said = (trouble, now)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    return str(error) or type(error).__name__

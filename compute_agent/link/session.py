@@ -1,0 +1,120 @@
+"""One connection to the portal, from ``Welcome`` until it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from compute_agent.contract.messages import (
+    Call,
+    CallReply,
+    Command,
+    CommandAck,
+    ContractError,
+    Events,
+    EventsAck,
+    Heartbeat,
+    Message,
+    Refused,
+    Welcome,
+    decode_to_agent,
+    encode,
+)
+from compute_agent.link.errors import RefusedByPortalError
+from compute_agent.manager.host import Host
+from compute_agent.virt.errors import HostError
+
+log = logging.getLogger(__name__)
+
+AUDIT_PAUSE = 0.5
+"""Seconds after the end of a command until the host is measured again, so that many ends make one audit."""
+
+
+class Session:
+    """Carries commands, calls and events; several tasks, none of which waits for another."""
+
+    def __init__(self, connection: ClientConnection, host: Host, welcome: Welcome, host_ip: str) -> None:
+        """Take over a connection on which the portal has said ``Welcome``."""
+        self._connection = connection
+        self._host = host
+        self._welcome = welcome
+        self._host_ip = host_ip
+        self._stored: list[str] = []
+        self._to_acknowledge = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until the connection breaks; raises ConnectionClosed or RefusedByPortalError."""
+        self._host.outbox.rewind()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._beat())
+                tasks.create_task(self._send_audits())
+                tasks.create_task(self._send_acks())
+                tasks.create_task(self._send_events())
+                await self._receive(tasks)
+        except* ConnectionClosed as group:
+            raise group.exceptions[0] from None
+        except* RefusedByPortalError as group:
+            raise group.exceptions[0] from None
+
+    async def _send(self, message: Message) -> None:
+        await self._connection.send(encode(message), text=True)
+
+    async def _receive(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            frame = await self._connection.recv(decode=False)
+            try:
+                message = decode_to_agent(frame)
+            except ContractError as error:
+                log.warning("%s: the portal sent what this agent does not understand: %s", self._host.name, error)
+                continue
+            match message:
+                case Command():
+                    self._host.accept(message)
+                    self._stored.append(message.id)
+                    self._to_acknowledge.set()
+                case Call():
+                    tasks.create_task(self._answer(message))
+                case EventsAck():
+                    self._host.outbox.acknowledged(message.seq)
+                case Refused():
+                    raise RefusedByPortalError(message.reason, final=message.final)
+                case Welcome():
+                    self._welcome = message
+
+    async def _answer(self, call: Call) -> None:
+        await self._send(CallReply(id=call.id, result=await self._host.answer(call.body)))
+
+    async def _send_acks(self) -> None:
+        while True:
+            await self._to_acknowledge.wait()
+            self._to_acknowledge.clear()
+            ids, self._stored = self._stored, []
+            await self._send(CommandAck(ids=ids))
+
+    async def _send_events(self) -> None:
+        while True:
+            await self._send(Events(events=await self._host.outbox.next_frame()))
+
+    async def _beat(self) -> None:
+        while True:
+            await self._send(Heartbeat())
+            await asyncio.sleep(self._welcome.heartbeat_interval)
+
+    async def _send_audits(self) -> None:
+        wanted = self._host.audit_wanted
+        while True:
+            wanted.clear()
+            try:
+                await self._send(await self._host.audit(self._host_ip))
+            except HostError as error:
+                log.warning("%s: could not measure the host: %s %s", self._host.name, error.message, error.detail)
+            try:
+                async with asyncio.timeout(self._welcome.audit_interval):
+                    await wanted.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(AUDIT_PAUSE)

@@ -1,0 +1,157 @@
+"""The cast of the agent's tests: specs, commands, hosts on the fake driver."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
+from compute_agent.contract.messages import AgentEvent, BuildRequest, Command, CommandBody, DestroyRequest, PowerRequest
+from compute_agent.manager.host import Host
+from compute_agent.manager.parts import AfterStep, HostParts, Threads
+from compute_agent.network.plumbing import FakeNetwork, HostNetwork
+from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.fake import FakeDriver, FakeImageCache
+
+PATIENCE = 10.0
+"""Seconds a test waits for something that should come at once."""
+
+
+def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1, min_disk: int = 0) -> InstanceSpec:
+    """One small guest with one card."""
+    network = NetworkRef(
+        id="5f1d2c3b-0000-4000-8000-000000000001",
+        name="demo-net",
+        bridge="br-demo",
+        cidr="10.20.0.0/24",
+        gateway="10.20.0.1",
+    )
+    port = PortRef(
+        id=f"7a000000-0000-4000-8000-{number:012d}",
+        mac_address=f"fa:16:3e:00:00:{number:02x}",
+        tap=f"tap7a{number:09d}",
+        network=network,
+        fixed_ips=[FixedAddress(address=f"10.20.0.{number + 4}", prefix_length=24, gateway="10.20.0.1")],
+    )
+    return InstanceSpec(
+        uuid=instance or str(uuid.uuid4()),
+        name=f"Web {number}",
+        hostname=f"web-{number}",
+        project_id="0" * 32,
+        user_id="1" * 32,
+        image=ImageRef(
+            id="9c000000-0000-4000-8000-000000000009",
+            name="novella",
+            disk_format="qcow2",
+            size=29_000_000,
+            hash_algo="sha512",
+            hash_value="00" * 64,
+            min_disk=min_disk,
+        ),
+        flavor=FlavorRef(name="m1.nano", vcpus=1, memory_mb=96, root_gb=root_gb),
+        ports=[port],
+    )
+
+
+def order(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:
+    """A command as the portal would send it."""
+    return Command(id=str(uuid.uuid4()), instance_id=instance, attempt=attempt, body=body, deadline=deadline)
+
+
+def build(spec: InstanceSpec, attempt: int = 1, *, deadline: float = 0.0) -> Command:
+    return order(BuildRequest(instance=spec), spec.uuid, attempt, deadline=deadline)
+
+
+def destroy(instance: str, attempt: int = 1) -> Command:
+    return order(DestroyRequest(), instance, attempt)
+
+
+def power(instance: str, action: str, attempt: int = 1) -> Command:
+    return order(PowerRequest(action=action, timeout=1), instance, attempt)  # type: ignore[arg-type]
+
+
+@dataclass
+class Stage:
+    """One host with its means in the tests' hands, and everything it has said."""
+
+    host: Host
+    driver: ComputeDriver
+    network: HostNetwork
+    images: FakeImageCache
+    threads: Threads
+    said: list[AgentEvent] = field(default_factory=list)
+    news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def listen(self) -> None:
+        while True:
+            frame = await self.host.outbox.next_frame()
+            async with self.news:
+                self.said += frame
+                self.news.notify_all()
+
+    async def until(self, ready: Callable[[], object]) -> None:
+        """Wait until ``ready`` says something true; it is asked whenever the host says something."""
+        async with asyncio.timeout(PATIENCE), self.news:
+            await self.news.wait_for(lambda: bool(ready()))
+
+    async def end_of(self, command: Command) -> AgentEvent:
+        """Wait for the command's one end."""
+        await self.until(lambda: self.ends(command))
+        (end,) = self.ends(command)
+        return end
+
+    def ends(self, command: Command) -> list[AgentEvent]:
+        return [event for event in self.of(command) if event.kind in {"finished", "failed"}]
+
+    def of(self, command: Command) -> list[AgentEvent]:
+        return [event for event in self.said if event.command_id == command.id]
+
+    def steps(self, command: Command) -> list[str]:
+        return [event.step for event in self.of(command) if event.kind == "step"]
+
+    async def do(self, command: Command) -> AgentEvent:
+        """Hand the command over and wait for its end."""
+        self.host.accept(command)
+        return await self.end_of(command)
+
+    def is_clean(self) -> bool:
+        """Say whether nothing of any guest is left."""
+        assert isinstance(self.driver, FakeDriver)
+        assert isinstance(self.network, FakeNetwork)
+        return not any((*self.driver.leftovers().values(), self.network.plugged, self.network.filtered))
+
+
+def make_stage(
+    state_dir: Path,
+    *,
+    driver: ComputeDriver | None = None,
+    network: HostNetwork | None = None,
+    after_step: AfterStep | None = None,
+    workers: int = 3,
+) -> Stage:
+    """A host that is not started yet; on the same folder it is the next process of the same host."""
+    driver = driver or FakeDriver(state_dir)
+    network = network or FakeNetwork()
+    images = FakeImageCache()
+    threads = Threads(workers)
+    if after_step is None and isinstance(driver, FakeDriver) and driver.fault is not None:
+        after_step = driver.fault.strike
+    parts = HostParts(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
+    return Stage(Host("host-1", parts, state_dir / "agent.sqlite3"), driver, network, images, threads)
+
+
+@contextlib.asynccontextmanager
+async def on_stage(stage: Stage, *, grace: float = 2.0) -> AsyncIterator[Stage]:
+    """Start the host and listen to it; at the end stop it in an orderly way."""
+    listener = asyncio.ensure_future(stage.listen())
+    try:
+        await stage.host.start()
+        yield stage
+    finally:
+        await stage.host.stop(grace)
+        listener.cancel()
+        stage.threads.close()
