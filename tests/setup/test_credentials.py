@@ -22,6 +22,7 @@ def data(tmp_path: Path) -> DataFolder:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:Support for InfluxDB")
 def test_the_standard_client_reads_clouds_yaml(data: DataFolder) -> None:
     users = credentials.sign_ins(data, {"admin": "first", "demo": ODD})
     credentials.write(data, URL, users)
