@@ -1,0 +1,174 @@
+"""What every driver promises (``compute_agent.virt.driver``), as tests that any driver can be held to.
+
+A test module subclasses ``DriverContract`` and gives the fixtures ``driver`` (started, empty), ``spec`` and ``base``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.power import PowerState
+from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.errors import InstanceNotFoundError
+
+BOOT_TIMEOUT = 30.0
+STOP_TIMEOUT = 1.0
+NOBODY = "00000000-0000-4000-8000-00000000dead"
+
+
+def until(question: Callable[[], Any], what: str, patience: float = 20.0) -> Any:
+    """Ask until the answer is true; fail after ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while not (answer := question()):
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.02)
+    return answer
+
+
+class Listener:
+    """Hears of power changes, from whatever thread they come."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._heard: list[tuple[str, PowerState]] = []
+
+    def __call__(self, uuid: str, state: PowerState) -> None:
+        with self._changed:
+            self._heard.append((uuid, state))
+            self._changed.notify_all()
+
+    def wait_for(self, uuid: str, state: PowerState) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: (uuid, state) in self._heard, 20.0)
+
+
+class DriverContract:
+    """The promises; ``spec`` is a fresh guest, ``base`` its image in the cache (None for a fake)."""
+
+    attempt = 3
+
+    def launch(self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None) -> None:
+        """What the manager does between the network's steps."""
+        driver.create_disk(spec, base)
+        driver.create_seed(spec)
+        driver.define(spec, self.attempt)
+        driver.start(spec.uuid)
+        assert driver.wait_for_boot(spec.uuid, BOOT_TIMEOUT) == PowerState.RUNNING
+
+    @pytest.fixture
+    def guest(self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None) -> str:
+        """The uuid of a running guest."""
+        self.launch(driver, spec, base)
+        return spec.uuid
+
+    def listed(self, driver: ComputeDriver, uuid: str) -> tuple[int, PowerState] | None:
+        found = [(guest.attempt, guest.power_state) for guest in driver.guests() if guest.uuid == uuid]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def test_a_host_can_be_initialised_again(self, driver: ComputeDriver, guest: str) -> None:
+        driver.init_host()
+        assert self.listed(driver, guest) == (self.attempt, PowerState.RUNNING)
+
+    def test_capacity_counts_what_guests_use(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None
+    ) -> None:
+        before = driver.capacity()
+        assert min(before.vcpus, before.memory_mb, before.disk_gb, before.hypervisor_version) > 0
+        assert before.hypervisor_type
+        self.launch(driver, spec, base)
+        after = driver.capacity()
+        assert after.running_vms == before.running_vms + 1
+        assert after.vcpus_used == before.vcpus_used + spec.flavor.vcpus
+        assert dataclasses.replace(after, cpu_info={}).vcpus == before.vcpus
+
+    def test_a_defined_guest_is_stopped_and_carries_its_attempt(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None
+    ) -> None:
+        driver.create_disk(spec, base)
+        driver.create_seed(spec)
+        driver.define(spec, self.attempt)
+        assert self.listed(driver, spec.uuid) == (self.attempt, PowerState.SHUTDOWN)
+        assert driver.power_state(spec.uuid) == PowerState.SHUTDOWN
+
+    def test_every_building_step_can_be_repeated(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None
+    ) -> None:
+        for _ in range(2):
+            driver.create_disk(spec, base)
+        for _ in range(2):
+            driver.create_seed(spec)
+        driver.define(spec, self.attempt - 1)
+        driver.define(spec, self.attempt)
+        for _ in range(2):
+            driver.start(spec.uuid)
+        for _ in range(2):
+            assert driver.wait_for_boot(spec.uuid, BOOT_TIMEOUT) == PowerState.RUNNING
+        assert self.listed(driver, spec.uuid) == (self.attempt, PowerState.RUNNING)
+
+    def test_stopping_twice_and_starting_again(self, driver: ComputeDriver, guest: str) -> None:
+        for _ in range(2):
+            driver.stop(guest, STOP_TIMEOUT)
+            assert driver.power_state(guest) == PowerState.SHUTDOWN
+        driver.start(guest)
+        assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+        assert self.listed(driver, guest) == (self.attempt, PowerState.RUNNING)
+
+    @pytest.mark.parametrize("hard", [False, True], ids=["soft", "hard"])
+    def test_a_rebooted_guest_runs(self, driver: ComputeDriver, guest: str, hard: bool) -> None:
+        driver.reboot(guest, hard=hard, timeout=STOP_TIMEOUT)
+        assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+
+    def test_destroying_leaves_nothing_and_can_be_repeated(self, driver: ComputeDriver, guest: str) -> None:
+        for _ in range(2):
+            driver.destroy(guest)
+            assert self.listed(driver, guest) is None
+        with pytest.raises(InstanceNotFoundError):
+            driver.power_state(guest)
+
+    def test_destroying_what_never_was_succeeds(self, driver: ComputeDriver) -> None:
+        driver.destroy(NOBODY)
+
+    def test_an_unknown_guest_is_said_to_be_unknown(self, driver: ComputeDriver) -> None:
+        for question in (
+            lambda: driver.power_state(NOBODY),
+            lambda: driver.start(NOBODY),
+            lambda: driver.console_output(NOBODY, None, 100),
+        ):
+            with pytest.raises(InstanceNotFoundError):
+                question()
+
+    def test_power_changes_are_heard(self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None) -> None:
+        listener = Listener()
+        driver.on_power_change(listener)
+        self.launch(driver, spec, base)
+        assert listener.wait_for(spec.uuid, PowerState.RUNNING)
+        driver.stop(spec.uuid, STOP_TIMEOUT)
+        assert listener.wait_for(spec.uuid, PowerState.SHUTDOWN)
+
+    def test_the_console_log_is_read_in_pieces_that_fit_together(self, driver: ComputeDriver, guest: str) -> None:
+        until(lambda: driver.console_output(guest, None, 1_000_000).end > 40, "the guest writes to its console")
+        whole = driver.console_output(guest, 0, 1_000_000)
+        assert (whole.start, whole.end) == (0, len(whole.data))
+        first = driver.console_output(guest, 0, 10)
+        second = driver.console_output(guest, first.end, 10)
+        assert first.data + second.data == whole.data[:20]
+        assert (first.start, first.end, second.start, second.end) == (0, 10, 10, 20)
+        last = driver.console_output(guest, None, 5)
+        assert len(last.data) == 5
+        assert last.end - last.start == 5
+        assert last.end >= whole.end
+
+    def test_another_guest_is_left_alone(self, driver: ComputeDriver, guest: str, spec: InstanceSpec) -> None:
+        other = msgspec.structs.replace(spec, uuid=NOBODY)
+        driver.destroy(other.uuid)
+        assert self.listed(driver, guest) == (self.attempt, PowerState.RUNNING)
