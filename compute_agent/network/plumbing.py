@@ -39,19 +39,19 @@ class FakeNetwork(HostNetwork):
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
 
-    def init_host(self) -> None:  # noqa: D102
+    def init_host(self) -> None:
         return None
 
-    def plug(self, spec: InstanceSpec) -> None:  # noqa: D102
+    def plug(self, spec: InstanceSpec) -> None:
         self.plugged.add(spec.uuid)
 
-    def apply_firewall(self, spec: InstanceSpec) -> None:  # noqa: D102
+    def apply_firewall(self, spec: InstanceSpec) -> None:
         self.filtered.add(spec.uuid)
 
-    def unplug(self, uuid: str) -> None:  # noqa: D102
+    def unplug(self, uuid: str) -> None:
         self.plugged.discard(uuid)
         self.filtered.discard(uuid)
 
-    def restore(self, specs: list[InstanceSpec]) -> None:  # noqa: D102
+    def restore(self, specs: list[InstanceSpec]) -> None:
         self.plugged = {spec.uuid for spec in specs}
         self.filtered = set(self.plugged)

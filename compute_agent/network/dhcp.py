@@ -1,0 +1,181 @@
+"""One dnsmasq for each bridge: it answers the cards it knows with their fixed addresses, and nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import NetworkRef, PortRef
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.processes import is_ours, kill, read_pid
+from compute_agent.virt.programs import SYSTEM_PATH
+
+LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
+DOMAIN = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")
+MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+LEASE = "86400"
+"""Seconds; a fixed address may be kept for long."""
+START_SECONDS = 10.0
+BOOTP_RELEASE = 7
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One card's fixed address."""
+
+    mac: str
+    address: str
+    hostname: str
+
+
+def server_address(network: NetworkRef) -> str | None:
+    """Return the address of the host on the network: where DHCP answers, and the gateway unless that is elsewhere."""
+    return network.dhcp_address or network.gateway
+
+
+def leases_of(named_ports: Sequence[tuple[str, PortRef]]) -> list[Lease]:
+    """Return the fixed leases of the cards of one network, in a stable order; raises ValueError for bad addresses."""
+    found = {}
+    for hostname, port in named_ports:
+        mac = port.mac_address.lower()
+        if not MAC.match(mac):
+            raise ValueError(f"not a hardware address: {port.mac_address!r}")
+        for fixed in port.fixed_ips:
+            if fixed.enable_dhcp and ":" not in fixed.address and mac not in found:
+                address = str(ipaddress.IPv4Address(fixed.address))
+                found[mac] = Lease(mac, address, hostname if LABEL.match(hostname) else "")
+    return sorted(found.values(), key=lambda lease: lease.mac)
+
+
+def upstream_servers(resolv_conf: str) -> list[str]:
+    """Return the name servers of a ``resolv.conf`` that can be reached from another network namespace."""
+    servers = []
+    for line in resolv_conf.splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == "nameserver":
+            with contextlib.suppress(ValueError):
+                address = ipaddress.ip_address(words[1])
+                if not address.is_loopback and address.version == 4:
+                    servers.append(str(address))
+    return servers
+
+
+class DhcpServer:
+    """dnsmasq on one bridge, with its files in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; it is made when the server is first wanted."""
+        self.folder = folder
+
+    @property
+    def _conf(self) -> Path:
+        return self.folder / "dnsmasq.conf"
+
+    def ensure(self, network: NetworkRef, leases: Sequence[Lease], upstream: Sequence[str]) -> None:
+        """Let the server run with exactly these leases; raises RetryableHostError."""
+        try:
+            self._ensure(self._config(network, upstream), network, leases)
+        except (OSError, ValueError) as error:
+            raise RetryableHostError("The host could not start DHCP.", detail=str(error)) from error
+
+    def running(self) -> int | None:
+        """Return the server's process id, None when it does not run."""
+        pid = read_pid(self.folder / "dnsmasq.pid")
+        return pid if pid is not None and is_ours(pid, [self.folder]) else None
+
+    def stop(self) -> bool:
+        """End the server and remove its files; say whether it ran."""
+        pid = self.running()
+        stopped = pid is not None and kill(pid, signal.SIGTERM)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return stopped
+
+    def release(self, server: str, lease: Lease) -> None:
+        """Give the card's address back (RFC 2131 section 4.4.6), so that another card may get it at once."""
+        if self.running() is None:
+            return
+        packet = struct.pack("!BBBBIHH4s4s4s4s16s192x", 1, 1, 6, 0, int.from_bytes(os.urandom(4), "big"), 0, 0,
+                             ipaddress.IPv4Address(lease.address).packed, b"", b"", b"",
+                             bytes.fromhex(lease.mac.replace(":", "")))  # fmt: skip
+        options = struct.pack(
+            "!IBBBBB4sB", 0x63825363, 53, 1, BOOTP_RELEASE, 54, 4, ipaddress.IPv4Address(server).packed, 255
+        )
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, contextlib.suppress(OSError):
+            sender.sendto(packet + options, (server, 67))
+
+    def _ensure(self, config: str, network: NetworkRef, leases: Sequence[Lease]) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        hosts = "".join(",".join(filter(None, (one.mac, one.address, one.hostname))) + "\n" for one in leases)
+        names = "".join(
+            f"{one.address} {one.hostname}.{network.dns_domain} {one.hostname}\n" for one in leases if one.hostname
+        )
+        changed = _write(self.folder / "hosts", hosts) | _write(self.folder / "names", names)
+        pid = self.running()
+        if pid is not None and _write(self._conf, config):
+            kill(pid, signal.SIGTERM)
+            pid = None
+        if pid is not None:
+            if changed:
+                os.kill(pid, signal.SIGHUP)
+            return
+        _write(self._conf, config)
+        self._start(leases)
+
+    def _start(self, leases: Sequence[Lease]) -> None:
+        file = self.folder / "leases"
+        wanted = {(one.mac, one.address) for one in leases}
+        if file.exists():
+            lines = [line for line in file.read_text().splitlines(keepends=True) if tuple(line.split()[1:3]) in wanted]
+            file.write_text("".join(lines))
+        program = shutil.which("dnsmasq", path=SYSTEM_PATH)
+        if program is None:
+            raise OSError("dnsmasq is not installed")
+        try:
+            subprocess.run(  # noqa: S603
+                [program, f"--conf-file={self._conf}"], check=True, capture_output=True, timeout=START_SECONDS
+            )
+        except subprocess.CalledProcessError as error:
+            raise OSError(error.stderr.decode(errors="replace").strip()) from error
+        except subprocess.TimeoutExpired as error:
+            raise OSError(str(error)) from error
+
+    def _config(self, network: NetworkRef, upstream: Sequence[str]) -> str:
+        cidr = ipaddress.IPv4Network(network.cidr)
+        address = server_address(network)
+        if address is None or not DOMAIN.match(network.dns_domain):
+            raise ValueError(f"a network that DHCP cannot serve: {network.bridge}")
+        names = [str(ipaddress.ip_address(server)) for server in network.dns_nameservers] or [address]
+        router = f"option:router,{ipaddress.IPv4Address(network.gateway)}" if network.gateway else "option:router"
+        lines = [
+            f"interface={network.bridge}", "bind-interfaces", "except-interface=lo", f"listen-address={address}",
+            f"pid-file={self.folder}/dnsmasq.pid", "user=root", "group=root", "log-facility=/dev/null", "quiet-dhcp",
+            f"dhcp-range={cidr.network_address},static,{cidr.netmask},{LEASE}", "dhcp-authoritative", "no-ping",
+            f"dhcp-lease-max={min(cidr.num_addresses, 65536)}", "dhcp-ignore-names",
+            f"dhcp-hostsfile={self.folder}/hosts", f"dhcp-leasefile={self.folder}/leases",
+            f"dhcp-option={router}", f"dhcp-option-force=26,{network.mtu}",
+            f"dhcp-option=option:dns-server,{','.join(names)}",
+            "no-hosts", "no-resolv", f"addn-hosts={self.folder}/names",
+            f"domain={network.dns_domain}", f"local=/{network.dns_domain}/", "bogus-priv", "stop-dns-rebind",
+            *(f"server={server}" for server in upstream),
+        ]  # fmt: skip
+        return "".join(line + "\n" for line in lines)
+
+
+def _write(path: Path, text: str) -> bool:
+    """Write the file when its content changes; say whether it did."""
+    if path.exists() and path.read_text() == text:
+        return False
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)
+    return True

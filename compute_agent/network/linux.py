@@ -1,0 +1,180 @@
+"""The real network of a host: a bridge for each network, dnsmasq, nftables, and a way out."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import subprocess
+import threading
+from pathlib import Path
+
+from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
+from compute_agent.network import firewall, links
+from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
+from compute_agent.network.plumbing import HostNetwork
+from compute_agent.network.records import Records
+from compute_agent.network.uplink import INSIDE, Uplink
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.programs import ProgramError, run_program
+
+log = logging.getLogger(__name__)
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+BRIDGE_SETTINGS = ("net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-arptables")
+
+
+class LinuxNetwork(HostNetwork):
+    """Keeps the contract of ``HostNetwork`` in the network namespace the process is in (see ``namespace.enter``).
+
+    What is plugged is on disk under ``state_dir/network``; the kernel is brought to it, never read as the truth.
+    """
+
+    def __init__(self, settings: AgentSettings, original: int | None = None) -> None:
+        """``original``: descriptor of the machine's own namespace from ``namespace.enter``, needed for the uplink."""
+        self._folder = settings.state_dir.absolute() / "network"
+        self._original = original
+        self._uplink = Uplink(settings.netns) if settings.netns and settings.uplink and original is not None else None
+        self._lock = threading.RLock()
+        self._records = Records(self._folder / "instances")
+
+    # --- the contract -----------------------------------------------------------------------------------------------
+
+    def init_host(self) -> None:
+        with self._lock:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._loopback()
+            links.write_sysctl("net.ipv4.ip_forward", "1")
+            self._filter_bridges()
+            if self._uplink is not None and self._original is not None:
+                try:
+                    self._uplink.ensure(self._original, self._folder / "ip_forward")
+                except RetryableHostError as error:
+                    log.warning("guests have no way out of this host: %s (%s)", error, error.detail)
+            self._bring_up()
+
+    def plug(self, spec: InstanceSpec) -> None:
+        with self._lock:
+            self._records.put(spec)
+            for bridge in {port.network.bridge for port in spec.ports}:
+                self._serve(bridge)
+
+    def apply_firewall(self, spec: InstanceSpec) -> None:
+        with self._lock:
+            self._records.put(spec)
+            self._filter()
+
+    def unplug(self, uuid: str) -> None:
+        with self._lock:
+            record = self._records.remove(uuid)
+            if record is None:
+                return
+            for port in record.ports:
+                links.delete(port.tap)
+                self._release(port)
+            self._filter()
+            for bridge in {port.network.bridge for port in record.ports}:
+                self._serve(bridge)
+
+    def restore(self, specs: list[InstanceSpec]) -> None:
+        with self._lock:
+            wanted = {spec.uuid for spec in specs}
+            for spec in specs:
+                self._records.put(spec)
+            for uuid in self._records.uuids() - wanted:
+                self.unplug(uuid)
+            self._bring_up()
+
+    def check(self) -> list[str]:
+        """Mend what died by itself (a DHCP server, a bridge, the filters); return a line for each thing mended.
+
+        Cheap enough for every few seconds.  Raises RetryableHostError when something cannot be mended.
+        """
+        with self._lock:
+            mended = []
+            for bridge in self._records.networks():
+                if self._dhcp(bridge).running() is None and self._has_dhcp(bridge):
+                    mended.append(f"DHCP of {bridge}")
+                self._serve(bridge)
+            if not firewall.installed():
+                self._filter()
+                mended.append("filters")
+            return mended
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _dhcp(self, bridge: str) -> DhcpServer:
+        return DhcpServer(self._folder / "bridges" / links.interface_name(bridge))
+
+    def _bring_up(self) -> None:
+        """Bring the kernel to what is on record; what is right already is left alone."""
+        networks = self._records.networks()
+        for folder in (self._folder / "bridges").glob("*"):
+            if folder.name not in networks:
+                self._serve(folder.name)
+        for bridge in networks:
+            self._serve(bridge)
+        for port in self._records.ports():
+            links.join(port.network.bridge, port.tap)
+        self._filter()
+
+    def _serve(self, bridge: str) -> None:
+        """Let the bridge and its DHCP server be there when anybody uses it, and be gone when nobody does."""
+        network = self._records.networks().get(bridge)
+        server = self._dhcp(bridge)
+        if network is None:
+            server.stop()
+            links.delete(bridge)
+            return
+        address = server_address(network)
+        try:
+            prefix_length = ipaddress.ip_network(network.cidr).prefixlen
+        except ValueError as error:
+            raise RetryableHostError("The host cannot make the network.", detail=str(error)) from error
+        server.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        links.ensure_bridge(bridge, address, prefix_length, network.mtu)
+        if self._has_dhcp(bridge):
+            leases = leases_of(self._records.named_ports(bridge))
+            server.ensure(network, leases, self._upstream(network))
+
+    def _has_dhcp(self, bridge: str) -> bool:
+        network = self._records.networks()[bridge]
+        ports = self._records.ports(bridge)
+        return server_address(network) is not None and any(ip.enable_dhcp for port in ports for ip in port.fixed_ips)
+
+    def _upstream(self, network: NetworkRef) -> list[str]:
+        """Return where the network's name server asks on."""
+        if network.dns_nameservers:
+            return [server for server in network.dns_nameservers if ":" not in server]
+        try:
+            return upstream_servers(RESOLV_CONF.read_text())
+        except OSError:
+            return []
+
+    def _release(self, port: PortRef) -> None:
+        address = server_address(port.network)
+        if address is not None:
+            for lease in leases_of([("", port)]):
+                self._dhcp(port.network.bridge).release(address, lease)
+
+    def _filter(self) -> None:
+        try:
+            text = firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None)
+        except ValueError as error:
+            raise RetryableHostError("The host cannot filter the guest's network.", detail=str(error)) from error
+        firewall.apply(text)
+
+    def _filter_bridges(self) -> None:
+        """Show bridged packets to the filters; the kernel's module for it may have to be loaded."""
+        if not Path("/proc/sys/net/bridge").exists():
+            try:
+                run_program("modprobe", "br_netfilter")
+            except (ProgramError, subprocess.SubprocessError) as error:
+                log.warning("br_netfilter: %s", error)
+        for name in BRIDGE_SETTINGS:
+            links.write_sysctl(name, "1")
+
+    @staticmethod
+    def _loopback() -> None:
+        with links.netlink("start its loopback card") as route:
+            route.link("set", index=route.link_lookup(ifname="lo")[0], state="up")

@@ -1,0 +1,79 @@
+"""What is plugged on this host, kept on disk so that a restarted agent knows it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from compute_agent.contract.build import Frozen, InstanceSpec, NetworkRef, PortRef
+
+log = logging.getLogger(__name__)
+
+
+class Plugged(Frozen, frozen=True, kw_only=True):
+    """One instance's cards."""
+
+    uuid: str
+    hostname: str
+    ports: list[PortRef]
+
+
+class Records:
+    """One JSON file for each instance in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read what is there; a file that cannot be read is left alone and said in the log."""
+        self._folder = folder
+        self._plugged: dict[str, Plugged] = {}
+        for path in sorted(folder.glob("*.json")):
+            try:
+                record = msgspec.json.decode(path.read_bytes(), type=Plugged)
+            except (OSError, msgspec.MsgspecError) as error:
+                log.warning("%s cannot be read: %s", path, error)
+                continue
+            self._plugged[record.uuid] = record
+
+    def put(self, spec: InstanceSpec) -> None:
+        """Keep the instance's cards."""
+        record = Plugged(uuid=str(UUID(spec.uuid)), hostname=spec.hostname, ports=spec.ports)
+        if self._plugged.get(record.uuid) == record:
+            return
+        path = self._folder / f"{record.uuid}.json"
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
+        part.replace(path)
+        self._plugged[record.uuid] = record
+
+    def remove(self, uuid: str) -> Plugged | None:
+        """Forget the instance; return what was known of it."""
+        record = self._plugged.pop(uuid, None)
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / f"{UUID(uuid)}.json").unlink()
+        return record
+
+    def uuids(self) -> set[str]:
+        """Say which instances are plugged."""
+        return set(self._plugged)
+
+    def ports(self, bridge: str | None = None) -> list[PortRef]:
+        """List the cards, of all bridges or one."""
+        return [
+            port
+            for record in self._plugged.values()
+            for port in record.ports
+            if bridge is None or port.network.bridge == bridge
+        ]
+
+    def named_ports(self, bridge: str) -> list[tuple[str, PortRef]]:
+        """List the cards on a bridge with their guests' host names."""
+        found = [(record.hostname, port) for record in self._plugged.values() for port in record.ports]
+        return [(name, port) for name, port in found if port.network.bridge == bridge]
+
+    def networks(self) -> dict[str, NetworkRef]:
+        """Return the networks in use, by bridge; the newest description counts."""
+        return {port.network.bridge: port.network for port in self.ports()}

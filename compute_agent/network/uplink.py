@@ -1,0 +1,125 @@
+"""The way out of the agent's network namespace: a veth pair to the machine's own network, with NAT on both sides."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.network import links, namespace
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.programs import ProgramError, run_program
+
+log = logging.getLogger(__name__)
+
+INSIDE = "uplink"
+POOL = ipaddress.IPv4Network("100.64.0.0/10")
+"""Shared address space (RFC 6598): used by no private network that a machine is likely to be in."""
+PREFIX_LENGTH = 30
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """The pair of one namespace; everything about it follows from the namespace's name."""
+
+    netns: str
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.netns.encode()).hexdigest()
+
+    @property
+    def outside(self) -> str:
+        """The card in the machine's own namespace."""
+        return f"nv-{self._digest[:8]}"
+
+    @property
+    def table(self) -> str:
+        """The nftables table in the machine's own namespace."""
+        return "novella_uplink_" + self._digest[:8]
+
+    @property
+    def outside_address(self) -> str:
+        """The gateway of the namespace."""
+        return str(self._subnet[1])
+
+    @property
+    def inside_address(self) -> str:
+        """The namespace's own address."""
+        return str(self._subnet[2])
+
+    @property
+    def _subnet(self) -> ipaddress.IPv4Network:
+        number = int(self._digest[8:16], 16) % (1 << (PREFIX_LENGTH - POOL.prefixlen))
+        return ipaddress.IPv4Network((int(POOL[0]) + (number << (32 - PREFIX_LENGTH)), PREFIX_LENGTH))
+
+    def ensure(self, original: int, state: Path) -> None:
+        """Make the pair, the routes and the NAT; ``original`` is the machine's namespace.  Raises RetryableHostError.
+
+        ``state`` is a file that remembers whether the machine forwarded packets before us.
+        """
+        here = namespace.current()
+        namespace.open_in(original, lambda: self._ensure_outside(here, state))
+        with links.netlink("make the way out of its networks") as route:
+            index = route.link_lookup(ifname=INSIDE)[0]
+            route.link("set", index=index, state="up")
+            route.addr("replace", index=index, address=self.inside_address, prefixlen=PREFIX_LENGTH)
+            route.route("replace", dst="default", gateway=self.outside_address)
+
+    def remove(self, state: Path) -> bool:
+        """Remove what lies in the machine's own namespace, where the caller is; say whether there was anything."""
+        found = links.delete(self.outside)
+        try:
+            run_program("nft", "-f", "-", stdin=f"table ip {self.table}\ndelete table ip {self.table}\n".encode())
+            others = b"novella_uplink_" in run_program("nft", "list", "tables")
+        except ProgramError as error:
+            raise RetryableHostError("The uplink's filters could not be removed.", detail=str(error)) from error
+        if state.exists():
+            if not others:
+                links.write_sysctl("net.ipv4.ip_forward", state.read_text().strip())
+            state.unlink()
+        return found
+
+    def _ensure_outside(self, inside: int, state: Path) -> None:
+        with links.netlink("make the way out of its networks") as route:
+            found = route.link_lookup(ifname=self.outside)
+            if not found:
+                route.link("add", ifname=self.outside, kind="veth", peer={"ifname": INSIDE, "net_ns_fd": inside})
+                found = route.link_lookup(ifname=self.outside)
+            route.link("set", index=found[0], state="up")
+            route.addr("replace", index=found[0], address=self.outside_address, prefixlen=PREFIX_LENGTH)
+        forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text().strip()
+        if forwarding != "1":
+            if not state.exists():
+                state.write_text(forwarding)
+            links.write_sysctl("net.ipv4.ip_forward", "1")
+        try:
+            run_program("nft", "-f", "-", stdin=self._ruleset().encode())
+        except ProgramError as error:
+            raise RetryableHostError("The host could not give guests a way out.", detail=str(error)) from error
+
+    def _ruleset(self) -> str:
+        card, table = self.outside, self.table
+        return f"""\
+table ip {table}
+delete table ip {table}
+table ip {table} {{
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {self._subnet} oifname != "{card}" masquerade
+  }}
+  chain forward {{
+    type filter hook forward priority filter; policy accept;
+    oifname "{card}" ct state established,related accept
+    oifname "{card}" drop
+  }}
+  chain input {{
+    type filter hook input priority filter; policy accept;
+    iifname "{card}" ct state established,related accept
+    iifname "{card}" icmp type echo-request accept
+    iifname "{card}" drop
+  }}
+}}
+"""
