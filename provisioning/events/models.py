@@ -6,8 +6,9 @@ from django.db import models
 class Event(models.Model):
     """One thing that happened, appended in the transaction that made it happen.
 
-    ``topic`` says who is woken: ``project:<uuid>`` pages and scripts, ``host:<uuid>`` the web process holding that agent's link,
-    ``reply:<uuid>`` a caller that waits for a host's answer, ``auth`` every open connection (a token or role was taken away).
+    ``topic`` says who is woken: ``project:<uuid>`` pages and scripts, ``host:<uuid>`` the web process holding that
+    agent's link, ``reply:<uuid>`` a caller that waits for a host's answer, ``auth`` every open connection (a token or a
+    role was taken away).
     """
 
     topic = models.CharField(max_length=80)

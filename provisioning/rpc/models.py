@@ -1,4 +1,4 @@
-"""Durable orders to hosts, questions to hosts, liveness of workers, and leases of periodic work."""
+"""Durable orders to hosts, questions to hosts, who runs which message, liveness of workers, leases of periodic work."""
 
 import uuid
 
@@ -22,7 +22,9 @@ class HostCommand(models.Model):
     class Meta:
         indexes = [
             models.Index(
-                fields=["host_id", "created_at"], name="command_unacknowledged", condition=models.Q(acknowledged_at=None)
+                fields=["host_id", "created_at"],
+                name="command_unacknowledged",
+                condition=models.Q(acknowledged_at=None),
             ),
         ]
 
@@ -51,6 +53,7 @@ class WorkerBeat(models.Model):
     topics = models.CharField(max_length=200)
     beat_at = models.DateTimeField()
     ping_at = models.DateTimeField(null=True)
+    jobs_failed = models.PositiveIntegerField(default=0)  # exceptions of jobs since the group started
 
     def __str__(self) -> str:
         return self.name
@@ -66,3 +69,16 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class JobRun(models.Model):
+    """One taken message of the queue: which worker group has it, which worker runs it, how often it was started."""
+
+    message_id = models.BigIntegerField(primary_key=True)  # of django-q2's OrmQ
+    group = models.CharField(max_length=120, blank=True, db_index=True)  # a WorkerBeat's name; empty: given back
+    worker = models.CharField(max_length=40, blank=True)  # pid and start time; empty: not begun
+    starts = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.message_id} start {self.starts}"

@@ -1,0 +1,35 @@
+"""Reading the live log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Min
+
+from provisioning.events.models import Event
+
+
+class LoggedEvent(NamedTuple):
+    """One committed event; ``id`` rises, but on PostgreSQL not strictly in the order of commits."""
+
+    id: int
+    topic: str
+    kind: str
+    payload: dict[str, Any]
+
+
+def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
+    """The oldest ``limit`` events of the topics with an id above ``after``, by id."""
+    found = Event.objects.filter(topic__in=list(topics), id__gt=after).order_by("id")
+    return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
+
+
+def latest_id() -> int:
+    """The highest id so far; 0 when nothing ever happened."""
+    return Event.objects.aggregate(latest=Max("id"))["latest"] or 0
+
+
+def oldest_id() -> int:
+    """The lowest id still kept; 0 when nothing is kept."""
+    return Event.objects.aggregate(oldest=Min("id"))["oldest"] or 0

@@ -1,0 +1,179 @@
+"""The one reader of the live log in a process: a thread that hands committed events to whoever follows their topic."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from django.db import close_old_connections, connection
+from django.db.models import Q
+
+from provisioning.events import selectors, wake
+from provisioning.events.models import Event
+from provisioning.events.selectors import LoggedEvent
+
+Callback = Callable[[LoggedEvent], None]
+
+POLL = 1.0
+"""Seconds between looks when nobody wakes us."""
+BATCH = 500
+GAP_PATIENCE = 60.0
+"""Seconds a missing number may still be committed; a transaction that takes longer is only seen by a reload."""
+MOST_GAPS = 2000
+
+logger = logging.getLogger(__name__)
+
+
+class Subscription:
+    """Somebody's interest in some topics; ends with ``close``."""
+
+    def __init__(self, owner: Tailer, topics: frozenset[str], callback: Callback) -> None:
+        """Made by ``Tailer.subscribe``."""
+        self.topics = topics
+        self.callback = callback
+        self._owner = owner
+
+    def close(self) -> None:
+        """Call the callback no more (a call that is under way may still end after this)."""
+        self._owner.forget(self)
+
+
+class Tailer:
+    """Reads committed events once and fans them out.
+
+    Numbers rise in the order of commits on SQLite only.  On PostgreSQL a lower number can be committed after a higher
+    one, so every missing number is looked for again until it appears or its patience ends.
+    """
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._lock = threading.Lock()
+        self._followers: dict[str, set[Subscription]] = {}
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._stop = threading.Event()
+        self._last = 0
+        self._gaps: dict[int, float] = {}  # missing number -> monotonic time when its patience ends
+
+    def subscribe(self, topics: Iterable[str], callback: Callback) -> Subscription:
+        """Call ``callback`` in the tailer's thread for every event of the topics that commits after this returns.
+
+        It must not block; an exception in it is logged.  Blocks until the thread reads (first use in a process).
+        """
+        subscription = Subscription(self, frozenset(topics), callback)
+        with self._lock:
+            for topic in subscription.topics:
+                self._followers.setdefault(topic, set()).add(subscription)
+            if self._thread is None or not self._thread.is_alive():
+                self._ready.clear()
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._run, name="tailer", daemon=True)
+                self._thread.start()
+        self._ready.wait(30)
+        return subscription
+
+    def forget(self, subscription: Subscription) -> None:
+        """End a subscription."""
+        with self._lock:
+            for topic in subscription.topics:
+                followers = self._followers.get(topic, set())
+                followers.discard(subscription)
+                if not followers:
+                    self._followers.pop(topic, None)
+
+    @property
+    def cursor(self) -> int:
+        """The number a reader may resume from without missing one: everything up to it has been handed out."""
+        return min(self._gaps, default=self._last + 1) - 1
+
+    def stop(self) -> None:
+        """End the thread and close its connections; the next ``subscribe`` starts it again."""
+        self._stop.set()
+        wake.poke(wake.EVENTS)
+        if self._thread is not None:
+            self._thread.join(10)
+            self._thread = None
+
+    # --- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        listener: wake.Listener | None = None
+        while not self._stop.is_set():
+            try:
+                if listener is None:
+                    listener = wake.listener(wake.EVENTS)
+                    if not self._ready.is_set():
+                        self._begin()
+                        self._ready.set()
+                self._read()
+                close_old_connections()
+                listener.wait(POLL)
+            except Exception:
+                logger.exception("The live log cannot be read, trying again.")
+                if listener is not None:
+                    listener.close()
+                    listener = None
+                connection.close()
+                self._stop.wait(1)
+        if listener is not None:
+            listener.close()
+        connection.close()
+
+    def _begin(self) -> None:
+        """Start behind the newest event; numbers missing just below it may be transactions under way."""
+        self._last = selectors.latest_id()
+        self._gaps = {}
+        if connection.vendor == "postgresql":
+            first = max(self._last - BATCH, 0)
+            known = set(Event.objects.filter(id__gt=first).values_list("id", flat=True))
+            self._note_gaps(number for number in range(first + 1, self._last) if number not in known)
+
+    def _read(self) -> None:
+        """Hand out everything new, in the order of numbers."""
+        while True:
+            wanted = Q(id__gt=self._last)
+            if self._gaps:
+                self._drop_old_gaps()
+                wanted |= Q(id__in=list(self._gaps))
+            rows = Event.objects.filter(wanted).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
+            events = [LoggedEvent(*row) for row in rows]
+            for event in events:
+                self._advance(event.id)
+                self._hand_out(event)
+            if len(events) < BATCH:
+                return
+
+    def _advance(self, number: int) -> None:
+        if number <= self._last:
+            self._gaps.pop(number, None)
+            return
+        self._note_gaps(range(max(self._last + 1, number - BATCH), number))
+        self._last = number
+
+    def _note_gaps(self, numbers: Iterable[int]) -> None:
+        end = time.monotonic() + GAP_PATIENCE
+        self._gaps.update((number, end) for number in numbers)
+        while len(self._gaps) > MOST_GAPS:
+            del self._gaps[min(self._gaps)]
+
+    def _drop_old_gaps(self) -> None:
+        now = time.monotonic()
+        self._gaps = {number: end for number, end in self._gaps.items() if end > now}
+
+    def _hand_out(self, event: LoggedEvent) -> None:
+        with self._lock:
+            followers = list(self._followers.get(event.topic, ()))
+        for follower in followers:
+            try:
+                follower.callback(event)
+            except Exception:
+                logger.exception("A follower of %s failed.", event.topic)
+
+
+@functools.cache
+def tailer() -> Tailer:
+    """The tailer of this process; its thread starts with the first subscription."""
+    return Tailer()

@@ -1,0 +1,152 @@
+"""Wake-ups between processes: hints that something was committed, never the thing itself.
+
+On SQLite, which means one machine, a listener is a unix datagram socket ``RUN_DIR/wake/<pid>-<random>.<channel>`` and a
+wake-up goes to all of a channel.  On PostgreSQL it is LISTEN/NOTIFY, and reaches every machine.  A lost wake-up costs
+the listener's own poll interval, nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import select
+import socket
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+EVENTS = "events"
+QUEUE = "queue"
+_GONE = {errno.ECONNREFUSED, errno.ENOENT}
+
+
+class Listener(Protocol):
+    """Somebody who waits for wake-ups of one channel."""
+
+    def wait(self, timeout: float) -> bool:
+        """Return at the first wake-up (True; all that had come are swallowed) or after ``timeout`` seconds (False)."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+def announce(channel: str) -> None:
+    """Wake the listeners of the channel when the current transaction commits; a rollback wakes nobody."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_notify(%s, '')", [_pg_channel(channel)]
+            )  # one per transaction: the server folds equals
+        return
+    hook = _POKES[channel]
+    if not _will_run(connection, hook):
+        transaction.on_commit(hook)
+
+
+def listener(channel: str) -> Listener:
+    """Start listening; from now on no wake-up of the channel is missed.  May raise a database error on PostgreSQL."""
+    if connection.vendor == "postgresql":
+        return _Notifications(channel)
+    return _Datagrams(channel)
+
+
+def _will_run(database: BaseDatabaseWrapper, hook: Callable[[], None]) -> bool:
+    """Whether the hook is already registered in this transaction, or in a savepoint that the current one lies in."""
+    now = set(database.savepoint_ids)
+    return any(registered is hook and set(sids) <= now for sids, registered, *_ in database.run_on_commit)
+
+
+def poke(channel: str) -> None:
+    """Send a datagram to every listener of the channel on this machine, and remove the sockets of dead ones."""
+    folder = _folder()
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(f".{channel}")]  # noqa: PTH208 - hot path
+    except FileNotFoundError:
+        return
+    if not names:
+        return
+    with _short_path(folder) as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)  # noqa: FBT003
+        for name in names:
+            try:
+                sender.sendto(b"1", f"{short}/{name}")
+            except OSError as error:  # a full buffer means that the listener will look anyway
+                if error.errno in _GONE:
+                    Path(folder, name).unlink(missing_ok=True)
+
+
+def _poke_events() -> None:
+    poke(EVENTS)
+
+
+def _poke_queue() -> None:
+    poke(QUEUE)
+
+
+_POKES: dict[str, Callable[[], None]] = {EVENTS: _poke_events, QUEUE: _poke_queue}
+
+
+def _folder() -> Path:
+    return Path(settings.RUN_DIR, "wake")
+
+
+@contextlib.contextmanager
+def _short_path(folder: Path) -> Generator[str]:
+    """A path for the folder that fits a socket address (107 bytes) however deep the data folder lies."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+class _Datagrams:
+    """A unix datagram socket of this process."""
+
+    def __init__(self, channel: str) -> None:
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.{channel}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)  # noqa: FBT003
+        with _short_path(folder) as short:
+            self._socket.bind(f"{short}/{self._path.name}")
+
+    def wait(self, timeout: float) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        if not poll.poll(timeout * 1000):
+            return False
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._socket.recv(16)
+        return True
+
+    def close(self) -> None:
+        self._socket.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _pg_channel(channel: str) -> str:
+    return f"novella_{channel}"
+
+
+class _Notifications:
+    """A PostgreSQL connection of its own, outside any pool, that listens."""
+
+    def __init__(self, channel: str) -> None:
+        database: Any = connection  # ``Database`` is psycopg, which a cloud on SQLite need not load
+        self._connection = database.Database.connect(**database.get_connection_params(), autocommit=True)
+        self._connection.execute(f"LISTEN {_pg_channel(channel)}")
+
+    def wait(self, timeout: float) -> bool:
+        return bool(list(self._connection.notifies(timeout=timeout, stop_after=1)))
+
+    def close(self) -> None:
+        self._connection.close()

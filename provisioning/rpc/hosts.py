@@ -1,0 +1,188 @@
+"""Orders and questions to hosts: durable commands, sent until acknowledged, and calls that wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import (
+    Call,
+    CallBody,
+    CallResult,
+    Command,
+    CommandBody,
+    decode_call_body,
+    decode_call_result,
+    decode_command_body,
+    encode,
+)
+from provisioning.common.errors import UnavailableError
+from provisioning.events import services as events
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import tailer
+from provisioning.rpc.models import HostCall, HostCommand
+from provisioning.rpc.threads import in_thread
+
+NO_ANSWER = "The host does not answer."
+KEPT = timedelta(days=1)
+"""How long finished commands are kept for whoever looks into a fault."""
+
+
+def topic(host_id: uuid.UUID) -> str:
+    """The event topic that the web process holding the host's link follows."""
+    return f"host:{host_id}"
+
+
+# ----- commands -------------------------------------------------------------------------------------------------------
+
+
+def command(
+    host_id: uuid.UUID, instance_id: uuid.UUID, attempt: int, body: CommandBody, deadline: datetime | None
+) -> HostCommand:
+    """Order something of a host in the caller's transaction; sent when that commits, and again until acknowledged."""
+    order = HostCommand.objects.create(
+        host_id=host_id,
+        instance_id=instance_id,
+        attempt=attempt,
+        kind=str(type(body).__struct_config__.tag),
+        body=encode(body).decode(),
+        deadline=deadline,
+    )
+    events.record(topic(host_id), "command", {"id": str(order.id)})
+    return order
+
+
+def pending(host_id: uuid.UUID) -> list[Command]:
+    """What the host has not acknowledged yet, in the order of giving."""
+    orders = HostCommand.objects.filter(host_id=host_id, acknowledged_at=None, finished_at=None)
+    return [
+        Command(
+            id=str(order.id),
+            instance_id=str(order.instance_id),
+            attempt=order.attempt,
+            body=decode_command_body(order.body),
+            deadline=order.deadline.timestamp() if order.deadline else 0.0,
+        )
+        for order in orders.order_by("created_at", "attempt")
+    ]
+
+
+def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
+    """The host has stored these commands; ids that are not its own change nothing.  Returns how many were new."""
+    known = HostCommand.objects.filter(host_id=host_id, id__in=_uuids(ids), acknowledged_at=None)
+    return known.update(acknowledged_at=timezone.now())
+
+
+def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
+    """The host has done with the command, well or badly; False when that was known or the command is not its own."""
+    now = timezone.now()
+    known = HostCommand.objects.filter(host_id=host_id, id__in=_uuids([str(command_id)]), finished_at=None)
+    unacknowledged = known.filter(acknowledged_at=None).update(acknowledged_at=now, finished_at=now)
+    return bool(unacknowledged or known.update(finished_at=now))
+
+
+def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
+    """Send the commands of older attempts no more; returns how many were still unfinished."""
+    stale = HostCommand.objects.filter(instance_id=instance_id, attempt__lt=older_than_attempt, finished_at=None)
+    return stale.update(finished_at=timezone.now())
+
+
+# ----- calls ----------------------------------------------------------------------------------------------------------
+
+
+def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
+    """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes.
+
+    Not inside a transaction: the question is sent when it is committed.
+    """
+    question = uuid.uuid4()
+    answered = threading.Event()
+    subscription = tailer().subscribe([_reply_topic(question)], lambda _: answered.set())
+    try:
+        _ask(question, host_id, body, timeout)
+        answered.wait(timeout)
+        return _take_answer(question)
+    finally:
+        subscription.close()
+
+
+async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
+    """As ``call``, without holding a thread while waiting."""
+    question = uuid.uuid4()
+    answered = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wake(_: LoggedEvent) -> None:
+        loop.call_soon_threadsafe(answered.set)
+
+    subscription = await in_thread(tailer().subscribe, [_reply_topic(question)], wake)
+    try:
+        await in_thread(_ask, question, host_id, body, timeout)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(answered.wait(), timeout)
+        return await in_thread(_take_answer, question)
+    finally:
+        subscription.close()
+
+
+def pending_call(host_id: uuid.UUID, call_id: str | uuid.UUID) -> Call | None:
+    """The question to put to the host; None when it is not this host's, is answered, or nobody waits any more."""
+    asked = HostCall.objects.filter(
+        host_id=host_id, id__in=_uuids([str(call_id)]), result=None, expires_at__gt=timezone.now()
+    )
+    question = asked.first()
+    return Call(id=str(question.id), body=decode_call_body(question.body)) if question else None
+
+
+def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
+    """Keep the host's answer and wake the caller; False when nobody waits for it from this host."""
+    with transaction.atomic():
+        asked = HostCall.objects.filter(host_id=host_id, id__in=_uuids([call_id]), result=None)
+        if not asked.update(result=encode(result).decode()):
+            return False
+        events.record(_reply_topic(call_id), "answered", {})
+    return True
+
+
+def prune() -> int:
+    """Remove questions nobody waits for and commands finished long ago; returns how many."""
+    now = timezone.now()
+    calls, _ = HostCall.objects.filter(expires_at__lt=now - timedelta(minutes=1)).delete()
+    orders, _ = HostCommand.objects.filter(finished_at__lt=now - KEPT).delete()
+    return calls + orders
+
+
+def _reply_topic(question: uuid.UUID | str) -> str:
+    return f"reply:{question}"
+
+
+def _ask(question: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float) -> None:
+    expires = timezone.now() + timedelta(seconds=timeout)
+    with transaction.atomic():
+        HostCall.objects.create(id=question, host_id=host_id, body=encode(body).decode(), expires_at=expires)
+        events.record(topic(host_id), "call", {"id": str(question)})
+
+
+def _take_answer(question: uuid.UUID) -> CallResult:
+    """Read and remove the answer; raises UnavailableError when there is none."""
+    text = HostCall.objects.filter(id=question).values_list("result", flat=True).first()
+    HostCall.objects.filter(id=question).delete()
+    if text is None:
+        raise UnavailableError(NO_ANSWER)
+    return decode_call_result(text)
+
+
+def _uuids(ids: Iterable[str]) -> list[uuid.UUID]:
+    """The ids that are well formed; what a host sends is not trusted to be."""
+    found = []
+    for text in ids:
+        with contextlib.suppress(ValueError):
+            found.append(uuid.UUID(text))
+    return found

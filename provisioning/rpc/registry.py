@@ -1,0 +1,66 @@
+"""Which jobs exist: the only functions a queue message can name, and the work that is done by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Job = TypeVar("Job", bound=Callable[..., None])
+GiveUp = Callable[..., None]
+"""Called as ``on_give_up(reason, **payload)`` when a job will not be tried again."""
+
+
+@dataclass(frozen=True)
+class RegisteredJob:
+    """One job of one topic."""
+
+    name: str
+    topic: str
+    run: Callable[..., None]
+    on_give_up: GiveUp | None
+
+
+@dataclass(frozen=True)
+class PeriodicJob:
+    """Work done every ``every`` seconds by one worker group of the cloud at a time."""
+
+    name: str
+    every: float
+    run: Callable[[], Any]
+
+
+jobs: dict[str, RegisteredJob] = {}
+periodic_jobs: dict[str, PeriodicJob] = {}
+
+
+def job(name: str, *, topic: str, on_give_up: GiveUp | None = None) -> Callable[[Job], Job]:
+    """Register a function that ``cast`` may name; it takes the cast's payload as keywords.
+
+    It runs at least once, so it must look at the state first.  An exception is logged and the job tried again shortly;
+    after three starts ``on_give_up(reason, **payload)`` is called instead.
+    """
+
+    def register(function: Job) -> Job:
+        _unique(jobs, name, function)
+        jobs[name] = RegisteredJob(name, topic, function, on_give_up)
+        return function
+
+    return register
+
+
+def periodic(name: str, *, every: float) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Register work to be done every ``every`` seconds, by one worker group at a time however many there are."""
+
+    def register(function: Callable[[], Any]) -> Callable[[], Any]:
+        _unique(periodic_jobs, name, function)
+        periodic_jobs[name] = PeriodicJob(name, every, function)
+        return function
+
+    return register
+
+
+def _unique(known: dict[str, Any], name: str, function: Callable[..., Any]) -> None:
+    if name in known and known[name].run.__qualname__ != function.__qualname__:
+        message = f"Two jobs are called {name!r}."
+        raise ValueError(message)
