@@ -15,7 +15,7 @@ from provisioning.images.errors import ImageContentError
 from provisioning.images.qcow2 import Qcow2File
 
 PIECE = 1 << 20
-"""Bytes given to the inspectors at once.  Some judge by the first piece alone: its size must not be the sender's choice."""
+"""Bytes given to the inspectors at once: some judge by the first piece alone, so it is not the sender who sizes it."""
 DISK_FORMATS = ("raw", "qcow2")
 """What a host opens, and so what is taken; Glance's ``disk_formats``."""
 CONTAINER_FORMATS = ("bare",)

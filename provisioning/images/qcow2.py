@@ -29,10 +29,9 @@ class Qcow2File:
         header = self._read(0, HEADER.size)
         if len(header) < HEADER.size:
             raise _damaged()
-        (_, self._version, _, _, bits, self._virtual_size, self._encryption, self._l1_entries, self._l1, *rest) = (
-            HEADER.unpack(header)
-        )
-        self._refcounts, self._refcount_clusters, _, _ = rest
+        fields: list[int] = [0, *HEADER.unpack(header)[1:]]
+        _, self._version, _, _, bits, self._virtual_size, self._encryption, self._l1_entries, self._l1 = fields[:9]
+        self._refcounts, self._refcount_clusters = fields[9:11]
         if not 9 <= bits <= 21:
             raise _damaged()
         self._cluster = 1 << bits

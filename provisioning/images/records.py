@@ -16,13 +16,15 @@ MAX_PROPERTIES = 128
 MAX_TAGS = 128
 """Glance's image_tag_quota."""
 FIELDS = frozenset(
-    "name visibility disk_format container_format min_disk min_ram protected hidden tags properties".split()
+    {"name", "visibility", "disk_format", "container_format", "min_disk", "min_ram", "protected", "hidden"}
+    | {"tags", "properties"}
 )
 """What a request may set."""
 FIXED_ONCE_UPLOADED = {"disk_format", "container_format"}
 RESERVED = frozenset(
-    "id owner status size virtual_size checksum os_hash_algo os_hash_value created_at updated_at deleted_at file self schema"
-    " direct_url locations is_public deleted os_hidden stores".split()
+    {"id", "owner", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"}
+    | {"created_at", "updated_at", "deleted_at", "deleted", "is_public", "direct_url", "locations", "stores"}
+    | {"self", "file", "schema"}
 )
 """Glance's own fields: never additional properties."""
 PROPERTY_NAME = re.compile(r"[\w.:\-]{1,255}")

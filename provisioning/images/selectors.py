@@ -18,7 +18,7 @@ from provisioning.images.inspection import DISK_FORMATS
 from provisioning.images.models import Image
 
 NOBODY = uuid.UUID(int=0)
-SORT_KEYS = frozenset("name status container_format disk_format size id created_at updated_at".split())
+SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})
 """Columns that a list can be sorted by; Glance's own."""
 EXACT = {"status", "container_format", "disk_format", "name", "id"}
 """Filters that compare one column with one of several values."""
