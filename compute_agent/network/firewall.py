@@ -2,7 +2,7 @@
 
 ``table bridge`` sees every frame a guest sends, before anything else: only its own hardware address, its own IPv4
 addresses, no DHCP server, nothing but IPv4 and ARP (IPv6 is not offered to guests).  ``table inet`` sees the flows,
-bridged ones by br_netfilter, with connection tracking: what no rule of the port allows is dropped, towards the guest and
+bridged ones by br_netfilter, with connection tracking: what no rule of the port allows is dropped, towards the guest or
 from it, whether it comes from another guest, from outside or from this host.  DHCP always works.  Networks do not see
 each other.
 

@@ -14,6 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from compute_agent.virt.errors import RetryableHostError
 
+IPV6 = Path("/proc/sys/net/ipv6/conf")
 INTERFACE = re.compile(r"^[A-Za-z0-9_.-]{1,15}$")
 
 

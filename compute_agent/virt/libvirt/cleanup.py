@@ -22,7 +22,7 @@ def remove_everything(settings: AgentSettings) -> list[str]:
         pid = read_pid(pid_file)
         if pid is not None and is_ours(pid, [paths.libvirt_root, paths.state / "libvirt"]) and kill(pid):
             done.append(f"guest {pid_file.stem} (process {pid})")
-    for folder in (paths.state / "libvirt", paths.instances):
+    for folder in (paths.state / "libvirt", paths.instances, paths.covers):
         if folder.exists():
             shutil.rmtree(folder)
             done.append(str(folder))

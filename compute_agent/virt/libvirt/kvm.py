@@ -16,6 +16,7 @@ from pathlib import Path
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt import private_mounts
 from compute_agent.virt.libvirt.domain_xml import VirtType
+from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
@@ -38,14 +39,15 @@ def prepare(settings: AgentSettings) -> VirtType:
     virt_type = choose(settings.virt_type)
     if settings.libvirt_uri != "embed":
         return virt_type
-    covers = private_mounts.account_files()
+    covered = private_mounts.account_files()
+    covers = HostPaths(settings.state_dir.absolute()).covers
     if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
-        covers[DEVICE] = b""
-    if covers:
+        covered[DEVICE] = b""
+    if covered:
         try:
             private_mounts.unshare()
-            for path, content in covers.items():
-                private_mounts.cover(path, content, settings.state_dir / "covers" / path.name)
+            for path, content in covered.items():
+                private_mounts.cover(path, content, covers / path.name)
         except OSError as error:
             log.warning("libvirt sees the machine as it is: %s", error)
     return virt_type

@@ -86,6 +86,11 @@ class HostPaths:
         """One folder for each guest."""
         return self.state / "instances"
 
+    @property
+    def covers(self) -> Path:
+        """What is shown to libvirt in place of files of the machine (see ``private_mounts``)."""
+        return self.state / "covers"
+
     def instance(self, uuid: str) -> InstancePaths:
         """Return the files of the guest ``uuid``; raises ValueError for what is not a UUID."""
         name = str(UUID(uuid))
