@@ -221,8 +221,9 @@ class InstanceAction(models.Model):
 
 
 class InstanceActionEvent(models.Model):
-    """One step of an action.  Names: ``api_create``, ``schedule``, ``claim``, ``allocate_network``, ``hand_off``, then the
-    contract's build steps; each with the attempt it belongs to."""
+    """One step of an action.  Names: ``api_create``, ``schedule``, ``claim``, ``allocate_network``, ``hand_off``, then
+    the contract's build steps; each with the attempt it belongs to.
+    """
 
     action = models.ForeignKey(InstanceAction, on_delete=models.CASCADE, related_name="events")
     name = models.CharField(max_length=60)

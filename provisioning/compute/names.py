@@ -13,7 +13,9 @@ _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")
 
 
 def check_text(value: str, what: str, *, longest: int = 255, shortest: int = 0) -> str:
-    """Return the text without surrounding blanks; raises InvalidInputError naming ``what`` for a wrong length or hidden characters."""
+    """Return the text without surrounding blanks; raises InvalidInputError naming ``what`` for a wrong length or hidden
+    characters.
+    """
     text = value.strip()
     if len(text) < shortest:
         raise InvalidInputError(f"Invalid input for {what}: it must not be empty.", field=what)
@@ -52,7 +54,9 @@ def hostname_for(name: str, instance_id: uuid.UUID) -> str:
 
 
 def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
-    """Return the name of one of several servers asked for together: ``name-1``, ``name-2`` …; a single one keeps its name."""
+    """Return the name of one of several servers asked for together: ``name-1``, ``name-2`` …; a single one keeps its
+    name.
+    """
     if count == 1:
         return name
     suffix = f"-{index + 1}"

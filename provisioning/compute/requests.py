@@ -9,7 +9,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class NetworkRequest:
-    """One network card: on a network (optionally with a fixed address) or an existing port.  Ids are text as the caller gave them."""
+    """One network card: on a network (optionally with a fixed address) or an existing port.  Ids are text as the caller
+    gave them.
+    """
 
     network_id: str | None = None
     port_id: str | None = None

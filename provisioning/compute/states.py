@@ -1,4 +1,6 @@
-"""The three axes of an instance's state with Nova's names, the one table of legal moves, and the API status derived from them."""
+"""The three axes of an instance's state with Nova's names, the one table of legal moves, and the API status derived
+from them.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,17 @@
-"""Registers the app with Django."""
+"""Registers the app with Django, and the conductor's jobs with the queue."""
+
+from importlib import import_module
 
 from django.apps import AppConfig
 
 
 class ConductorConfig(AppConfig):
-    """The conductor records."""
+    """The line a launch runs along; it has no records of its own."""
 
     name = "provisioning.conductor"
     label = "conductor"
+
+    def ready(self) -> None:
+        """Make the jobs known: whoever casts one must be able to name it."""
+        import_module("provisioning.conductor.schedule")
+        import_module("provisioning.conductor.reaper")

@@ -21,7 +21,9 @@ class RequestSpec:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """One host as the records have it: memory in MiB, disk in GiB; ``*_limit`` are what may be allocated, ratios and reserves applied."""
+    """One host as the records have it: memory in MiB, disk in GiB; ``*_limit`` are what may be allocated, ratios and
+    reserves applied.
+    """
 
     id: uuid.UUID
     name: str

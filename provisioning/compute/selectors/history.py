@@ -1,4 +1,6 @@
-"""What was asked of a server and how it went: actions, their events, the timeline of its launch, the scheduler's decision."""
+"""What was asked of a server and how it went: actions, their events, the timeline of its launch, the scheduler's
+decision.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class Step:
 def actions_for(
     context: RequestContext, instance_id: str | uuid.UUID, *, limit: int | None = None, marker: str | None = None
 ) -> list[InstanceAction]:
-    """Return what was asked of a server, newest first; operators see it of deleted ones too.  ``marker`` is a request id."""
+    """Return what was asked of a server, newest first; operators see it of deleted ones too.  ``marker`` is a request
+    id.
+    """
     rows = InstanceAction.objects.filter(instance=instance_for(context, instance_id, deleted=True)).order_by(
         "-started_at", "-id"
     )
@@ -90,7 +94,9 @@ def action_for(
 
 
 def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Step]:
-    """Return the steps of the server's launch in running order, every attempt, and while it is being built those still to come."""
+    """Return the steps of the server's launch in running order, every attempt, and while it is being built those still
+    to come.
+    """
     instance = instance_for(context, instance_id, deleted=True)
     rows = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create")
     order = {name: index for index, name in enumerate(LABELS)}

@@ -17,7 +17,9 @@ INTERNAL_ZONE = "nova"
 
 
 def is_alive(host: Host, now: datetime) -> bool:
-    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds; a link that is being dialled anew changes nothing."""
+    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds; a link that is being dialled anew
+    changes nothing.
+    """
     return host.last_seen_at is not None and host.last_seen_at >= now - timedelta(seconds=settings.HOST_DOWN_AFTER)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from django.db.models import Q, QuerySet
 
@@ -28,35 +29,45 @@ SORT_KEYS = {
 NEWEST_FIRST: tuple[tuple[str, str], ...] = (("created_at", "desc"),)
 
 
+class Filters(TypedDict, total=False):
+    """What a list may be narrowed by; absent and None mean the same."""
+
+    name: str | None
+    """A part of the name."""
+    status: str | None
+    """The API's word."""
+    vm_state: str | None
+    image_id: str | None
+    flavor_id: str | None
+    """A flavor's id as in ``flavorRef``."""
+    host: str | None
+    """A host's name; for operators, ignored from anyone else."""
+    availability_zone: str | None
+    user_id: uuid.UUID | None
+    project_id: uuid.UUID | None
+    """For operators, ignored from anyone else."""
+    reservation_id: str | None
+    ids: Iterable[uuid.UUID] | None
+    changes_since: datetime | None
+    """Those that changed since then, deleted ones too."""
+    deleted: bool | None
+    """Deleted ones only; for operators, ignored from anyone else."""
+
+
 def instances_for(
     context: RequestContext,
     *,
-    name: str | None = None,
-    status: str | None = None,
-    vm_state: str | None = None,
-    image_id: str | None = None,
-    flavor_id: str | None = None,
-    host: str | None = None,
-    availability_zone: str | None = None,
-    user_id: uuid.UUID | None = None,
-    project_id: uuid.UUID | None = None,
-    reservation_id: str | None = None,
-    ids: Iterable[uuid.UUID] | None = None,
-    changes_since: datetime | None = None,
-    deleted: bool = False,
     sort: Sequence[tuple[str, str]] = NEWEST_FIRST,
     limit: int | None = None,
     marker: str | uuid.UUID | None = None,
     all_projects: bool = False,
+    **filters: Unpack[Filters],
 ) -> list[Instance]:
     """Return servers with their host, newest first.
 
-    ``name`` matches a part of the name; ``status`` is the API's word; ``host``, ``deleted``, ``project_id`` and ``all_projects`` are
-    for operators (ForbiddenError for ``all_projects``, the others are ignored from anyone else); ``changes_since``
-    shows deleted ones
-    too; ``sort`` gives keys of SORT_KEYS with ``asc`` or ``desc``; ``marker`` is the id of the last server of the
-    page before.
-    Raises InvalidInputError for an unknown sort key or marker.
+    ``sort`` gives keys of SORT_KEYS with ``asc`` or ``desc``; ``marker`` is the id of the last server of the page
+    before. Raises ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort
+    key or marker.
     """
     if all_projects and not context.is_admin:
         raise ForbiddenError("Only operators list the servers of all projects.")
@@ -64,31 +75,39 @@ def instances_for(
     if not all_projects:
         rows = rows.filter(project_id=context.project_id)
     if context.is_admin:
-        if project_id is not None:
-            rows = rows.filter(project_id=project_id)
-        if host is not None:
-            rows = rows.filter(host__name=host)
+        rows = _given(rows, {"project_id": filters.get("project_id"), "host__name": filters.get("host")})
+    changes_since = filters.get("changes_since")
     if changes_since is not None:
         rows = rows.filter(updated_at__gte=changes_since)
-    elif deleted and context.is_admin:
+    elif filters.get("deleted") and context.is_admin:
         rows = rows.filter(vm_state=VmState.DELETED)
     else:
         rows = rows.exclude(vm_state=VmState.DELETED)
-    plain = {
-        "name__icontains": name,
-        "vm_state": vm_state,
-        "flavor__flavorid": flavor_id,
-        "availability_zone": availability_zone,
-        "user_id": user_id,
-        "reservation_id": reservation_id,
-        "id__in": list(ids) if ids is not None else None,
-    }
-    rows = rows.filter(**{key: value for key, value in plain.items() if value is not None})
+    return _page(_narrowed(rows, filters), sort, limit, marker)
+
+
+def _narrowed(rows: QuerySet[Instance], filters: Filters) -> QuerySet[Instance]:
+    ids, image_id, status = filters.get("ids"), filters.get("image_id"), filters.get("status")
     if image_id is not None:
         rows = rows.filter(image_id=_uuid(image_id))
     if status is not None:
         rows = rows.filter(_has_status(status))
-    return _page(rows, sort, limit, marker)
+    return _given(
+        rows,
+        {
+            "name__icontains": filters.get("name"),
+            "vm_state": filters.get("vm_state"),
+            "flavor__flavorid": filters.get("flavor_id"),
+            "availability_zone": filters.get("availability_zone"),
+            "user_id": filters.get("user_id"),
+            "reservation_id": filters.get("reservation_id"),
+            "id__in": list(ids) if ids is not None else None,
+        },
+    )
+
+
+def _given(rows: QuerySet[Instance], conditions: dict[str, object]) -> QuerySet[Instance]:
+    return rows.filter(**{key: value for key, value in conditions.items() if value is not None})
 
 
 def _has_status(status: str) -> Q:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -41,34 +42,49 @@ def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | 
     rows.update(finished_at=timezone.now(), message=message)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a step ran; ``finished`` None: it still runs."""
+
+    started: datetime
+    finished: datetime | None
+
+
+def since(started: datetime) -> Span:
+    """Return the span from ``started`` to now."""
+    return Span(started, timezone.now())
+
+
 def step(
     action: InstanceAction,
     name: str,
+    span: Span,
     *,
     attempt: int,
-    started: datetime,
-    finished: datetime | None,
     host: str = "",
-    result: str = SUCCESS,
     detail: Mapping[str, str] | None = None,
+    failure: str | None = None,
     message: str = "",
 ) -> InstanceActionEvent:
-    """Return one step as a row that is not written yet; ``finished`` None: it runs."""
+    """Return one step as a row that is not written yet; ``failure`` says why it ended badly."""
+    result = SUCCESS if failure is None else ERROR
     return InstanceActionEvent(
         action=action,
         name=name,
         attempt=attempt,
-        started_at=started,
-        finished_at=finished,
-        result=result if finished else "",
+        started_at=span.started,
+        finished_at=span.finished,
+        result=result if span.finished else "",
         host=host,
         detail=dict(detail or {}),
-        message=message[:1024],
+        message=(failure or message)[:1024],
     )
 
 
 def write(rows: list[InstanceActionEvent]) -> None:
-    """Write steps; one that is there already (same action, name and attempt) takes the newer values, but never loses its end."""
+    """Write steps; one that is there already (same action, name and attempt) takes the newer values, but never loses
+    its end.
+    """
     fresh = [row for row in rows if row.finished_at is None]
     ended = [row for row in rows if row.finished_at is not None]
     if fresh:

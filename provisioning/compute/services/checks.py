@@ -15,10 +15,10 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Flavor, KeyPair
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.requests import LaunchRequest
-from provisioning.compute.services import launch_networks
 from provisioning.compute.sizes import GIB, quota_amounts
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
+from provisioning.network import selectors as network
 from provisioning.quotas import selectors as quotas
 
 MAX_USER_DATA = 65_535
@@ -51,9 +51,9 @@ class CheckedLaunch:
     key: KeyPair | None
     metadata: dict[str, str]
     tags: list[str]
-    networks: list[dict[str, str]]
-    security_groups: list[str] | None
-    """Ids; None: the project's default group, which may have to be made."""
+    networks: list[dict[str, str | None]]
+    security_groups: list[str]
+    """Ids; empty: the project's default group, which may have to be made."""
     availability_zone: str
 
 
@@ -66,13 +66,13 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         raise ForbiddenError("A server needs a project: use a token that is scoped to one.")
     name = check_name(request.name)
     flavor, image = _flavor(context, request.flavor_ref), _image(context, request.image_id)
-    _check_fit(flavor, image)
+    check_fit(flavor, image)
     limits = quotas.limits_of(context.project_id)
     metadata, tags = _metadata(request.metadata, limits), _tags(request.tags)
     _check_user_data(request.user_data)
     zone = _zone(request.availability_zone)
     low, high = _counts(request)
-    networks = launch_networks.resolve(context, request.networks, count=high)
+    networks = network.requested_networks_for(context, _asked(request), count=high)
     return CheckedLaunch(
         quote=_quote(flavor, image, low, high, limits, quotas.usage_of(context.project_id)),
         name=name,
@@ -82,7 +82,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         metadata=metadata,
         tags=tags,
         networks=networks,
-        security_groups=launch_networks.resolve_groups(context, request.security_groups),
+        security_groups=network.security_group_ids_for(context, request.security_groups),
         availability_zone=zone,
     )
 
@@ -103,26 +103,35 @@ def _image(context: RequestContext, image_id: str) -> Image:
         raise InvalidInputError(error.message, field="imageRef") from error
 
 
-def _check_fit(flavor: Flavor, image: Image) -> None:
+def _asked(request: LaunchRequest) -> network.Asked:
+    if request.networks is None or isinstance(request.networks, str):
+        return request.networks
+    return [
+        {"network_id": card.network_id, "port_id": card.port_id, "fixed_ip": card.fixed_ip} for card in request.networks
+    ]
+
+
+def check_fit(flavor: Flavor, image: Image) -> None:
+    """Raise InvalidInputError for ``flavorRef`` when the image needs more memory or disk than the flavor has."""
     if image.min_ram > flavor.memory_mb:
         raise InvalidInputError(
-            f"The image needs {image.min_ram} MiB of memory (min_ram); flavor {flavor.name} has {flavor.memory_mb}
-            MiB.",
+            f"The image needs {image.min_ram} MiB of memory (min_ram); flavor"
+            f" {flavor.name} has {flavor.memory_mb} MiB.",
             field="flavorRef",
         )
     if flavor.root_gb == 0:
         return
     if image.min_disk > flavor.root_gb:
         raise InvalidInputError(
-            f"The image needs a disk of {image.min_disk} GiB (min_disk); flavor {flavor.name} has {flavor.root_gb}
-            GiB.",
+            f"The image needs a disk of {image.min_disk} GiB (min_disk); flavor"
+            f" {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
         )
     bytes_needed = max(image.virtual_size or 0, image.size or 0)
     if bytes_needed > flavor.root_gb * GIB:
         raise InvalidInputError(
-            f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of flavor {flavor.name} has
-            {flavor.root_gb} GiB.",
+            f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of"
+            f" flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
         )
 
@@ -137,7 +146,9 @@ def _key(context: RequestContext, name: str | None) -> KeyPair | None:
 
 
 def check_metadata(metadata: Mapping[str, Any], limits: Mapping[str, int]) -> dict[str, str]:
-    """Return metadata fit to be kept: keys of 1 to 255 characters, text values of at most 255, no more than the limit of items."""
+    """Return metadata fit to be kept: keys of 1 to 255 characters, text values of at most 255, no more than the limit
+    of items.
+    """
     limit = limits.get("metadata_items", -1)
     if 0 <= limit < len(metadata):
         raise OverQuotaError("metadata_items", limit=limit, used=0, asked=len(metadata))
@@ -176,8 +187,8 @@ def _check_user_data(user_data: str | None) -> None:
         return
     if len(user_data) > MAX_USER_DATA:
         raise InvalidInputError(
-            f"Invalid input for user_data: it has {len(user_data)} bytes of base64; at most {MAX_USER_DATA} are
-            allowed.",
+            f"Invalid input for user_data: it has {len(user_data)} bytes of base64;"
+            f" at most {MAX_USER_DATA} are allowed.",
             field="user_data",
         )
     try:

@@ -50,7 +50,9 @@ def allocation_of(instance_id: uuid.UUID) -> Allocation | None:
 
 
 def give_back(instance_id: uuid.UUID) -> bool:
-    """Give back what the instance holds, inside the caller's transaction; a repeat is harmless.  Returns whether it held anything."""
+    """Give back what the instance holds, inside the caller's transaction; a repeat is harmless.  Returns whether it
+    held anything.
+    """
     allocation = Allocation.objects.filter(instance_id=instance_id).first()
     if allocation is None:
         return False

@@ -12,7 +12,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, host_holding
 from provisioning.compute.states import TaskState
@@ -51,9 +51,7 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
                 return again
             raise InstanceBusyError("delete", again.vm_state, again.task_state)
         action = actions.begin(context, deleting.id, "delete", started)
-        actions.write(
-            [actions.step(action, "api_delete", attempt=deleting.attempt, started=started, finished=timezone.now())]
-        )
+        actions.write([actions.step(action, "api_delete", actions.since(started), attempt=deleting.attempt)])
         hosts.withdraw(deleting.id, deleting.attempt)
         if holder is None:
             return finish_delete(deleting, confirmed=True) or deleting
@@ -66,8 +64,3 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
     """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes."""
     hosts.command(host_id, instance_id, attempt, DestroyRequest(ports=network.port_refs(instance_id)), None)
-
-
-def host_is_up(host: Host) -> bool:
-    """Say whether a host has been heard of lately."""
-    return selectors.is_alive(host, timezone.now())

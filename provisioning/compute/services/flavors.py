@@ -23,8 +23,8 @@ def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
     if not context.is_admin:
         raise ForbiddenError("Only an operator makes flavors.")
     name = check_text(request.name, "name", shortest=1)
-    flavorid = request.flavorid if request.flavorid not in (None, "", "auto") else str(uuid.uuid4())
-    if flavorid is None or not _ID.fullmatch(flavorid):
+    flavorid = str(uuid.uuid4()) if request.flavorid in (None, "", "auto") else str(request.flavorid)
+    if not _ID.fullmatch(flavorid):
         raise InvalidInputError("Invalid input for id: use letters, digits, '.', '_', '-' and blanks.", field="id")
     _check_numbers(request)
     try:

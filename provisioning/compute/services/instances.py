@@ -28,7 +28,9 @@ def update(
     description: str | None = _UNSET,
     hostname: str | None = None,
 ) -> Instance:
-    """Change a server's name, description (None: remove it) or host name.  Raises NotFoundError, InvalidInputError, ConflictError."""
+    """Change a server's name, description (None: remove it) or host name.  Raises NotFoundError, InvalidInputError,
+    ConflictError.
+    """
     columns: dict[str, Any] = {}
     if name is not None:
         columns["name"] = check_name(name)

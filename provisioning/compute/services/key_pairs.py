@@ -116,8 +116,8 @@ def _checked(text: str) -> str:
     if isinstance(key, RSAPublicKey):
         if key.key_size < MIN_RSA_BITS:
             raise InvalidInputError(
-                f"Keypair data is invalid: an RSA key of {key.key_size} bits is too weak; {MIN_RSA_BITS} are the
-                least.",
+                f"Keypair data is invalid: an RSA key of {key.key_size} bits is too"
+                f" weak; {MIN_RSA_BITS} are the least.",
                 field="public_key",
             )
     elif not isinstance(key, Ed25519PublicKey | EllipticCurvePublicKey):

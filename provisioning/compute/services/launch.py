@@ -29,7 +29,8 @@ def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote
 
 
 def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
-    """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` / ``scheduling``.
+    """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` /
+    ``scheduling``.
 
     In one transaction: 1. every part is checked; 2. the quota is reserved; 3. the default security group is there; 4.
     the records, the
@@ -41,10 +42,7 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     with transaction.atomic():
         checked = checks.check(context, request)
         instances = _reserve(context, request, checked)
-        if checked.security_groups is None:
-            groups = [str(network.ensure_default_security_group(instances[0].project_id).id)]
-        else:
-            groups = checked.security_groups
+        groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
         for instance in instances:
             instance.security_groups = groups
         Instance.objects.bulk_create(instances)
@@ -123,5 +121,5 @@ def _record_actions(context: RequestContext, instances: list[Instance], started:
         )
         for instance in instances
     )
-    finished = timezone.now()
-    actions.write([actions.step(row, "api_create", attempt=1, started=started, finished=finished) for row in rows])
+    span = actions.since(started)
+    actions.write([actions.step(row, "api_create", span, attempt=1) for row in rows])

@@ -23,7 +23,9 @@ from provisioning.rpc import hosts
 
 @dataclass(frozen=True, slots=True)
 class PowerVerb:
-    """One thing a power action is: Nova's action name, the move that begins it, the one that ends it, the order to the host."""
+    """One thing a power action is: Nova's action name, the move that begins it, the one that ends it, the order to the
+    host.
+    """
 
     action: str
     begin: str

@@ -23,7 +23,9 @@ _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_
 
 
 def host_holding(instance: Instance) -> Host | None:
-    """Return the host that may have something of the instance, None when no order for it ever left or the host has confirmed its end."""
+    """Return the host that may have something of the instance, None when no order for it ever left or the host has
+    confirmed its end.
+    """
     allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
     if allocation is None:
         return None

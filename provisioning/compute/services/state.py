@@ -1,4 +1,6 @@
-"""The only writer of an instance's state columns: conditional updates against the table of legal moves, each with its event."""
+"""The only writer of an instance's state columns: conditional updates against the table of legal moves, each with its
+event.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def update(
 
 
 def announce(instance: Instance, *, step: Mapping[str, Any] | None = None) -> None:
-    """Write the event that wakes the project's pages and scripts: the instance as it is now and, if any, the step just reported."""
+    """Write the event that wakes the project's pages and scripts: the instance as it is now and, if any, the step just
+    reported.
+    """
     record(
         f"project:{instance.project_id}",
         "instance",
@@ -124,7 +128,9 @@ def announce(instance: Instance, *, step: Mapping[str, Any] | None = None) -> No
 
 
 def set_power_state(instance: Instance, power_state: PowerState) -> None:
-    """Record what the hypervisor says while no move belongs to it; the row is read again when another writer came between."""
+    """Record what the hypervisor says while no move belongs to it; the row is read again when another writer came
+    between.
+    """
     current: Instance | None = instance
     while current is not None and current.power_state != power_state:
         if update(current, {"power_state": int(power_state)}):

@@ -1,0 +1,45 @@
+"""How far the launches of several servers are, for lists: one query however many there are."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.selectors.history import LABELS, Step
+from provisioning.compute.states import VmState
+
+SHOWN = tuple(name for name in LABELS if name != "api_create")
+"""The steps after the request was accepted; whoever sees the server knows of that one."""
+
+
+def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
+    """Return the steps of the present attempt of each server that is being built, those to come included, without
+    hosts.
+    """
+    building = {item.id: item for item in instances if item.vm_state == VmState.BUILDING}
+    if not building:
+        return {}
+    known: dict[uuid.UUID, dict[str, InstanceActionEvent]] = {key: {} for key in building}
+    rows = InstanceActionEvent.objects.filter(action__instance__in=building, action__action="create")
+    for row in rows.select_related("action"):
+        if row.attempt == building[row.action.instance_id].attempt:
+            known[row.action.instance_id][row.name] = row
+    return {
+        key: [_step(name, events.get(name), building[key].attempt) for name in SHOWN] for key, events in known.items()
+    }
+
+
+def _step(name: str, row: InstanceActionEvent | None, attempt: int) -> Step:
+    if row is None:
+        return Step(name=name, label=LABELS[name], attempt=attempt)
+    return Step(
+        name=name,
+        label=LABELS[name],
+        attempt=attempt,
+        started=row.started_at,
+        finished=row.finished_at,
+        seconds=(row.finished_at - row.started_at).total_seconds() if row.finished_at else None,
+        result=row.result,
+        message=row.message,
+    )

@@ -1,0 +1,192 @@
+"""The hosts' agents: enrolment, credentials, liveness, resource audits, and comparing their guests with the records."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import uuid
+from datetime import timedelta
+from itertools import islice
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, Hello, ResourceAudit
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
+from provisioning.compute.models import Allocation, Host, JoinToken
+from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor.guests import compare
+from provisioning.images.models import Image
+from provisioning.rpc.models import HostCommand
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
+MIN_CREDENTIAL = 32
+"""Characters of an agent's own credential."""
+_MOST = 2_147_483_647
+
+
+def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
+    """Return a one-time permission to enrol, good for ``lifetime`` seconds; with ``host_name``, for that host only."""
+    token = secrets.token_urlsafe(32)
+    JoinToken.objects.create(
+        digest=_digest(token), host_name=host_name, expires_at=timezone.now() + timedelta(seconds=lifetime)
+    )
+    return token
+
+
+def enrol(message: Enrol) -> Host:
+    """Take a new host in: the join token is used up and the agent's credential becomes the host's.
+
+    An enrolment that is repeated because its answer was lost (same credential) succeeds again.  A token made for a
+    host's name also replaces the credential of a host that has lost its own.  Raises NotAuthenticatedError,
+    InvalidInputError.
+    """
+    _check_contract(message.contract)
+    if not _NAME.fullmatch(message.host):
+        raise InvalidInputError("A host's name has letters, digits, '.', '_' and '-'.", field="host")
+    if len(message.credential) < MIN_CREDENTIAL:
+        raise InvalidInputError(f"The credential must have at least {MIN_CREDENTIAL} characters.", field="credential")
+    digest, now = _digest(message.credential), timezone.now()
+    with transaction.atomic():
+        host = Host.objects.filter(name=message.host).first()
+        if host is not None and hmac.compare_digest(host.credential_digest, digest):
+            return host
+        tokens = JoinToken.objects.filter(
+            digest=_digest(message.join_token), host_name__in=["", message.host], used_at=None, expires_at__gt=now
+        )
+        if host is not None and host.credential_digest:  # an open token takes in new hosts, it does not replace one
+            tokens = tokens.filter(host_name=message.host)
+        if not tokens.update(used_at=now):
+            raise NotAuthenticatedError("The join token is unknown, used, expired or meant for another host.")
+        if host is None:
+            host = _new_host(message.host)
+        host.credential_digest, host.agent_version, host.contract_version = (
+            digest,
+            message.agent_version[:40],
+            message.contract,
+        )
+        host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
+    log.info("Host %s has joined.", host.name)
+    return host
+
+
+def _new_host(name: str) -> Host:
+    try:
+        with transaction.atomic():
+            return Host.objects.create(
+                name=name,
+                cpu_allocation_ratio=settings.CPU_ALLOCATION_RATIO,
+                ram_allocation_ratio=settings.RAM_ALLOCATION_RATIO,
+                disk_allocation_ratio=settings.DISK_ALLOCATION_RATIO,
+                reserved_memory_mb=settings.RESERVED_HOST_MEMORY_MB,
+                reserved_disk_gb=settings.RESERVED_HOST_DISK_GB,
+            )
+    except IntegrityError as error:
+        raise NotAuthenticatedError("Another agent is joining under this name.") from error
+
+
+def authenticate(name: str, credential: str) -> Host:
+    """Return the host whose credential this is.  Raises NotAuthenticatedError, the same for an unknown name."""
+    host = Host.objects.filter(name=name).first()
+    known = host.credential_digest if host is not None else ""
+    if host is None or not known or not hmac.compare_digest(known, _digest(credential)):
+        raise NotAuthenticatedError("The host is not known or its credential is wrong.")
+    return host
+
+
+def connected(host_id: uuid.UUID, hello: Hello) -> None:
+    """The host's link stands: note it, and compare the guests it has with the records.
+
+    Raises NotAuthenticatedError when it speaks another version of the contract.
+    """
+    _check_contract(hello.contract)
+    Host.objects.filter(id=host_id).update(
+        connected=True,
+        last_seen_at=timezone.now(),
+        agent_version=hello.agent_version[:40],
+        contract_version=hello.contract,
+    )
+    compare(host_id, hello.guests, complete=True)
+
+
+def heartbeat(host_id: uuid.UUID) -> None:
+    """The host is alive."""
+    Host.objects.filter(id=host_id).update(connected=True, last_seen_at=timezone.now())
+
+
+def disconnected(host_id: uuid.UUID) -> None:
+    """The host's link has ended.  The host counts as up until its heartbeats are missed: a link is quickly dialled
+    anew.
+    """
+    Host.objects.filter(id=host_id).update(connected=False)
+
+
+def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
+    """Record what the host has and uses, and compare its guests with the records."""
+    Host.objects.filter(id=host_id).update(
+        last_seen_at=timezone.now(),
+        vcpus_total=_amount(report.vcpus),
+        memory_mb_total=_amount(report.memory_mb),
+        disk_gb_total=_amount(report.disk_gb),
+        memory_mb_used=_amount(report.memory_mb_used),
+        disk_gb_used=_amount(report.disk_gb_used),
+        running_vms=_amount(report.running_vms),
+        hypervisor_type=report.hypervisor_type[:40],
+        hypervisor_version=_amount(report.hypervisor_version),
+        hypervisor_hostname=report.hypervisor_hostname[:255],
+        architecture=report.architecture[:40],
+        host_ip=report.host_ip[:45],
+        cpu_info=dict(islice(report.cpu_info.items(), 50)),
+        cached_images=report.cached_images[:1000],
+    )
+    compare(host_id, report.guests, complete=False)
+
+
+def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID) -> Image:
+    """Return the image whose bits the host may have now: it holds an unfinished build of the instance that needs them.
+
+    Raises NotFoundError for anything else.
+    """
+    allocation = (
+        Allocation.objects.select_related("instance")
+        .filter(
+            instance_id=instance_id,
+            host_id=host_id,
+            instance__vm_state=VmState.BUILDING,
+            instance__task_state=TaskState.SPAWNING,
+        )
+        .first()
+    )
+    if allocation is not None and allocation.attempt == allocation.instance.attempt:
+        building = HostCommand.objects.filter(
+            host_id=host_id,
+            instance_id=instance_id,
+            attempt=allocation.attempt,
+            kind="build_request",
+            finished_at=None,
+        ).exists()
+        image = Image.objects.filter(id=allocation.instance.image_id, status=Image.Status.ACTIVE).first()
+        if building and image is not None:
+            return image
+    raise NotFoundError("There is no image for this host here.")
+
+
+def _check_contract(version: int) -> None:
+    if version != CONTRACT_VERSION:
+        raise NotAuthenticatedError(
+            f"This cloud speaks version {CONTRACT_VERSION} of the agents' contract, the agent version {version}."
+        )
+
+
+def _amount(value: int) -> int:
+    return max(0, min(value, _MOST))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""Schedule and claim: from a request to room on one host, with a record of how it was found."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.compute import selectors
+from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.actions import Span
+from provisioning.compute.services.claim import claim
+from provisioning.compute.sizes import room_of
+from provisioning.conductor.notifications import notify
+from provisioning.conductor.undo import fail
+from provisioning.scheduler import Decision, HostState, Ranked, RequestSpec, explain, rank
+
+ROUNDS = 8
+"""How often the hosts are looked at anew because all that were ranked had been taken in the meantime."""
+NO_VALID_HOST = "No valid host was found. "
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One look at the hosts, and when it began."""
+
+    decision: Decision
+    span: Span
+    seconds: float
+
+
+def spec_of(instance: Instance) -> RequestSpec:
+    """Return what the scheduler must know of a launch."""
+    room = room_of(instance.flavor)
+    return RequestSpec(
+        vcpus=room.vcpus,
+        memory_mb=room.memory_mb,
+        disk_gb=room.disk_gb,
+        availability_zone=instance.availability_zone,
+        excluded_hosts=frozenset(uuid.UUID(text) for text in instance.excluded_hosts),
+    )
+
+
+def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
+    """Rank the hosts and take room on the best that still has it: then the instance is ``networking`` on that host.
+
+    The hosts are read outside any transaction; the claim, the move, the decision and the steps are one.  When every
+    ranked host is taken by now the hosts are read again.  Returns None when there is no host (the instance is in ERROR
+    then), or when the launch has moved on without us.
+    """
+    spec = spec_of(instance)
+    for _ in range(ROUNDS):
+        found = _look(spec)
+        if not found.decision.ranked:
+            break
+        with transaction.atomic():
+            chosen = _claim_one(instance, found, action)
+            if chosen is not None:
+                return chosen
+            transaction.set_rollback(True)
+        if not instance_waits(instance):
+            return None
+    else:
+        found = _look(spec)
+    _give_up(instance, found, action)
+    return None
+
+
+def instance_waits(instance: Instance) -> bool:
+    """Say whether the launch still waits for this very scheduling."""
+    return Instance.objects.filter(id=instance.id, attempt=instance.attempt, task_state="scheduling").exists()
+
+
+def _look(spec: RequestSpec) -> Found:
+    started, before = timezone.now(), perf_counter()
+    decision = rank(selectors.host_states(), spec, subset_size=settings.SCHEDULER_SUBSET_SIZE)
+    return Found(decision, actions.since(started), perf_counter() - before)
+
+
+def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> HostState | None:
+    """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
+    started = timezone.now()
+    tried = 0
+    for ranked in found.decision.ranked:
+        tried += 1
+        if claim(instance, ranked.host.id):
+            break
+    else:
+        return None
+    if (
+        state.advance(instance, "allocate_network", attempt=instance.attempt, changes={"host_id": ranked.host.id})
+        is None
+    ):
+        return None
+    _record(instance, found, ranked)
+    last = found.decision.filters[-1]
+    seen = {"hosts": str(found.decision.filters[0].before), "suitable": str(last.after)}
+    looked = actions.step(action, "schedule", found.span, attempt=instance.attempt, detail=seen)
+    claimed = actions.step(
+        action,
+        "claim",
+        actions.since(started),
+        attempt=instance.attempt,
+        host=ranked.host.name,
+        detail={"tried": str(tried)},
+    )
+    actions.write([looked, claimed])
+    if instance.attempt == 1:
+        notify("create.start", instance)
+    return ranked.host
+
+
+def _record(instance: Instance, found: Found, chosen: Ranked | None) -> None:
+    SchedulingDecision.objects.update_or_create(
+        instance=instance,
+        attempt=instance.attempt,
+        defaults={
+            "host_name": chosen.host.name if chosen else "",
+            "filters": [asdict(result) for result in found.decision.filters],
+            "weights": [
+                {"host": item.host.name, "weight": round(item.weight, 4)} for item in found.decision.ranked[:10]
+            ],
+            "seconds": found.seconds,
+        },
+    )
+
+
+def _give_up(instance: Instance, found: Found, action: InstanceAction) -> None:
+    """No host: ERROR, hostless, with the filters' counts in the fault."""
+    why = explain(found.decision) or "All suitable hosts were taken by other servers at the same moment."
+    message = NO_VALID_HOST + why
+    with transaction.atomic():
+        if fail(instance, message, clean=True) is None:
+            return
+        _record(instance, found, None)
+        actions.write([actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=message)])

@@ -1,0 +1,168 @@
+"""Looks after what has been silent too long, so that no instance is stuck and nothing that was taken is lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from provisioning.compute import selectors
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.delete import send_destroy
+from provisioning.compute.services.power import VERBS
+from provisioning.compute.services.release import finish_delete
+from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor.undo import cast_schedule, fail, retry
+from provisioning.rpc.models import HostCommand
+from provisioning.rpc.registry import periodic
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 5.0
+BATCH = 200
+"""Instances of one round; the next round takes the others."""
+ASK_AGAIN = timedelta(seconds=60)
+"""How long a host that failed to remove something is left in peace."""
+SILENT = "The host did not report within {seconds} seconds."
+DOWN = "The host stopped answering while it built the server."
+NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
+TOO_LONG = "The launch made no progress for too long."
+
+
+@periodic("conductor.reaper", every=INTERVAL)
+def reap() -> None:
+    """One round: overdue tasks, deletes that wait for hosts that are down, places that nobody gave back."""
+    for instance in overdue():
+        _guarded(instance, _look_after)
+    for instance in _deleting_on_hosts_down():
+        _guarded(instance, _end_delete_without_host)
+    for instance in _leftovers():
+        _guarded(instance, _ask_to_destroy)
+    _mark_silent_hosts()
+
+
+def overdue() -> list[Instance]:
+    """Return the instances whose task is past its deadline, the oldest first."""
+    rows = Instance.objects.select_related("host").exclude(task_state=None)
+    return list(rows.filter(task_deadline__lt=timezone.now()).order_by("task_deadline")[:BATCH])
+
+
+def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
+    """Do the work in a transaction of its own; one instance's trouble does not keep the others waiting."""
+    try:
+        with transaction.atomic():
+            work(instance)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("The reaper could not look after instance %s.", instance.id)
+
+
+def _look_after(instance: Instance) -> None:
+    log.warning(
+        "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
+    )
+    task = TaskState(instance.task_state) if instance.task_state else None
+    if task == TaskState.DELETING:
+        _deleting(instance)
+    elif task == TaskState.SPAWNING:
+        _spawning(instance)
+    elif task in VERBS:
+        verb = VERBS[task]
+        reason = SILENT.format(seconds=state.POWER_TIMEOUT)
+        if state.advance(instance, "action_failed", attempt=instance.attempt) is not None:
+            actions.finish(instance.id, verb.action, message=reason)
+    else:
+        _before_hand_off(instance)
+
+
+def _before_hand_off(instance: Instance) -> None:
+    """The job was lost, or waits for the word of the host that was tried before."""
+    allocation = Allocation.objects.filter(instance=instance).first()
+    if allocation is not None and allocation.attempt < instance.attempt:
+        fail(instance, NOT_CONFIRMED)
+        return
+    too_old = instance.created_at + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS)
+    if too_old < timezone.now():
+        fail(instance, TOO_LONG, clean=True)
+        return
+    _more_time(instance)
+    cast_schedule(instance)
+
+
+def _spawning(instance: Instance) -> None:
+    """The host has not said how the build ended."""
+    host = instance.host
+    if host is None:
+        fail(instance, TOO_LONG, clean=True)
+    elif selectors.is_alive(host, timezone.now()):
+        retry(instance, host.id, SILENT.format(seconds=settings.BUILD_TIMEOUT), clean=False)
+    else:
+        fail(instance, DOWN)
+
+
+def _deleting(instance: Instance) -> None:
+    """Ask the host again, or end the delete when it cannot be asked."""
+    allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
+    if allocation is None:
+        finish_delete(instance, confirmed=True)
+    elif selectors.is_alive(allocation.host, timezone.now()):
+        _more_time(instance)
+        send_destroy(instance.id, allocation.host_id, instance.attempt)
+    else:
+        finish_delete(instance, confirmed=False)
+
+
+def _more_time(instance: Instance) -> None:
+    now = timezone.now()
+    Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
+        task_deadline=state.deadline_of(instance.task_state, now)
+    )
+
+
+def _deleting_on_hosts_down() -> list[Instance]:
+    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    rows = Instance.objects.select_related("host").filter(
+        task_state=TaskState.DELETING, allocation__host__last_seen_at__lt=limit
+    )
+    return list(rows[:BATCH])
+
+
+def _end_delete_without_host(instance: Instance) -> None:
+    finish_delete(instance, confirmed=False)
+
+
+def _leftovers() -> list[Instance]:
+    """Return instances that are over while their host still holds room for them, and is not being asked to remove them."""
+    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    held = list(
+        Instance.objects.filter(
+            vm_state__in=[VmState.ERROR, VmState.DELETED],
+            task_state=None,
+            allocation__isnull=False,
+            allocation__host__last_seen_at__gte=limit,
+        )[:BATCH]
+    )
+    if not held:
+        return []
+    ids = [instance.id for instance in held]
+    orders = HostCommand.objects.filter(instance_id__in=ids, kind="destroy_request")
+    asked = set(orders.filter(finished_at=None).values_list("instance_id", flat=True))
+    asked |= set(orders.filter(created_at__gte=timezone.now() - ASK_AGAIN).values_list("instance_id", flat=True))
+    return [instance for instance in held if instance.id not in asked]
+
+
+def _ask_to_destroy(instance: Instance) -> None:
+    host_id = Allocation.objects.filter(instance=instance).values_list("host_id", flat=True).first()
+    if host_id is not None:
+        send_destroy(instance.id, host_id, instance.attempt)
+
+
+def _mark_silent_hosts() -> None:
+    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    Host.objects.filter(connected=True, last_seen_at__lt=limit).update(connected=False)

@@ -1,0 +1,230 @@
+"""What each kind of report does to the records; hosts are not trusted, so texts and times are cut to what a page can
+bear.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from compute_agent.contract.messages import AgentEvent, DestroyRequest, PowerRequest, decode_command_body
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.power import VERBS
+from provisioning.compute.services.release import finish_delete, release_place
+from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor.notifications import notify
+from provisioning.conductor.undo import cast_schedule, fail, retry
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+
+log = logging.getLogger(__name__)
+
+MAX_DETAILS = 10
+MAX_DETAIL = 200
+MAX_MESSAGE = 1000
+MAX_SKEW = timedelta(days=1)
+"""A step that claims to be further away than this from now gets the time of its report."""
+_OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
+
+
+def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) -> None:
+    """Record steps of a build that goes on, and show each to the project's pages."""
+    current = [
+        (event, command)
+        for event, command in known
+        if _is_build(command) and event.step in BUILD_STEPS and _spawning(instance, event.attempt)
+    ]
+    if not current:
+        return
+    action = InstanceAction.objects.get(instance_id=instance.id, action="create")
+    host = instance.host.name if instance.host else ""
+    rows: dict[str, InstanceActionEvent] = {}
+    for event, _ in current:
+        rows[event.step] = _row(action, event, host)
+    actions.write(list(rows.values()))
+    for row in rows.values():
+        state.announce(instance, step=actions.shown(row))
+
+
+def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+    """An order has ended, well or badly: close it, and do what follows from it if the instance still waits for it."""
+    hosts.finish(command.host_id, command.id)
+    body = decode_command_body(command.body)
+    well = event.kind == "finished"
+    if isinstance(body, DestroyRequest):
+        if well:
+            _destroyed(instance, command)
+        else:
+            log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
+    elif instance.attempt != command.attempt or instance.host_id != command.host_id:
+        return
+    elif isinstance(body, PowerRequest):
+        _power_ended(instance, event, body, well=well)
+    elif not _spawning(instance, command.attempt):
+        return
+    elif well:
+        _built(instance, event)
+    else:
+        _not_built(instance, event, command.host_id)
+
+
+def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+    """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
+    if instance.host_id == host_id and instance.attempt == event.attempt:
+        sync_power(instance, power_state_of(event.power_state))
+
+
+def sync_power(instance: Instance, power: PowerState | None) -> None:
+    """Make the record say what the hypervisor says, when no task owns the instance."""
+    if power is None or instance.task_state is not None:
+        return
+    changes: dict[str, Any] = {"power_state": int(power)}
+    if instance.vm_state == VmState.ACTIVE and power in _OFF:
+        state.advance(instance, "found_stopped", attempt=instance.attempt, changes=changes)
+    elif instance.vm_state == VmState.STOPPED and power == PowerState.RUNNING:
+        state.advance(instance, "found_running", attempt=instance.attempt, changes=changes)
+    elif instance.vm_state in (VmState.ACTIVE, VmState.STOPPED):
+        state.set_power_state(instance, power)
+
+
+def power_state_of(number: int | None) -> PowerState | None:
+    """Read a power state from the wire; None for a number that is none."""
+    try:
+        return PowerState(number) if number is not None else None
+    except ValueError:
+        return None
+
+
+# ----- ends of orders -------------------------------------------------------------------------------------------------
+
+
+def _built(instance: Instance, event: AgentEvent) -> None:
+    power = power_state_of(event.power_state) or PowerState.RUNNING
+    changes = {"launched_at": timezone.now(), "power_state": int(power)}
+    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes) is None:
+        return
+    quotas.commit(instance.id)
+    network.set_ports_status(instance.id, "ACTIVE")
+    actions.finish(instance.id, "create")
+    notify("create.end", instance)
+
+
+def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> None:
+    reason = _plain(event.message, MAX_MESSAGE) or "The host could not build the server."
+    _record_failed_step(instance, event, reason)
+    if event.retryable:
+        retry(instance, host_id, reason, clean=True)
+    else:
+        fail(instance, reason, details=f"error code {_plain(event.error_code, 60)}")
+
+
+def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:
+    """The step that was running is the one that failed; if none was announced, the one after the last that ended."""
+    action = InstanceAction.objects.get(instance_id=instance.id, action="create")
+    rows = {
+        row.name: row
+        for row in InstanceActionEvent.objects.filter(action=action, attempt=event.attempt, name__in=BUILD_STEPS)
+    }
+    name = next((step for step in BUILD_STEPS if step not in rows or rows[step].finished_at is None), None)
+    if name is None:
+        return
+    finished = _time(event.finished_at)
+    begun = (
+        rows[name].started_at
+        if name in rows
+        else max((row.finished_at for row in rows.values() if row.finished_at), default=finished)
+    )
+    row = actions.step(
+        action,
+        name,
+        actions.Span(min(begun, finished), finished),
+        attempt=event.attempt,
+        host=instance.host.name if instance.host else "",
+        failure=reason,
+    )
+    actions.write([row])
+    state.announce(instance, step=actions.shown(row))
+
+
+def _destroyed(instance: Instance, command: HostCommand) -> None:
+    """The host holds nothing of the instance any more (up to the order's attempt)."""
+    allocation = Allocation.objects.filter(instance_id=instance.id).first()
+    held_there = (
+        allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.attempt
+    )
+    if instance.task_state == TaskState.DELETING:
+        if command.attempt == instance.attempt and (allocation is None or held_there):
+            finish_delete(instance, confirmed=True)
+    elif held_there:
+        waiting = instance.vm_state == VmState.BUILDING and instance.task_state == TaskState.SCHEDULING
+        release_place(instance.id)
+        if waiting:
+            cast_schedule(instance)
+
+
+def _power_ended(instance: Instance, event: AgentEvent, body: PowerRequest, *, well: bool) -> None:
+    verb = VERBS.get(TaskState(instance.task_state)) if instance.task_state else None
+    if verb is None or verb.order != body.action:
+        return
+    if well:
+        power = power_state_of(event.power_state)
+        changes = {"power_state": int(power)} if power is not None else None
+        state.advance(instance, verb.end, attempt=instance.attempt, changes=changes)
+        actions.finish(instance.id, verb.action)
+    else:
+        state.advance(instance, "action_failed", attempt=instance.attempt)
+        actions.finish(
+            instance.id, verb.action, message=_plain(event.message, MAX_MESSAGE) or "The host could not do it."
+        )
+
+
+# ----- what a host may say --------------------------------------------------------------------------------------------
+
+
+def _is_build(command: HostCommand) -> bool:
+    return command.kind == "build_request"
+
+
+def _spawning(instance: Instance, attempt: int) -> bool:
+    return (
+        instance.attempt == attempt
+        and instance.vm_state == VmState.BUILDING
+        and instance.task_state == TaskState.SPAWNING
+    )
+
+
+def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:
+    started = _time(event.started_at)
+    ended = event.kind == "step"
+    return actions.step(
+        action,
+        event.step,
+        actions.Span(started, max(_time(event.finished_at), started) if ended else None),
+        attempt=event.attempt,
+        host=host,
+        detail={_plain(key, 40): _plain(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]},
+        message=_plain(event.message, MAX_MESSAGE),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    now = timezone.now()
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return now
+    return moment if abs(moment - now) < MAX_SKEW else now
+
+
+def _plain(text: str, longest: int) -> str:
+    """Return the text as one line without control characters, cut."""
+    return "".join(character if character.isprintable() else " " for character in text[:longest]).strip()

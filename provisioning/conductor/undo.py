@@ -1,0 +1,90 @@
+"""When a launch goes wrong: another host, or ERROR with a reason; nothing that was taken is forgotten."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+
+from provisioning.compute.models import Instance
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.claim import give_back
+from provisioning.compute.services.delete import send_destroy
+from provisioning.compute.services.faults import record_fault
+from provisioning.compute.services.release import host_holding, release_place
+from provisioning.conductor.notifications import notify
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+from provisioning.rpc.cast import cast
+
+
+def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
+    """End a launch in ERROR, hostless, inside the caller's transaction.
+
+    As in Nova the server counts against the quota until it is deleted, and keeps nothing on a host.  Where a host may
+    have something of it (``clean`` False and the order was handed over) that host is told to destroy it under a higher
+    attempt, and the room and the addresses stay taken until it has; else they are given back at once.
+
+    ``message`` is for the owner and names no host; ``details`` are for operators.  Returns None when the launch is over
+    already.
+    """
+    holder = None if clean else host_holding(instance)
+    host_name = instance.host.name if instance.host is not None else ""
+    changes: dict[str, object] = {"host": None}
+    if holder is not None:
+        changes["attempt"] = instance.attempt + 1
+    failed = state.advance(instance, "fail", attempt=instance.attempt, changes=changes)
+    if failed is None:
+        return None
+    record_fault(failed, message, details=details, host_name=host_name)
+    actions.finish(failed.id, "create", message=message)
+    quotas.commit(failed.id)
+    if holder is None:
+        release_place(failed.id)
+    else:
+        hosts.withdraw(failed.id, failed.attempt)
+        send_destroy(failed.id, holder.id, failed.attempt)
+    notify("create.error", failed, reason=message)
+    return failed
+
+
+def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
+    """Give the launch another host, or end it when it has used up MAX_SCHEDULE_ATTEMPTS; inside the caller's
+    transaction.
+
+    ``clean``: the failed host has undone everything, so the room is given back and the next try is cast.  Else the host
+    is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
+    one server.
+    """
+    if instance.attempt >= settings.MAX_SCHEDULE_ATTEMPTS:
+        return fail(
+            instance,
+            f"The server could not be built: {instance.attempt} hosts were tried. The last one said: {reason}",
+            clean=clean,
+        )
+    again = state.advance(
+        instance,
+        "reschedule",
+        attempt=instance.attempt,
+        changes={
+            "attempt": instance.attempt + 1,
+            "host": None,
+            "excluded_hosts": [*instance.excluded_hosts, str(host_id)],
+        },
+    )
+    if again is None:
+        return None
+    if clean:
+        give_back(again.id)
+        network.set_ports_status(again.id, "DOWN")
+        cast_schedule(again)
+    else:
+        hosts.withdraw(again.id, again.attempt)
+        send_destroy(again.id, host_id, again.attempt)
+    return again
+
+
+def cast_schedule(instance: Instance) -> None:
+    """Queue the next scheduling of a launch."""
+    cast("scheduler", "conductor.schedule", instance_id=str(instance.id), attempt=instance.attempt)
