@@ -189,6 +189,7 @@ python_ready() {
 # (bin/up leaves the tests' tools alone).
 python_environment() {
     python_ready uv "$@" && return 0
+    use_system_certificates
     find_python || fail "Python 3.11 or newer with the venv module is needed, and no package brings it."
     if ! "$PYTHON" -c 'import pip' >/dev/null 2>&1; then
         quietly "$BASE_PYTHON" -m venv --clear "$VENV" || { show_log; fail "the virtual environment cannot be made."; }
@@ -235,6 +236,7 @@ npm_is_new() {
 front_end_packages() {
     _sum=$(cd "$ROOT" && cat package-lock.json .npmrc | sha256sum)
     [ "$(cat "$ROOT/node_modules/.novella-lock" 2>/dev/null)" != "$_sum" ] || return 0
+    use_system_certificates
     detail "npm ci"
     if npm_is_new; then
         (cd "$ROOT" && quietly npm ci --ignore-scripts --no-audit --no-fund)
@@ -261,11 +263,12 @@ npm_from_wheel() {
 # --- what every command of ours runs with ------------------------------------------------------------------------
 
 # A private certificate authority is in the system's store; pip, uv and npm look there only when told.
-_store=/etc/ssl/certs/ca-certificates.crt
-if [ -s "$_store" ]; then
+use_system_certificates() {
+    _store=/etc/ssl/certs/ca-certificates.crt
+    [ -s "$_store" ] || return 0
     export PIP_CERT="${PIP_CERT:-$_store}" SSL_CERT_FILE="${SSL_CERT_FILE:-$_store}"
     export NODE_EXTRA_CA_CERTS="${NODE_EXTRA_CA_CERTS:-$_store}"
-fi
+}
 # Services and minimal containers have no HOME; the tools want one for their caches.
 if [ -z "${HOME:-}" ] || [ ! -w "$HOME" ]; then
     HOME=${TMPDIR:-/tmp}

@@ -64,7 +64,9 @@ def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
 
 
 def _daphne(port: int) -> list[str]:
-    options = ["-b", "127.0.0.1", "-p", str(port), "--verbosity", "0", "--application-close-timeout", "5"]
+    """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client has gone."""
+    options = ["-b", "127.0.0.1", "-p", str(port), "--verbosity", "0", "--no-server-name"]
+    options += ["--websocket_timeout", "-1", "--application-close-timeout", "5"]
     return [sys.executable, "-m", "daphne", *options, "portal.asgi:application"]
 
 
