@@ -20,6 +20,7 @@ from provisioning.common.errors import InvalidInputError, NotAuthenticatedError,
 from provisioning.compute.models import Allocation, Host, JoinToken
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.guests import compare
+from provisioning.conductor.hand_off import image_of
 from provisioning.images.models import Image
 from provisioning.rpc.models import HostCommand
 
@@ -171,7 +172,7 @@ def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID) -> Image:
             kind="build_request",
             finished_at=None,
         ).exists()
-        image = Image.objects.filter(id=allocation.instance.image_id, status=Image.Status.ACTIVE).first()
+        image = image_of(allocation.instance)
         if building and image is not None:
             return image
     raise NotFoundError("There is no image for this host here.")

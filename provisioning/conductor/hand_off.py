@@ -33,6 +33,13 @@ def hand_off(instance: Instance, host: Host, action: InstanceAction) -> list[Ins
     return [actions.step(action, "hand_off", actions.since(started), attempt=instance.attempt, host=host.name)]
 
 
+def image_of(instance: Instance) -> Image | None:
+    """Return the image of an instance while it can still be used."""
+    if instance.image_id is None:
+        return None
+    return Image.objects.filter(id=instance.image_id, status=Image.Status.ACTIVE).first()
+
+
 def spec_of(instance: Instance, host: Host, image: Image, ports: list[PortRef]) -> InstanceSpec:
     """Write the guest as its host is told of it."""
     flavor = instance.flavor

@@ -1,4 +1,4 @@
-"""Nova's notifications of a launch: facts for programs that follow the log, beside the state events that pages follow."""
+"""Nova's notifications of a launch: facts for programs, beside the state events that pages follow."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return instances that are over while their host still holds room for them, and is not being asked to remove them."""
+    """Return instances that are over while a host that is up holds room for them and is not being asked."""
     limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
     held = list(
         Instance.objects.filter(

@@ -80,7 +80,7 @@ def _weighed(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[W
 
 
 def explain(decision: Decision) -> str:
-    """Say in one sentence, fit for the server's owner, why there is no host; empty when there is one.  Names no host."""
+    """Say in one sentence for the server's owner why there is no host, naming none; empty when there is one."""
     if decision.ranked:
         return ""
     if not decision.filters or decision.filters[0].before == 0:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.compute.models import Flavor, KeyPair
+from provisioning.compute.selectors.instances import NOBODY
 from provisioning.quotas import selectors as quotas
 
 
@@ -52,16 +53,16 @@ def flavor_for(context: RequestContext, ref: str) -> Flavor:
     return flavor
 
 
-def _visible(context: RequestContext):  # type: ignore[no-untyped-def]
+def _visible(context: RequestContext) -> QuerySet[Flavor]:
     rows = Flavor.objects.filter(disabled=False)
     if context.is_admin:
         return rows
-    return rows.filter(Q(is_public=True) | Q(access__project_id=context.project_id)).distinct()
+    return rows.filter(Q(is_public=True) | Q(access__project_id=context.project_id or NOBODY)).distinct()
 
 
 def key_pairs_for(context: RequestContext, *, limit: int | None = None, marker: str | None = None) -> list[KeyPair]:
     """Return the caller's key pairs by name; ``marker`` is a name."""
-    rows = KeyPair.objects.filter(user_id=context.user_id).order_by("name")
+    rows = KeyPair.objects.filter(user_id=context.user_id or NOBODY).order_by("name")
     if marker is not None:
         key_pair_for(context, marker)
         rows = rows.filter(name__gt=marker)
@@ -70,7 +71,7 @@ def key_pairs_for(context: RequestContext, *, limit: int | None = None, marker: 
 
 def key_pair_for(context: RequestContext, name: str) -> KeyPair:
     """Return one of the caller's key pairs.  Raises NotFoundError."""
-    row = KeyPair.objects.filter(user_id=context.user_id, name=name).first()
+    row = KeyPair.objects.filter(user_id=context.user_id or NOBODY, name=name).first()
     if row is None:
         raise NotFoundError(f"Keypair {name} not found for user {context.user_id.hex if context.user_id else '-'}")
     return row
@@ -81,5 +82,5 @@ def limits_for(context: RequestContext) -> Limits:
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")
     usage = dict(quotas.usage_of(context.project_id))
-    usage["key_pairs"] = KeyPair.objects.filter(user_id=context.user_id).count()
+    usage["key_pairs"] = KeyPair.objects.filter(user_id=context.user_id or NOBODY).count()
     return Limits(limits=dict(quotas.limits_of(context.project_id)), usage=usage)

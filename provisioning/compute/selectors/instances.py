@@ -11,9 +11,12 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.states import TaskState, VmState
 
+NOBODY = uuid.UUID(int=0)
+"""The id of nothing."""
 SORT_KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -73,7 +76,7 @@ def instances_for(
         raise ForbiddenError("Only operators list the servers of all projects.")
     rows = Instance.objects.select_related("host")
     if not all_projects:
-        rows = rows.filter(project_id=context.project_id)
+        rows = rows.filter(project_id=context.project_id or NOBODY)
     if context.is_admin:
         rows = _given(rows, {"project_id": filters.get("project_id"), "host__name": filters.get("host")})
     changes_since = filters.get("changes_since")
@@ -89,7 +92,7 @@ def instances_for(
 def _narrowed(rows: QuerySet[Instance], filters: Filters) -> QuerySet[Instance]:
     ids, image_id, status = filters.get("ids"), filters.get("image_id"), filters.get("status")
     if image_id is not None:
-        rows = rows.filter(image_id=_uuid(image_id))
+        rows = rows.filter(image_id=read_id(image_id) or NOBODY)
     if status is not None:
         rows = rows.filter(_has_status(status))
     return _given(
@@ -136,7 +139,7 @@ def _page(
     columns.append(("id", columns[-1][1]))
     rows = rows.order_by(*(f"-{column}" if falling else column for column, falling in columns))
     if marker is not None:
-        last = rows.model._default_manager.filter(id=_uuid(marker)).first()
+        last = rows.model._default_manager.filter(id=read_id(marker) or NOBODY).first()
         if last is None:
             raise InvalidInputError(f"Marker {marker} could not be found.", field="marker")
         after, equal = Q(pk__in=[]), Q()
@@ -148,22 +151,14 @@ def _page(
     return list(rows[:limit] if limit is not None else rows)
 
 
-def _uuid(text: str | uuid.UUID) -> uuid.UUID | None:
-    """Read an id; None for what cannot be one."""
-    try:
-        return text if isinstance(text, uuid.UUID) else uuid.UUID(str(text))
-    except ValueError:
-        return None
-
-
 def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bool = False) -> Instance:
     """Return one server with its host: the caller's project's, any for an operator.
 
     Deleted servers are gone, except for an operator who says ``deleted``.  Raises NotFoundError.
     """
-    rows = Instance.objects.select_related("host").filter(id=_uuid(instance_id))
+    rows = Instance.objects.select_related("host").filter(id=read_id(instance_id) or NOBODY)
     if not context.is_admin:
-        rows = rows.filter(project_id=context.project_id)
+        rows = rows.filter(project_id=context.project_id or NOBODY)
     if not (deleted and context.is_admin):
         rows = rows.exclude(vm_state=VmState.DELETED)
     instance = rows.first()

@@ -29,7 +29,7 @@ MAX_COUNT = 100
 
 @dataclass(frozen=True, slots=True)
 class LaunchQuote:
-    """What a launch would take: ``amounts`` per server, the project's limits (-1: unlimited) and what it holds already."""
+    """What a launch would take: ``amounts`` per server, limits (-1: unlimited) and what the project holds."""
 
     flavor: Flavor
     image: Image

@@ -16,7 +16,7 @@ def enable_host(context: RequestContext, host_id: uuid.UUID) -> Host:
 
 
 def disable_host(context: RequestContext, host_id: uuid.UUID, reason: str = "") -> Host:
-    """Give the host no new servers; what runs there goes on.  Raises ForbiddenError, NotFoundError, InvalidInputError."""
+    """Give the host no new servers; what runs there goes on.  Raises as ``enable_host``, and InvalidInputError."""
     return _set(context, host_id, enabled=False, reason=check_text(reason, "disabled_reason"))
 
 

@@ -44,7 +44,8 @@ def create_key_pair(
         raise InvalidInputError(f"Key pairs of type {type!r} are not supported; use 'ssh'.", field="type")
     if not _NAME.fullmatch(name) or name != name.strip():
         raise InvalidInputError(
-            "Invalid input for name: use 1 to 255 letters, digits, blanks and the characters _ @ . - (no blank at either end).",
+            "Invalid input for name: use 1 to 255 letters, digits, blanks and the characters _ @ . -"
+            " (no blank at either end).",
             field="name",
         )
     private_key = None
@@ -74,7 +75,7 @@ def delete_key_pair(context: RequestContext, name: str) -> None:
 
 
 def fingerprint(public_key: str) -> str:
-    """Return the MD5 of the key's blob as hex pairs with colons, which is what the Compute API calls its fingerprint."""
+    """Return the MD5 of the key's blob as hex pairs with colons: the Compute API's fingerprint."""
     digest = hashlib.md5(base64.b64decode(public_key.split()[1]), usedforsecurity=False).digest()
     return ":".join(f"{byte:02x}" for byte in digest)
 
@@ -101,7 +102,7 @@ def _line(key: Ed25519PublicKey | RSAPublicKey | EllipticCurvePublicKey) -> str:
 
 
 def _checked(text: str) -> str:
-    """Return an imported key as one clean line: written anew from what was parsed, with the comment if it is printable."""
+    """Return an imported key as one clean line, written anew from what was parsed, with its comment."""
     line = text.strip()
     if len(line) > 16_384 or not line.isprintable():
         raise InvalidInputError(
@@ -127,7 +128,7 @@ def _checked(text: str) -> str:
 
 
 def _check_quota(context: RequestContext) -> None:
-    if context.project_id is None:
+    if context.project_id is None or context.user_id is None:
         return
     limit = quotas.limits_of(context.project_id).get("key_pairs", -1)
     used = KeyPair.objects.filter(user_id=context.user_id).count()

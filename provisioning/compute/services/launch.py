@@ -54,7 +54,7 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
 
 
 def _reserve(context: RequestContext, request: LaunchRequest, checked: CheckedLaunch) -> list[Instance]:
-    """Reserve the quota of each server in turn; past ``min_count`` a full quota ends the list, before it the request."""
+    """Reserve the quota of each server; past ``min_count`` a full quota ends the list, before it the request."""
     count = checked.quote.count
     columns = _columns(context, request, checked)
     instances: list[Instance] = []
