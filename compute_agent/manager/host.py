@@ -122,6 +122,10 @@ class Host:
             lambda: resource_audit(parts.driver, host=self.name, host_ip=host_ip, cached_images=parts.images.cached()),
         )
 
+    async def idle(self) -> None:
+        """Wait until no command is being carried out."""
+        await self._runner.idle()
+
     # ----- regular checks -------------------------------------------------------------------------------------------
 
     async def _check_forever(self) -> None:

@@ -77,6 +77,11 @@ class CommandRunner:
             if record.uuid not in self._lanes:
                 self._lane(record.uuid).queue.append(Sweep(record))
 
+    async def idle(self) -> None:
+        """Wait until no order is being carried out."""
+        while tasks := [lane.task for lane in self._lanes.values() if lane.task is not None]:
+            await asyncio.wait(tasks)
+
     async def stop(self, grace: float) -> None:
         """Begin nothing more and wait at most ``grace`` seconds for the steps that run; what is not done goes on at the
         next start.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from compute_agent.contract.messages import AgentEvent, BuildRequest, Command, C
 from compute_agent.manager.host import Host
 from compute_agent.manager.parts import AfterStep, HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork, HostNetwork
-from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.driver import ComputeDriver, Guest
 from compute_agent.virt.fake import FakeDriver, FakeImageCache
 
 PATIENCE = 10.0
@@ -155,3 +156,55 @@ async def on_stage(stage: Stage, *, grace: float = 2.0) -> AsyncIterator[Stage]:
         await stage.host.stop(grace)
         listener.cancel()
         stage.threads.close()
+
+
+class Gate:
+    """Holds a build right after the work of one step, until it is opened."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+        self.reached = threading.Event()
+        self.open = threading.Event()
+
+    def __call__(self, step: str, cancelled: threading.Event) -> None:
+        if step == self.step:
+            self.reached.set()
+            assert self.open.wait(PATIENCE)
+
+    async def until_reached(self) -> None:
+        assert await asyncio.to_thread(self.reached.wait, PATIENCE)
+
+
+class FlakyDriver(FakeDriver):
+    """A hypervisor that goes away: the first ``failures`` calls of ``method`` raise ``error``."""
+
+    def __init__(self, state_dir: Path, method: str, error: Exception, failures: int = 1_000_000) -> None:
+        super().__init__(state_dir)
+        self._method = method
+        self._error = error
+        self.failures = failures
+        self.calls = 0
+        self.called = threading.Event()
+
+    def _maybe_fail(self, method: str) -> None:
+        if method == self._method:
+            self.calls += 1
+            self.called.set()
+            if self.calls <= self.failures:
+                raise self._error
+
+    def guests(self) -> list[Guest]:
+        self._maybe_fail("guests")
+        return super().guests()
+
+    def start(self, uuid: str) -> None:
+        self._maybe_fail("start")
+        super().start(uuid)
+
+    def destroy(self, uuid: str) -> None:
+        self._maybe_fail("destroy")
+        super().destroy(uuid)
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+        self._maybe_fail("create_disk")
+        super().create_disk(spec, base)
