@@ -27,7 +27,7 @@ SETTLE_TIME = 60
 """Seconds an upload has to open its file before it may be thought dead."""
 
 
-def create(context: RequestContext, values: Mapping[str, Any], *, image_id: uuid.UUID | None = None) -> Image:
+def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:
     """Make a record without data, ``queued``.
 
     ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB.  Raises InvalidInputError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from django.db.models import Exists, F, OuterRef, Subquery
 from provisioning.common.errors import InvalidInputError
 from provisioning.network.models import FixedIP, Subnet
 
+CIDR = re.compile(r"(?P<address>[0-9.]{7,15})/(?P<prefix>[0-9]{1,2})")
 MAC_PREFIX = (0xFA, 0x16, 0x3E)
 """Neutron's base_mac; the three bytes behind it are random."""
 
@@ -35,11 +37,11 @@ def parse_address(text: str, *, field: str) -> netaddr.IPAddress:
 
 def parse_cidr(text: str) -> netaddr.IPNetwork:
     """Read an IPv4 range that has room for a gateway and a guest (/8 to /29); raises InvalidInputError for ``cidr``."""
-    try:
-        network = netaddr.IPNetwork(text, version=4, flags=netaddr.INET_PTON)
-    except (netaddr.AddrFormatError, ValueError, TypeError):
+    parts = CIDR.fullmatch(text)
+    if parts is None or int(parts["prefix"]) > 32:
         msg = f"'{text}' is not a valid IPv4 range such as 10.20.0.0/24."
-        raise InvalidInputError(msg, field="cidr") from None
+        raise InvalidInputError(msg, field="cidr")
+    network = netaddr.IPNetwork((int(parse_address(parts["address"], field="cidr")), int(parts["prefix"])))
     if network.ip != network.network:
         msg = f"'{text}' is not a valid range: its address has bits beyond the prefix; {network.cidr} is meant."
         raise InvalidInputError(msg, field="cidr")
