@@ -23,6 +23,8 @@ from supervisor import Supervisor
 
 READY_WITHIN = 180.0
 """Seconds for the services to come up on a slow machine."""
+MOST_ENDS = 5
+"""A service that ended this often before the cloud was ready will not make it."""
 ASK_EVERY = 10.0
 """Seconds between two looks at a cloud that is ready."""
 NO_WORKER_FOR = 90.0
@@ -62,14 +64,27 @@ class Watch:
 
 
 def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
-    """Run the services until launching works; False when it does not in time or a signal came."""
+    """Run the services until launching works; False when one keeps ending, time is up or a signal came."""
     deadline = time.monotonic() + READY_WITHIN
     while not supervisor.stopping and time.monotonic() < deadline:
         supervisor.step(0.1)
+        if any(service.ends >= MOST_ENDS for service in supervisor.services):
+            return False
         found = health.ask(port)
         if found is not None and found.ok and found.workers and found.hosts_up >= hosts:
             return True
     return False
+
+
+def complaint(supervisor: Supervisor, port: int) -> str:
+    """Why the cloud is not ready, in a clause."""
+    for service in supervisor.services:
+        if service.ends >= MOST_ENDS:
+            return f"{service.name} keeps ending"
+    found = health.ask(port)
+    if found is None:
+        return f"web does not answer after {READY_WITHIN:.0f} s"
+    return f"after {READY_WITHIN:.0f} s there are {found.workers} workers and {found.hosts_up} hosts"
 
 
 def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, Any]) -> str:
@@ -127,8 +142,7 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
             supervisor.step()
             watch.look()
     elif not supervisor.stopping:
-        found = health.ask(port)
-        say(f"failed\nbin/up: launching does not work after {READY_WITHIN:.0f} s ({found}); see {data.path}/log/.")
+        say(f"bin/up: launching does not work: {complaint(supervisor, port)}; {data.path}/log/ has more.")
     say("\nStopping the services …")
     asked = supervisor.stopping
     supervisor.stop(STOP_ORDER)
