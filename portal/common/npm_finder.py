@@ -30,7 +30,7 @@ PACKAGES: dict[str, Package] = {
     "bootstrap": Package("bootstrap/dist", ("css/bootstrap.min.css*", "js/bootstrap.bundle.min.js*")),
     "bootstrap-icons": Package("bootstrap-icons/font", ("bootstrap-icons.min.css", "fonts/bootstrap-icons.woff*")),
     "htmx": Package("htmx.org/dist", ("htmx.min.js",)),
-    "idiomorph": Package("idiomorph/dist", ("idiomorph.min.js",)),
+    "idiomorph": Package("idiomorph/dist", ("idiomorph-ext.min.js",)),
     "inter": Package("@fontsource-variable/inter", ("index.css", "files/inter-*-wght-normal.woff2")),
 }
 """Prefix below ``static/vendor/`` → package.  Source maps are listed too: the manifest storage follows them."""

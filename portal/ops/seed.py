@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from django.db import transaction
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute_selectors
 from provisioning.compute import services as compute
+from provisioning.compute.requests import FlavorRequest
 from provisioning.conductor import agents
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
@@ -123,7 +125,8 @@ def flavors(context: RequestContext, seed: Seed) -> None:
     for flavor_id, name, vcpus, memory_mb, root_gb in FLAVORS:
         if name not in known:
             compute.create_flavor(
-                context, name=name, flavorid=flavor_id, vcpus=vcpus, memory_mb=memory_mb, root_gb=root_gb
+                context,
+                FlavorRequest(name=name, flavorid=flavor_id, vcpus=vcpus, memory_mb=memory_mb, root_gb=root_gb),
             )
             seed.made.append(f"flavor {name}")
     seed.flavor = {"id": FLAVORS[0][0], "name": FLAVORS[0][1]}

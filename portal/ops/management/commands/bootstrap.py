@@ -9,10 +9,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from provisioning.common.errors import NovellaError
-from provisioning.compute.models import Host
 
 from portal.ops import seed
+from provisioning.common.errors import NovellaError
+from provisioning.compute.models import Host
 
 
 class Command(BaseCommand):
