@@ -1,5 +1,7 @@
 """Registers the app with Django."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -8,3 +10,7 @@ class RpcConfig(AppConfig):
 
     name = "provisioning.rpc"
     label = "rpc"
+
+    def ready(self) -> None:
+        """Register the app's own jobs."""
+        import_module("provisioning.rpc.jobs")
