@@ -1,1 +1,187 @@
-"""The image cache ``_base``: every image is fetched and checked once per host, however many builds ask for it at once."""
+"""The image cache ``_base``: every image is fetched and checked once per host, however many builds ask for it at once.
+
+What a guest's disk is laid upon is never the file as it was uploaded: its format is inspected, then its content is
+copied into a plain raw file, by a program with limits, so that nothing in it can make the host open another file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.images.inspect import inspect
+from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError
+from compute_agent.virt.programs import Limits, ProgramError, run_program
+
+log = logging.getLogger(__name__)
+
+Fetch = Callable[[ImageRef, str], Iterable[bytes]]
+"""Gives the bits of an image in pieces, by the right of the instance whose uuid is the second argument."""
+
+ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
+NAME = re.compile(r"^[a-z0-9]+-[0-9a-f]{32,128}$")
+CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
+RESERVE = 128 << 20
+"""Bytes that an image must leave free on the cache's file system."""
+
+
+@dataclass(frozen=True)
+class CachedImage:
+    """An image's bits on this host: a raw file, not to be written."""
+
+    path: Path
+    cached: bool
+    """Whether they were here already."""
+    size: int
+    """Bytes fetched, or that would have been."""
+    seconds: float
+    """How long the caller waited for them."""
+
+
+class ImageCache:
+    """The cache in one folder; several threads and processes may use it at the same time."""
+
+    def __init__(self, folder: Path, fetch: Fetch) -> None:
+        """Keep the images in ``folder/_base``, by the hash of their bits."""
+        self._base = folder.absolute() / "_base"
+        self._fetch = fetch
+
+    def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
+        """Return the image's bits, fetched for the instance if they are not here.
+
+        Who asks while another fetches the same bits waits for that.  Raises ImageUnacceptableError when the bits are
+        not what the record says, ImageFetchError when they do not come, RetryableHostError when the host has no room.
+        After an error nothing is left.
+        """
+        began = time.monotonic()
+        name = _name(image)
+        path = self._base / name
+        with self._locked(name):
+            cached = path.exists()
+            if not cached:
+                self._make(image, instance_uuid, path)
+            self._note_use(path, image.id)
+        return CachedImage(path=path, cached=cached, size=image.size, seconds=time.monotonic() - began)
+
+    def cached(self) -> list[str]:
+        """Return the ids of the images held."""
+        found: set[str] = set()
+        for path in self._images():
+            found |= self._ids(path)
+        return sorted(found)
+
+    def prune(self, keep: set[str], max_age: float) -> list[str]:
+        """Remove the images that nobody has asked for in ``max_age`` seconds; return their ids.
+
+        ``keep`` holds the ids of the images that guests of this host were made from: their disks need them still.
+        """
+        removed: set[str] = set()
+        for path in self._images():
+            ids = self._ids(path)
+            if ids & keep or time.time() - path.stat().st_mtime < max_age:
+                continue
+            with contextlib.suppress(BlockingIOError), self._locked(path.name, wait=False):
+                path.unlink(missing_ok=True)
+                path.with_suffix(".json").unlink(missing_ok=True)
+                removed |= ids
+        return sorted(removed)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _images(self) -> list[Path]:
+        return [path for path in sorted(self._base.glob("*")) if NAME.match(path.name)]
+
+    @staticmethod
+    def _ids(path: Path) -> set[str]:
+        try:
+            return set(json.loads(path.with_suffix(".json").read_text())["ids"])
+        except (OSError, ValueError, KeyError):
+            return set()
+
+    def _note_use(self, path: Path, image_id: str) -> None:
+        os.utime(path)
+        ids = self._ids(path)
+        if image_id not in ids:
+            part = path.with_suffix(".json.part")
+            part.write_text(json.dumps({"ids": sorted(ids | {image_id})}) + "\n")
+            part.replace(path.with_suffix(".json"))
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, *, wait: bool = True) -> Iterator[None]:
+        """Hold the lock of one image against other threads and other processes."""
+        folder = self._base / "locks"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Each opening is a lock of its own, so this also keeps threads of one process apart.
+        with (folder / name).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            yield
+
+    def _make(self, image: ImageRef, instance_uuid: str, path: Path) -> None:
+        download, flat = path.with_suffix(".fetched"), path.with_suffix(".flat")
+        try:
+            self._download(image, instance_uuid, download)
+            virtual_size = inspect(download, image)
+            self._check_room(virtual_size)
+            _flatten(download, flat, image, virtual_size)
+            flat.chmod(0o400)
+            flat.replace(path)
+        except OSError as error:
+            raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
+        finally:
+            download.unlink(missing_ok=True)
+            flat.unlink(missing_ok=True)
+
+    def _download(self, image: ImageRef, instance_uuid: str, target: Path) -> None:
+        """Write the bits to ``target``, never more of them than the record says, and check size and hash."""
+        self._check_room(image.size)
+        digest = hashlib.new(image.hash_algo)
+        size = 0
+        with target.open("wb") as out:
+            target.chmod(0o600)
+            for piece in self._fetch(image, instance_uuid):
+                size += len(piece)
+                if size > image.size:
+                    raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record says.")
+                digest.update(piece)
+                out.write(piece)
+        if size < image.size:
+            raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes came")
+        if digest.hexdigest() != image.hash_value:
+            raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
+
+    def _check_room(self, size: int) -> None:
+        room = os.statvfs(self._base)
+        if size + RESERVE > room.f_bavail * room.f_frsize:
+            raise RetryableHostError("The host has no room for the image.", detail=f"{size} bytes are needed")
+
+
+def _name(image: ImageRef) -> str:
+    """Return the name of the image's file; raises ImageUnacceptableError for a record without a usable hash."""
+    name = f"{image.hash_algo}-{image.hash_value}"
+    if image.hash_algo not in ALGORITHMS or not NAME.match(name):
+        raise ImageUnacceptableError(f"Image {image.name!r} has no checksum that a host can verify.")
+    return name
+
+
+def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int) -> None:
+    """Copy the content into a sparse raw file; the format is said, never guessed."""
+    target.unlink(missing_ok=True)
+    command = ("qemu-img", "convert", "-q", "-f", image.disk_format, "-O", "raw", "-S", "4k", str(source), str(target))
+    try:
+        run_program(*command, limits=CONVERT)
+    except ProgramError as error:
+        raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
+    if target.stat().st_size < virtual_size:
+        raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")
+    with target.open("rb") as file:
+        os.fsync(file)
