@@ -17,7 +17,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import NetworkRef, PortRef
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.processes import is_ours, kill, read_pid
+from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import SYSTEM_PATH
 
 LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
@@ -91,7 +91,10 @@ class DhcpServer:
     def running(self) -> int | None:
         """Return the server's process id, None when it does not run."""
         pid = read_pid(self.folder / "dnsmasq.pid")
-        return pid if pid is not None and is_ours(pid, [self.folder]) else None
+        if pid is None or is_ours(pid, [self.folder]):
+            return pid
+        collect(pid)
+        return None
 
     def stop(self) -> bool:
         """End the server and remove its files; say whether it ran."""

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
-from compute_agent.network import firewall, links
+from compute_agent.network import firewall, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
 from compute_agent.network.plumbing import HostNetwork
 from compute_agent.network.records import Records
@@ -30,11 +30,12 @@ class LinuxNetwork(HostNetwork):
     What is plugged is on disk under ``state_dir/network``; the kernel is brought to it, never read as the truth.
     """
 
-    def __init__(self, settings: AgentSettings, original: int | None = None) -> None:
-        """``original``: descriptor of the machine's own namespace from ``namespace.enter``, needed for the uplink."""
+    def __init__(self, settings: AgentSettings) -> None:
+        """Keep the books in the state folder; call ``namespace.enter`` before when the settings name a namespace."""
         self._folder = settings.state_dir.absolute() / "network"
-        self._original = original
-        self._uplink = Uplink(settings.netns) if settings.netns and settings.uplink and original is not None else None
+        self._original = namespace.left()
+        wanted = settings.netns is not None and settings.uplink and self._original is not None
+        self._uplink = Uplink(settings.netns) if wanted and settings.netns else None
         self._lock = threading.RLock()
         self._records = Records(self._folder / "instances")
 

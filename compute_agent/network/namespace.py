@@ -16,6 +16,8 @@ T = TypeVar("T")
 CLONE_NEWNET = 0x40000000
 FOLDER = Path("/run/netns")
 
+_left: int | None = None
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -27,6 +29,7 @@ def enter(name: str) -> int:
     """
     if threading.active_count() > 1:
         raise RuntimeError("A process with threads cannot change its network namespace.")
+    global _left
     original = current()
     ensure(name)
     descriptor = os.open(FOLDER / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -34,13 +37,23 @@ def enter(name: str) -> int:
         move(descriptor)
     finally:
         os.close(descriptor)
+    _left = original
     return original
 
 
+def left() -> int | None:
+    """Return the descriptor of the namespace that ``enter`` moved this process out of; None when it never moved."""
+    return _left
+
+
 def ensure(name: str) -> None:
-    """Make the namespace ``name`` unless it is there."""
-    if name not in netns.listnetns():
-        netns.create(name)
+    """Make the namespace ``name`` unless it is there; a name that stands for no namespace any more is made anew."""
+    path = FOLDER / name
+    if path.exists():
+        if path.stat().st_dev == Path("/proc/self/ns/net").stat().st_dev:
+            return
+        path.unlink()
+    netns.create(name)
 
 
 def current() -> int:

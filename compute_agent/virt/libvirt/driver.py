@@ -21,6 +21,7 @@ from compute_agent.virt.libvirt.connection import Connection, translated
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
 from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
+from compute_agent.virt.processes import Reaper, read_pid
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +50,14 @@ class LibvirtDriver(ComputeDriver):
         self._listener: PowerListener | None = None
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
+        self._reaper: Reaper | None = None
 
     # --- the host ---------------------------------------------------------------------------------------------------
 
     def init_host(self) -> None:
         self._paths.prepare()
+        if self._reaper is None and self._hypervisor.embedded:
+            self._reaper = Reaper()
         self._hypervisor.open()
         self._resync()
         if self._keeper is None or not self._keeper.is_alive():
@@ -110,6 +114,8 @@ class LibvirtDriver(ComputeDriver):
                 return
             with translated("start the guest"):
                 raise
+        if self._reaper is not None:
+            self._reaper.watch(read_pid(self._paths.emulator_pid(domain_name(uuid))))
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
         # The state now, then events: one that came between the two has written the board already.
