@@ -1,5 +1,8 @@
 """Root routing: every face under its own prefix, all on one port."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("compute", include("portal.api.compute.urls")),
+    path("identity", include("portal.api.identity.urls")),
+]

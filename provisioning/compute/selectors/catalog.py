@@ -27,15 +27,25 @@ class Limits:
 
 
 def flavors_for(
-    context: RequestContext, *, is_public: bool | None = None, limit: int | None = None, marker: str | None = None
+    context: RequestContext,
+    *,
+    is_public: bool | None = None,
+    min_ram: int | None = None,
+    min_disk: int | None = None,
+    limit: int | None = None,
+    marker: str | None = None,
 ) -> list[Flavor]:
     """Return the flavors the caller may use, the smallest first; ``marker`` is a flavor's id.
 
-    ``is_public`` narrows them for operators, who see all.  Raises NotFoundError for an unknown marker.
+    ``is_public`` narrows them for operators, who see all; ``min_ram`` in MiB, ``min_disk`` in GiB.  Raises NotFoundError for an unknown marker.
     """
     rows = _visible(context)
     if is_public is not None:
         rows = rows.filter(is_public=is_public)
+    if min_ram is not None:
+        rows = rows.filter(memory_mb__gte=min_ram)
+    if min_disk is not None:
+        rows = rows.filter(root_gb__gte=min_disk)
     flavors = list(rows.order_by("memory_mb", "vcpus", "root_gb", "id"))
     if marker is not None:
         position = next((index for index, flavor in enumerate(flavors) if flavor.flavorid == marker), None)

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError
+from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
@@ -45,6 +45,21 @@ def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata
     """Replace a server's metadata.  Raises NotFoundError, InvalidInputError, OverQuotaError, ConflictError."""
     limits = quotas.limits_of(selectors.instance_for(context, instance_id).project_id)
     return _write(context, instance_id, {"metadata": check_metadata(metadata, limits)})
+
+
+def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata: Mapping[str, str]) -> Instance:
+    """Add or change items of a server's metadata; the others stay.  Raises as ``set_metadata``."""
+    instance = selectors.instance_for(context, instance_id)
+    merged = check_metadata({**instance.metadata, **metadata}, quotas.limits_of(instance.project_id))
+    return _write(context, instance_id, {"metadata": merged})
+
+
+def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: str) -> Instance:
+    """Remove one item of a server's metadata.  Raises NotFoundError, ConflictError."""
+    metadata = dict(selectors.instance_for(context, instance_id).metadata)
+    if metadata.pop(key, None) is None:
+        raise NotFoundError("Metadata item was not found")
+    return _write(context, instance_id, {"metadata": metadata})
 
 
 def _write(context: RequestContext, instance_id: uuid.UUID | str, columns: dict[str, Any]) -> Instance:

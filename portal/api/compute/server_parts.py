@@ -1,0 +1,162 @@
+"""What hangs on one server: metadata, tags, addresses, ports, security groups, volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute import server_schemas, server_shapes
+from portal.api.compute.views import ComputeView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors, services
+from provisioning.network import selectors as network
+
+
+class MetadataView(ComputeView):
+    """``/servers/{id}/metadata``."""
+
+    rules = {
+        "GET": "compute:server_metadata:list",
+        "POST": "compute:server_metadata:create",
+        "PUT": "compute:server_metadata:update",
+    }
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """All items."""
+        return Response({"metadata": selectors.instance_for(self.context, server_id).metadata})
+
+    def post(self, request: Request, server_id: str) -> Response:
+        """Add or change items; the others stay."""
+        given = self.body(server_schemas.METADATA_BODY)["metadata"]
+        return Response({"metadata": services.merge_metadata(self.context, server_id, given).metadata})
+
+    def put(self, request: Request, server_id: str) -> Response:
+        """Replace all items."""
+        given = self.body(server_schemas.METADATA_BODY)["metadata"]
+        return Response({"metadata": services.set_metadata(self.context, server_id, given).metadata})
+
+
+class MetadataItemView(ComputeView):
+    """``/servers/{id}/metadata/{key}``."""
+
+    rules = {
+        "GET": "compute:server_metadata:show",
+        "PUT": "compute:server_metadata:update",
+        "DELETE": "compute:server_metadata:delete",
+    }
+
+    def get(self, request: Request, server_id: str, key: str) -> Response:
+        """One item."""
+        metadata = selectors.instance_for(self.context, server_id).metadata
+        if key not in metadata:
+            raise NotFoundError("Metadata item was not found")
+        return Response({"meta": {key: metadata[key]}})
+
+    def put(self, request: Request, server_id: str, key: str) -> Response:
+        """Set one item."""
+        given = self.body(server_schemas.META_BODY)["meta"]
+        if key not in given:
+            raise InvalidInputError("Request body and URI mismatch", field=key)
+        services.merge_metadata(self.context, server_id, given)
+        return Response({"meta": given})
+
+    def delete(self, request: Request, server_id: str, key: str) -> Response:
+        """Remove one item."""
+        services.delete_metadata(self.context, server_id, key)
+        return Response(status=204)
+
+
+class TagsView(ComputeView):
+    """``GET /servers/{id}/tags`` (2.26)."""
+
+    rules = {"GET": "compute:server_tags:list"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """The tags given at the launch."""
+        if self.microversion < (2, 26):
+            raise NotFoundError("The resource could not be found.")
+        return Response({"tags": selectors.instance_for(self.context, server_id).tags})
+
+
+class AddressesView(ComputeView):
+    """``GET /servers/{id}/ips`` and ``/ips/{network}``."""
+
+    rules = {"GET": "compute:server_ips:list"}
+
+    def get(self, request: Request, server_id: str, network_label: str | None = None) -> Response:
+        """Addresses by network."""
+        instance = selectors.instance_for(self.context, server_id)
+        found = server_shapes.addresses(network.addresses_of([instance.id]).get(instance.id, []))
+        plain = {
+            name: [{"version": entry["version"], "addr": entry["addr"]} for entry in entries]
+            for name, entries in found.items()
+        }
+        if network_label is None:
+            return Response({"addresses": plain})
+        if network_label not in plain:
+            raise NotFoundError("Network label was not found")
+        return Response({network_label: plain[network_label]})
+
+
+class InterfacesView(ComputeView):
+    """``GET /servers/{id}/os-interface`` and ``/os-interface/{port}``."""
+
+    rules = {"GET": "compute:server_interfaces:list"}
+
+    def get(self, request: Request, server_id: str, port_id: str | None = None) -> Response:
+        """The ports of a server, in order of its cards."""
+        instance = selectors.instance_for(self.context, server_id)
+        ports: dict[str, dict[str, Any]] = {}
+        for ref in network.port_refs(instance.id):
+            ports[ref.id] = {
+                "port_state": "ACTIVE" if instance.vm_state == "active" else "DOWN",
+                "port_id": ref.id,
+                "net_id": ref.network.id,
+                "mac_addr": ref.mac_address,
+                "fixed_ips": [{"ip_address": ip.address, "subnet_id": ip.subnet_id} for ip in ref.fixed_ips],
+            }
+        if port_id is None:
+            return Response({"interfaceAttachments": list(ports.values())})
+        if port_id not in ports:
+            raise NotFoundError(f"Port id {port_id[:64]} could not be found.")
+        return Response({"interfaceAttachment": ports[port_id]})
+
+
+class SecurityGroupsView(ComputeView):
+    """``GET /servers/{id}/os-security-groups``."""
+
+    rules = {"GET": "compute:server_security_groups:list"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """The groups of the server's ports."""
+        instance = selectors.instance_for(self.context, server_id)
+        groups = network.security_groups_for(self.context)
+        names = set(network.security_group_names_of([instance.id]).get(instance.id, []))
+        return Response(
+            {
+                "security_groups": [
+                    {
+                        "id": str(group.id),
+                        "name": group.name,
+                        "description": group.description,
+                        "tenant_id": group.project_id.hex,
+                        "rules": [],
+                    }
+                    for group in groups
+                    if group.name in names and group.project_id == instance.project_id
+                ]
+            }
+        )
+
+
+class VolumeAttachmentsView(ComputeView):
+    """``GET /servers/{id}/os-volume_attachments``: there is no volume service yet, so nothing is attached."""
+
+    rules = {"GET": "compute:server_volumes:list"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """The volumes of an existing server: none."""
+        selectors.instance_for(self.context, server_id)
+        return Response({"volumeAttachments": []})

@@ -1,0 +1,60 @@
+"""Addresses of the Compute API under ``/compute``."""
+
+from django.urls import path, re_path
+
+from portal.api.common.views import NoSuchResource
+from portal.api.compute import (
+    flavors,
+    hosts,
+    instance_actions,
+    keypairs,
+    limits,
+    server_actions,
+    server_parts,
+    servers,
+    views,
+)
+
+_SERVER = "/v2.1/servers/<str:server_id>"
+
+urlpatterns = [
+    path("", views.VersionsView.as_view()),
+    path("/", views.VersionsView.as_view()),
+    path("/v2.1", views.V21View.as_view()),
+    path("/v2.1/", views.V21View.as_view()),
+    path("/v2.1/servers", servers.ServersView.as_view()),
+    path("/v2.1/servers/detail", servers.ServersDetailView.as_view()),
+    path(_SERVER, servers.ServerView.as_view()),
+    path(f"{_SERVER}/action", server_actions.ServerActionView.as_view()),
+    path(f"{_SERVER}/metadata", server_parts.MetadataView.as_view()),
+    path(f"{_SERVER}/metadata/<str:key>", server_parts.MetadataItemView.as_view()),
+    path(f"{_SERVER}/tags", server_parts.TagsView.as_view()),
+    path(f"{_SERVER}/ips", server_parts.AddressesView.as_view()),
+    path(f"{_SERVER}/ips/<str:network_label>", server_parts.AddressesView.as_view()),
+    path(f"{_SERVER}/os-interface", server_parts.InterfacesView.as_view()),
+    path(f"{_SERVER}/os-interface/<str:port_id>", server_parts.InterfacesView.as_view()),
+    path(f"{_SERVER}/os-security-groups", server_parts.SecurityGroupsView.as_view()),
+    path(f"{_SERVER}/os-volume_attachments", server_parts.VolumeAttachmentsView.as_view()),
+    path(f"{_SERVER}/os-instance-actions", instance_actions.InstanceActionsView.as_view()),
+    path(f"{_SERVER}/os-instance-actions/<str:request_id>", instance_actions.InstanceActionView.as_view()),
+    path("/v2.1/flavors", flavors.FlavorsView.as_view()),
+    path("/v2.1/flavors/detail", flavors.FlavorsDetailView.as_view()),
+    path("/v2.1/flavors/<str:flavor_id>", flavors.FlavorView.as_view()),
+    path("/v2.1/flavors/<str:flavor_id>/os-extra_specs", flavors.ExtraSpecsView.as_view()),
+    path("/v2.1/flavors/<str:flavor_id>/os-extra_specs/<str:key>", flavors.ExtraSpecsView.as_view()),
+    path("/v2.1/flavors/<str:flavor_id>/os-flavor-access", flavors.FlavorAccessView.as_view()),
+    path("/v2.1/os-keypairs", keypairs.KeyPairsView.as_view()),
+    path("/v2.1/os-keypairs/<str:name>", keypairs.KeyPairView.as_view()),
+    path("/v2.1/limits", limits.LimitsView.as_view()),
+    path("/v2.1/os-quota-sets/<str:project_id>", limits.QuotaSetView.as_view()),
+    path("/v2.1/os-quota-sets/<str:project_id>/detail", limits.QuotaSetDetailView.as_view()),
+    path("/v2.1/os-availability-zone", hosts.ZonesView.as_view()),
+    path("/v2.1/os-availability-zone/detail", hosts.ZonesDetailView.as_view()),
+    path("/v2.1/os-services", hosts.ServicesView.as_view()),
+    path("/v2.1/os-services/<str:host_id>", hosts.ServiceView.as_view()),
+    path("/v2.1/os-hypervisors", hosts.HypervisorsView.as_view()),
+    path("/v2.1/os-hypervisors/detail", hosts.HypervisorsDetailView.as_view()),
+    path("/v2.1/os-hypervisors/<str:host_id>", hosts.HypervisorView.as_view()),
+    path("/v2.1/extensions", hosts.ExtensionsView.as_view()),
+    re_path("^/.*$", NoSuchResource.of("compute")),
+]

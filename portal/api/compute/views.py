@@ -1,0 +1,83 @@
+"""The base of the Compute views and the version documents."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import links
+from portal.api.common.microversions import Microversions, text_of
+from portal.api.common.views import ServiceView
+from portal.api.compute.server_shapes import Around
+from provisioning.compute import selectors
+from provisioning.compute.models import Instance
+from provisioning.network import selectors as network
+
+MICROVERSIONS = Microversions("compute", (2, 1), (2, 73), legacy_header="X-OpenStack-Nova-API-Version")
+"""The range that is implemented: every field appears and disappears where the reference says, up to 2.73."""
+
+
+class ComputeView(ServiceView):
+    """A resource of the Compute API."""
+
+    service: ClassVar[str] = "compute"
+    microversions: ClassVar[Microversions | None] = MICROVERSIONS
+
+    @property
+    def base(self) -> str:
+        """The endpoint's address, ``…/compute/v2.1``."""
+        return links.endpoint(self.request, "compute")
+
+    def around(self, instances: list[Instance]) -> Around:
+        """Fetch what a page of servers shows beside the servers: three queries whatever its size."""
+        ids = [instance.id for instance in instances]
+        return Around(
+            base=self.base,
+            bookmark=self.base.rsplit("/", 1)[0],
+            addresses=network.addresses_of(ids),
+            security_groups=network.security_group_names_of(ids),
+            faults=selectors.fault_of(instances),
+        )
+
+
+def _version(base: str) -> dict[str, Any]:
+    return {
+        "id": "v2.1",
+        "status": "CURRENT",
+        "version": text_of(MICROVERSIONS.maximum),
+        "min_version": text_of(MICROVERSIONS.minimum),
+        "updated": "2013-07-23T11:33:21Z",
+        "links": [
+            {"rel": "self", "href": f"{base}/"},
+            {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
+        ],
+        "media-types": [
+            {"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"},
+        ],
+    }
+
+
+class VersionsView(ComputeView):
+    """``GET /compute/``: the versions this service speaks."""
+
+    public = True
+    microversions = None
+
+    def get(self, request: Request) -> Response:
+        """Answer 200 with the list, as Nova does."""
+        version = _version(links.endpoint(request, "compute"))
+        version.pop("media-types")
+        version["links"] = version["links"][:1]
+        return Response({"versions": [version]})
+
+
+class V21View(ComputeView):
+    """``GET /compute/v2.1/``: the one version in detail."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Answer with the version document."""
+        return Response({"version": _version(links.endpoint(request, "compute"))})

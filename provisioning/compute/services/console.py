@@ -1,0 +1,32 @@
+"""The console log of a server, asked of its host."""
+
+from __future__ import annotations
+
+import uuid
+
+from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, UnavailableError
+from provisioning.compute import selectors
+from provisioning.rpc import hosts
+
+TIMEOUT = 10.0
+"""Seconds a host has to answer."""
+
+
+def console_output(context: RequestContext, instance_id: uuid.UUID | str, lines: int | None = None) -> str:
+    """Return the last ``lines`` lines that the guest wrote (None: all that is kept); hostile text.
+
+    Raises NotFoundError, ConflictError while no host has the guest, UnavailableError when its host does not answer.
+    """
+    instance = selectors.instance_for(context, instance_id)
+    if instance.host_id is None:
+        raise ConflictError(f"Instance {instance.id} is not ready")
+    if lines == 0:
+        return ""
+    result = hosts.call(instance.host_id, ConsoleOutputCall(instance_id=str(instance.id), lines=lines), timeout=TIMEOUT)
+    if isinstance(result, ConsoleOutput):
+        return result.text
+    if isinstance(result, CallError) and result.code == "not_found":
+        raise ConflictError(f"Instance {instance.id} is not ready")
+    raise UnavailableError("The console log cannot be read now.")
