@@ -162,6 +162,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "identity.User"
 AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]
+SILENCED_SYSTEM_CHECKS = ["auth.W004"]
+"""A user's name is unique in its domain only; OperatorBackend says which domain."""
 PASSWORD_HASHERS = [
     "provisioning.identity.hashers.Argon2Hasher",
     "django.contrib.auth.hashers.ScryptPasswordHasher",
@@ -229,6 +231,7 @@ Q_CLUSTER = {
     "bulk": 1,
     "catch_up": False,
     "scheduler": False,
+    "recycle": 5000,
     "guard_cycle": 0.5,
     "log_level": "WARNING",
 }
@@ -265,5 +268,10 @@ LOGGING = {
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["console"], "level": env.str("NOVELLA_LOG_LEVEL", default="INFO")},
-    "loggers": {"daphne": {"level": "WARNING"}, "django.request": {"level": "ERROR"}, "asyncio": {"level": "WARNING"}},
+    "loggers": {
+        "django-q": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        "asyncio": {"level": "WARNING"},
+    },
 }

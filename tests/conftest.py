@@ -7,6 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
+pytest_plugins = ["tests.support.cast"]
+
 ALLOW_SKIP = "NOVELLA_TESTS_ALLOW_SKIP"
 """Set by bin/test on a machine that cannot install what the tests need; then a skip is only reported."""
 

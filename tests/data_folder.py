@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import pathlib
 import shutil
 import tempfile
 
@@ -13,4 +14,5 @@ for _name in [name for name in os.environ if name.startswith("NOVELLA_") and nam
 
 _folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets end at 107 bytes
 os.environ["NOVELLA_DATA"] = _folder
+(pathlib.Path(_folder) / "static").mkdir()  # collectstatic's place: WhiteNoise warns when it is absent
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)

@@ -4,6 +4,7 @@ import uuid
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.utils import timezone
 
 
 class Domain(models.Model):
@@ -19,13 +20,14 @@ class Domain(models.Model):
 
 
 class Project(models.Model):
-    """What owns instances, images and quotas."""
+    """What owns instances, images and quotas.  Tokens for it that were issued before ``tokens_valid_after`` are void."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
     name = models.CharField(max_length=64)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
+    tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -47,7 +49,10 @@ class Role(models.Model):
 
 
 class User(AbstractBaseUser):
-    """A person or a program; also Django's user, so that the admin knows the same people."""
+    """A person or a program; also Django's user, so that the admin knows the same people.
+
+    Tokens issued before ``tokens_valid_after`` are void.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
@@ -56,7 +61,7 @@ class User(AbstractBaseUser):
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
     default_project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.SET_NULL)
-    tokens_valid_after = models.DateTimeField(null=True, blank=True)
+    tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: "BaseUserManager[User]" = BaseUserManager()
@@ -78,6 +83,11 @@ class User(AbstractBaseUser):
     def is_staff(self) -> bool:
         """Whether the admin lets the user in: the ``admin`` role on any project."""
         return RoleAssignment.objects.filter(user=self, role__name="admin", project__enabled=True).exists()
+
+    def set_password(self, raw_password: str | None) -> None:
+        """Keep the hash and void every token issued until now: whoever changes a password, by whatever way, ends them."""
+        super().set_password(raw_password)
+        self.tokens_valid_after = timezone.now()
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         """Operators may do what the admin offers."""
@@ -115,10 +125,9 @@ class RevokedToken(models.Model):
 class SignInFailure(models.Model):
     """Recent wrong passwords per name and address: throttling without an oracle."""
 
-    key = models.CharField(max_length=64, primary_key=True)
+    key = models.CharField(max_length=64, primary_key=True)  # SHA-256 of name and address, hex
     count = models.PositiveIntegerField(default=0)
-    first_at = models.DateTimeField()
-    last_at = models.DateTimeField()
+    last_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
         return self.key

@@ -6,7 +6,7 @@ from django.db import models
 class QuotaLimit(models.Model):
     """A limit of one project, or the default when ``project_id`` is None.  -1: unlimited."""
 
-    project_id = models.UUIDField(null=True)
+    project_id = models.UUIDField(null=True, blank=True)
     resource = models.CharField(max_length=40)
     limit = models.IntegerField()
 

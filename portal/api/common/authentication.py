@@ -1,0 +1,44 @@
+"""``X-Auth-Token`` → who asks."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from portal.api.common.links import endpoint
+from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity import selectors
+from provisioning.identity.errors import REFUSED
+
+
+class TokenAuthentication(BaseAuthentication):
+    """Only the header counts: a browser's session never speaks for it at an API, so another site cannot ask in its name."""
+
+    def authenticate(self, request: Request) -> tuple[None, RequestContext]:
+        """Return no Django user and the context as ``request.auth``; NotAuthenticatedError without a good token."""
+        value = request.headers.get("X-Auth-Token", "")
+        if not value:
+            raise NotAuthenticatedError(REFUSED)
+        context = selectors.context_for_token(
+            value,
+            request_id=request_id_of(request),
+            global_request_id=getattr(request, "global_request_id", None),
+        )
+        return None, context
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge that tells clients where to get a token."""
+        return challenge(request)
+
+
+def challenge(request: HttpRequest | Request) -> str:
+    """Return the value of ``WWW-Authenticate``, as keystonemiddleware's."""
+    return f'Keystone uri="{endpoint(request, "identity")}"'
+
+
+def request_id_of(request: HttpRequest | Request) -> str:
+    """Return the id that RequestIdMiddleware gave."""
+    found: str | None = getattr(request, "request_id", None)
+    return found or new_request_id()

@@ -1,0 +1,129 @@
+"""Errors in each service's own words: class → status → body.
+
+What is in no table here is a bug: it is logged with its traceback and the request id, and the client is told the id only.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, UnreadablePostError
+from rest_framework.exceptions import APIException
+
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NovellaError,
+    OverQuotaError,
+    TooLargeError,
+    UnavailableError,
+)
+from provisioning.identity.errors import TooManyAttemptsError
+
+logger = logging.getLogger(__name__)
+
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (TooManyAttemptsError, 429),
+    (InvalidInputError, 400),
+    (NotAuthenticatedError, 401),
+    (ForbiddenError, 403),
+    (NotFoundError, 404),
+    (ConflictError, 409),
+    (OverQuotaError, 403),
+    (TooLargeError, 413),
+    (UnavailableError, 503),
+    (RequestDataTooBig, 413),
+    (SuspiciousOperation, 400),
+    (UnreadablePostError, 400),
+    (Http404, 404),
+    (PermissionDenied, 403),
+)
+"""Every anticipated error, the special before the general."""
+
+OVER_QUOTA_STATUS = {"network": 409, "image": 413}
+"""Where a service does not answer 403 when a limit is reached."""
+
+COMPUTE_NAMES = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    429: "overLimit",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+"""Nova's fault names; any other status is a computeFault."""
+
+NETWORK_TYPES = {
+    400: "InvalidInput",
+    403: "NotAuthorized",
+    404: "NotFound",
+    405: "HTTPMethodNotAllowed",
+    409: "Conflict",
+    413: "HTTPRequestEntityTooLarge",
+    415: "HTTPUnsupportedMediaType",
+    503: "ServiceUnavailable",
+}
+"""Neutron's exception names by status; the class name of an error goes first."""
+
+_WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The request body must be application/json."}
+
+
+def status_of(error: Exception, service: str) -> int | None:
+    """Return the HTTP status of an anticipated error, or None for a bug."""
+    if isinstance(error, OverQuotaError) and service in OVER_QUOTA_STATUS:
+        return OVER_QUOTA_STATUS[service]
+    if isinstance(error, APIException):
+        return error.status_code
+    return next((status for kind, status in STATUS if isinstance(error, kind)), None)
+
+
+def message_of(error: Exception, status: int) -> str:
+    """Return the sentence for the client."""
+    if isinstance(error, NovellaError):
+        return error.message
+    if isinstance(error, APIException):
+        return _WORDS_OF_DRF.get(status, str(error.detail))
+    if status == 404:
+        return "The resource could not be found."
+    if status == 413:
+        return "The request body is too large."
+    return HTTPStatus(status).description or HTTPStatus(status).phrase
+
+
+def unexpected(error: Exception, request_id: str) -> str:
+    """Log a bug with its traceback and return the sentence for the client."""
+    logger.error("Unexpected error in %s", request_id, exc_info=error)
+    return f"Unexpected error. Tell your operator the request id {request_id}."
+
+
+def body(service: str, status: int, message: str, error: Exception | None = None) -> dict[str, Any]:
+    """Return the fault's body in the service's shape; 401 has Keystone's shape everywhere, as keystonemiddleware answers."""
+    if service == "identity" or status == 401:
+        return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message}}
+    if service == "compute":
+        return {COMPUTE_NAMES.get(status, "computeFault"): {"code": status, "message": message}}
+    if service == "network":
+        return {"NeutronError": {"type": _network_type(status, error), "message": message, "detail": ""}}
+    return {"code": status, "title": HTTPStatus(status).phrase, "message": message}
+
+
+def _network_type(status: int, error: Exception | None) -> str:
+    """Return the name of the exception as Neutron would: ``NetworkNotFound`` when the error's class is ``NetworkNotFoundError``."""
+    if isinstance(error, OverQuotaError):
+        return "OverQuota"
+    name = re.sub("Error$", "", type(error).__name__) if isinstance(error, NovellaError) else ""
+    if name in {"", "InvalidInput", "NotFound", "Conflict", "Forbidden", "TooLarge", "Unavailable"}:
+        return NETWORK_TYPES.get(status, "HTTPInternalServerError")
+    return name

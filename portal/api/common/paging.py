@@ -1,0 +1,54 @@
+"""Marker paging: ``limit``, ``marker`` and the link to what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from rest_framework.request import Request
+
+from provisioning.common.errors import InvalidInputError
+
+LARGEST = 1000
+"""Items of one answer, as in Nova."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What part of a list is asked for: at most ``limit`` items after the one whose id is ``marker``."""
+
+    limit: int
+    marker: str | None
+    asked: bool
+    """Whether the client gave a limit itself."""
+
+
+def read_page(request: Request, largest: int = LARGEST) -> Page:
+    """Return the page asked for by the query; InvalidInputError when ``limit`` is not a whole number from 0 (0: as many as allowed)."""
+    text = request.query_params.get("limit")
+    marker = request.query_params.get("marker") or None
+    if text is None:
+        return Page(largest, marker, asked=False)
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise InvalidInputError("limit must be a whole number from 0.", field="limit")
+    return Page(min(int(text) or largest, largest), marker, asked=True)
+
+
+def next_query(request: Request, page: Page, ids: Sequence[object]) -> str | None:
+    """Return the query of the page after one that has these ids, other parameters kept; None when this was the last."""
+    if not ids or len(ids) < page.limit:
+        return None
+    kept = [
+        (name, value)
+        for name, values in request.query_params.lists()
+        for value in values
+        if name not in {"marker", "limit"}
+    ]
+    return urlencode([*kept, ("limit", str(page.limit)), ("marker", str(ids[-1]))])
+
+
+def next_links(request: Request, page: Page, ids: Sequence[object], url: str) -> list[dict[str, str]]:
+    """Return Nova's and Neutron's form of the link, or an empty list; ``url`` is the list's address."""
+    query = next_query(request, page, ids)
+    return [] if query is None else [{"rel": "next", "href": f"{url}?{query}"}]

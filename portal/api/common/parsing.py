@@ -1,0 +1,72 @@
+"""JSON requests: bounded in size and depth, strict in form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+import orjson
+from django.conf import settings
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from provisioning.common.errors import InvalidInputError, TooLargeError
+
+DEEPEST = 32
+"""Lists and objects within each other."""
+
+
+class JSONParser(BaseParser):
+    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; InvalidInputError or TooLargeError otherwise."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return the value that the body spells."""
+        limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise TooLargeError(f"The request body is larger than {limit} bytes.")
+        return read_json(body)
+
+
+def read_json(body: bytes) -> Any:
+    """Return the value; InvalidInputError when it is no JSON in UTF-8, nests too deep or has a NUL character in it."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInputError("Malformed request body: it is not valid JSON.") from error
+    level: list[Any] = [value]
+    for _ in range(DEEPEST + 1):
+        following: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                following.extend(item)
+                following.extend(item.values())
+            elif isinstance(item, list):
+                following.extend(item)
+            elif isinstance(item, str) and "\0" in item:
+                raise InvalidInputError("Malformed request body: it has a NUL character in it.")
+        if not following:
+            return value
+        level = following
+    raise InvalidInputError(f"Malformed request body: it nests deeper than {DEEPEST} levels.")
+
+
+class JSONNegotiation(BaseContentNegotiation):
+    """Answers in JSON whatever the client accepts; a body without a type is taken for JSON, one of another type is refused."""
+
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:  # type: ignore[override]
+        """Return the parser for the body's type, or None (415)."""
+        media_type = str(request.content_type or "").partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if media_type in {"", parser.media_type}), None)
+
+    def select_renderer(  # type: ignore[override]
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Return the first renderer."""
+        return renderers[0], renderers[0].media_type

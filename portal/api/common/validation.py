@@ -1,0 +1,128 @@
+"""Checks request bodies against JSON schemas and names the wrong field in Nova's words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import ipaddress
+from collections.abc import Iterable
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from jsonschema.exceptions import best_match
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+
+Schema = dict[str, Any]
+
+SECRETS = frozenset(
+    {"password", "original_password", "adminPass", "admin_pass", "user_data", "private_key", "secret", "id_token"}
+)
+"""Fields whose value is never repeated in a fault."""
+LONGEST_ECHO = 120
+"""Characters of a wrong value that a fault repeats."""
+
+formats = FormatChecker(formats=())
+"""The formats that schemas of the services may name."""
+
+
+@formats.checks("uuid")
+def _is_uuid(value: object) -> bool:
+    return not isinstance(value, str) or read_id(value) is not None
+
+
+@formats.checks("ipv4", raises=ValueError)
+def _is_ipv4(value: object) -> bool:
+    return not isinstance(value, str) or bool(ipaddress.IPv4Address(value))
+
+
+@formats.checks("ipv6", raises=ValueError)
+def _is_ipv6(value: object) -> bool:
+    return not isinstance(value, str) or ("%" not in value and bool(ipaddress.IPv6Address(value)))
+
+
+@formats.checks("base64", raises=(binascii.Error, ValueError))
+def _is_base64(value: object) -> bool:
+    if isinstance(value, str):
+        base64.b64decode("".join(value.split()), validate=True)
+    return True
+
+
+_compiled: dict[int, tuple[Schema, Draft202012Validator]] = {}
+
+
+def _validator(schema: Schema) -> Draft202012Validator:
+    """Return the schema's validator; a schema that is the same object is compiled once."""
+    known = _compiled.get(id(schema))
+    if known is not None and known[0] is schema:
+        return known[1]
+    if len(_compiled) >= 256:
+        _compiled.clear()
+    made = Draft202012Validator(schema, format_checker=formats)
+    _compiled[id(schema)] = (schema, made)
+    return made
+
+
+def validate(body: Any, schema: Schema) -> Any:
+    """Return ``body`` unchanged, or raise InvalidInputError: "Invalid input for field/attribute name. Value: …. '' is too short"."""
+    error = best_match(_validator(schema).iter_errors(body))
+    if error is None:
+        return body
+    field = _field(error)
+    message = _message(error)
+    if not error.absolute_path:
+        raise InvalidInputError(message, field=field)
+    name = _place(error.absolute_path)
+    shown = "" if _is_secret(error) or isinstance(error.instance, dict | list) else f" Value: {_short(error.instance)}."
+    raise InvalidInputError(f"Invalid input for field/attribute {name}.{shown} {message}", field=field)
+
+
+def _place(path: Iterable[str | int]) -> str:
+    """Return the last name of the path with the positions after it: ``networks.0.uuid`` is ``uuid``, ``tags.3`` is ``tags.3``."""
+
+    def add(sofar: str, part: str | int) -> str:
+        return part if isinstance(part, str) else f"{sofar}.{part}" if sofar else str(part)
+
+    return functools.reduce(add, path, "")
+
+
+def _field(error: ValidationError) -> str | None:
+    """Return the name of the wrong field: for a missing or unexpected one that name, not its parent's."""
+    if error.validator == "required" and isinstance(error.instance, dict):
+        return next((name for name in error.validator_value if name not in error.instance), None)
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+        return next((name for name in error.instance if name not in known), None)
+    return next((part for part in reversed(error.absolute_path) if isinstance(part, str)), None)
+
+
+def _is_secret(error: ValidationError) -> bool:
+    return any(part in SECRETS for part in error.absolute_path)
+
+
+def _message(error: ValidationError) -> str:
+    """Return jsonschema's sentence, without the value when that is secret or long."""
+    shown = repr(error.instance)
+    if _is_secret(error) or isinstance(error.instance, dict | list):
+        return {
+            "type": f"It is not of type {error.validator_value!r}",
+            "minLength": "It is too short",
+            "maxLength": "It is too long",
+            "minItems": "It is too short",
+            "maxItems": "It is too long",
+            "required": error.message if error.validator == "required" else "",
+            "additionalProperties": _unexpected(error),
+        }.get(str(error.validator), "It is not valid")
+    return error.message.replace(shown, _short(error.instance)) if len(shown) > LONGEST_ECHO else error.message
+
+
+def _unexpected(error: ValidationError) -> str:
+    name = _field(error)
+    return f"Additional properties are not allowed ({_short(name)} was unexpected)" if name else "It is not valid"
+
+
+def _short(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= LONGEST_ECHO else text[: LONGEST_ECHO - 1] + "…"

@@ -1,0 +1,148 @@
+"""The base of every API view: who asks, whether they may, in which microversion, and how errors are said."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.cache import patch_vary_headers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.api.common import faults
+from portal.api.common.authentication import TokenAuthentication, challenge, request_id_of
+from portal.api.common.microversions import Microversions, Version
+from portal.api.common.parsing import JSONNegotiation, JSONParser
+from portal.api.common.rendering import JSONRenderer
+from portal.api.common.validation import Schema, validate
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import policy
+from provisioning.identity.errors import TooManyAttemptsError
+
+
+class ServiceView(APIView):
+    """One resource of one service.
+
+    A service's own base sets ``service`` and ``microversions``; a view sets ``rules``: method → name of a policy rule.  Every method of the
+    view needs one (HEAD goes with GET), except in a ``public`` view.  In a handler ``self.context`` is who asks and
+    ``self.microversion`` the version, and ``self.body(schema)`` gives the checked body.
+    """
+
+    service: ClassVar[str] = "identity"
+    microversions: ClassVar[Microversions | None] = None
+    rules: ClassVar[dict[str, str]] = {}
+    public: ClassVar[bool] = False
+    """Whether anybody may ask, without a token."""
+
+    authentication_classes = [TokenAuthentication]
+    permission_classes = []
+    throttle_classes = []
+    renderer_classes = [JSONRenderer]
+    parser_classes = [JSONParser]
+    content_negotiation_class = JSONNegotiation
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+
+    context: RequestContext
+    microversion: Version = (0, 0)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a view with a method nobody made a rule for, or with a rule that does not exist."""
+        super().__init_subclass__(**kwargs)
+        methods = {name.upper() for name in cls.http_method_names if name != "head" and hasattr(cls, name)}
+        if not cls.public and methods - cls.rules.keys():
+            message = f"{cls.__name__} has no rule for {', '.join(sorted(methods - cls.rules.keys()))}."
+            raise TypeError(message)
+        unknown = set(cls.rules.values()) - policy.RULES.keys()
+        if unknown:
+            message = f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}."
+            raise TypeError(message)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Find the version, then the caller, then whether the caller may; nothing of the body has been read."""
+        self.format_kwarg = None
+        renderer, media_type = self.perform_content_negotiation(request)
+        request.accepted_renderer, request.accepted_media_type = renderer, media_type  # type: ignore[attr-defined]
+        if self.microversions is not None:
+            self.microversion = self.microversions.minimum
+            self.microversion = self.microversions.requested(request)
+        if not self.public:
+            self.perform_authentication(request)
+            self.context = request.auth
+            request.context = request.auth  # type: ignore[attr-defined]
+            self.check_rule(request)
+
+    def check_rule(self, request: Request) -> None:
+        """Ask the policy; a view whose rule needs to know the object says so in ``policy_target``."""
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        if method in self.rules:
+            policy.enforce(self.context, self.rules[method], self.policy_target())
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the ids of the object in question, for rules like ``user_id:%(user_id)s``; from ``self.kwargs``."""
+        return {}
+
+    def allows(self, rule: str) -> bool:
+        """Whether the caller may do more than the view's rule says, e.g. see hosts."""
+        return policy.allows(self.context, rule)
+
+    def body(self, schema: Schema) -> Any:
+        """Return the request's body, checked; InvalidInputError names the field."""
+        return validate(self.request.data, schema)
+
+    @property
+    def request_id(self) -> str:
+        """The id of this request."""
+        return request_id_of(self.request)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Answer with the fault in the service's shape."""
+        return self.fault(exc)
+
+    def fault(self, error: Exception) -> Response:
+        """Return the answer that says this error."""
+        status = faults.status_of(error, self.service)
+        if status is None:
+            message = faults.unexpected(error, self.request_id)
+            status = 500
+        else:
+            message = faults.message_of(error, status)
+        response = Response(faults.body(self.service, status, message, error), status=status)
+        response.exception = True
+        if status == 401:
+            response["WWW-Authenticate"] = challenge(self.request)
+        if isinstance(error, TooManyAttemptsError):
+            response["Retry-After"] = str(error.retry_after)
+        return response
+
+    def finalize_response(
+        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """Add the headers that every answer has."""
+        answer = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
+        vary = () if self.public else ("X-Auth-Token",)
+        if self.microversions is not None:
+            vary = (*vary, *self.microversions.vary)
+            for name, value in self.microversions.headers(self.microversion).items():
+                answer[name] = value
+        if vary:
+            patch_vary_headers(answer, vary)
+        if self.service == "compute":
+            answer["X-Compute-Request-Id"] = self.request_id
+        return answer
+
+
+class NoSuchResource(ServiceView):
+    """What a service answers where it has nothing: 404 in its own shape.  Use ``NoSuchResource.of("compute")`` at the end of its urls."""
+
+    public = True
+
+    @classmethod
+    def of(cls, service: str) -> Any:
+        """Return the view function for a service."""
+        return cls.as_view(service=service)
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """Answer every method alike."""
+        raise NotFoundError("The resource could not be found.")

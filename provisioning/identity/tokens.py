@@ -1,0 +1,138 @@
+"""Tokens: signed and encrypted statements of who signed in and for which project; no row is kept for one.
+
+What a token is worth is decided at each use, in the database (``selectors.context_for_token``); what is kept there is only
+which tokens were given back before their end.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from cryptography.fernet import InvalidToken
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
+from provisioning.identity import keys
+from provisioning.identity.errors import REFUSED
+from provisioning.identity.models import Project, User
+
+LONGEST_CHAIN = 16
+"""How many times a token may be got by a token that was itself got by a token."""
+LONGEST_VALUE = 2048
+"""Characters; nothing longer was issued here."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenData:
+    """What a token says."""
+
+    user_id: uuid.UUID
+    project_id: uuid.UUID | None
+    methods: tuple[str, ...]
+    issued_at: datetime
+    expires_at: datetime
+    chain: tuple[str, ...]
+    """Audit ids: this token's own, then that of the token it was got by, and so on to the first."""
+
+    @property
+    def audit_id(self) -> str:
+        """This token's own id, which is not secret."""
+        return self.chain[0]
+
+    @property
+    def audit_ids(self) -> list[str]:
+        """As Keystone shows them: the own id, and the first one of the chain when there is one."""
+        return [self.chain[0]] if len(self.chain) == 1 else [self.chain[0], self.chain[-1]]
+
+    def root(self) -> TokenData:
+        """Return the first token of the chain: what is issued with it as parent ends with the whole chain only."""
+        return replace(self, chain=self.chain[-1:])
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token and what it says; ``value`` is a secret."""
+
+    value: str
+    data: TokenData
+
+
+class _Payload(msgspec.Struct, array_like=True, frozen=True):
+    user: bytes
+    project: bytes | None
+    methods: tuple[str, ...]
+    issued: int  # microseconds since 1970
+    expires: int
+    chain: tuple[bytes, ...]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Payload)
+
+
+def issue(
+    user: User, project: Project | None, methods: tuple[str, ...], *, parent: TokenData | None = None
+) -> IssuedToken:
+    """Issue a token; the caller has checked that the user may have it.
+
+    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods, and falls with it.
+    Raises ForbiddenError when the chain of parents is longer than any honest use.
+    """
+    now = timezone.now()
+    expires = now + timedelta(seconds=settings.TOKEN_LIFETIME)
+    chain: tuple[str, ...] = (_text(uuid.uuid4().bytes),)
+    if parent is not None:
+        if len(parent.chain) >= LONGEST_CHAIN:
+            raise ForbiddenError("This token was passed on too many times. Sign in again.")
+        expires = min(expires, parent.expires_at)
+        methods = tuple(dict.fromkeys((*methods, *parent.methods)))
+        chain += parent.chain
+    data = TokenData(user.id, project.id if project else None, methods, now, expires, chain)
+    payload = _Payload(
+        user=data.user_id.bytes,
+        project=data.project_id.bytes if data.project_id else None,
+        methods=data.methods,
+        issued=(data.issued_at - _EPOCH) // timedelta(microseconds=1),
+        expires=(data.expires_at - _EPOCH) // timedelta(microseconds=1),
+        chain=tuple(_bytes(audit_id) for audit_id in data.chain),
+    )
+    value = keys.current().encrypt(_encoder.encode(payload)).decode().rstrip("=")
+    return IssuedToken(value, data)
+
+
+def read(value: str) -> TokenData:
+    """Return what a token says; raises NotAuthenticatedError unless it was issued here and has not expired.
+
+    Says nothing about revocation: ``selectors.context_for_token`` does.
+    """
+    if not 0 < len(value) <= LONGEST_VALUE or not value.isascii():
+        raise NotAuthenticatedError(REFUSED)
+    try:
+        payload = _decoder.decode(keys.current().decrypt(value + "=" * (-len(value) % 4)))
+    except (InvalidToken, msgspec.DecodeError) as error:
+        raise NotAuthenticatedError(REFUSED) from error
+    data = TokenData(
+        user_id=uuid.UUID(bytes=payload.user),
+        project_id=uuid.UUID(bytes=payload.project) if payload.project else None,
+        methods=payload.methods,
+        issued_at=_EPOCH + timedelta(microseconds=payload.issued),
+        expires_at=_EPOCH + timedelta(microseconds=payload.expires),
+        chain=tuple(_text(audit_id) for audit_id in payload.chain),
+    )
+    if data.expires_at <= timezone.now():
+        raise NotAuthenticatedError(REFUSED)
+    return data
+
+
+def _text(audit_id: bytes) -> str:
+    return base64.urlsafe_b64encode(audit_id).decode().rstrip("=")
+
+
+def _bytes(audit_id: str) -> bytes:
+    return base64.urlsafe_b64decode(audit_id + "==")

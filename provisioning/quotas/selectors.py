@@ -1,0 +1,68 @@
+"""Reading limits and usage."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from django.db.models import Q, Sum
+
+from provisioning.quotas.limits import DEFAULTS
+from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+
+
+def limits_of(project_id: uuid.UUID) -> dict[str, int]:
+    """Return resource → limit for the project: its own, or else the operator's default, or else Nova's.  -1: unlimited."""
+    limits = dict(DEFAULTS)
+    rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None))
+    for owner, resource, limit in sorted(
+        rows.values_list("project_id", "resource", "limit"), key=lambda row: row[0] is not None
+    ):
+        if resource in limits or owner is not None:
+            limits[resource] = limit
+    return limits
+
+
+def default_limits() -> dict[str, int]:
+    """Return resource → limit of a project that has none of its own."""
+    return DEFAULTS | dict(QuotaLimit.objects.filter(project_id=None).values_list("resource", "limit"))
+
+
+def usage_of(project_id: uuid.UUID) -> dict[str, int]:
+    """Return resource → what the project holds, in use and reserved; 0 for what was never used."""
+    usage = dict.fromkeys(DEFAULTS, 0)
+    for resource, in_use, reserved in _usage_rows(project_id):
+        usage[resource] = in_use + reserved
+    return usage
+
+
+def reserved_of(project_id: uuid.UUID) -> dict[str, int]:
+    """Return resource → the part of the usage that is not yet in use."""
+    return {resource: reserved for resource, _, reserved in _usage_rows(project_id)}
+
+
+def _usage_rows(project_id: uuid.UUID) -> list[tuple[str, int, int]]:
+    return list(QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved"))
+
+
+class Difference(NamedTuple):
+    """A counter that is not the sum of its rows; both as (in use, reserved)."""
+
+    project_id: uuid.UUID
+    resource: str
+    counted: tuple[int, int]
+    held: tuple[int, int]
+
+
+def differences() -> list[Difference]:
+    """Return every counter that is not the sum of what its owners hold: empty, unless something is wrong."""
+    held: dict[tuple[uuid.UUID, str], list[int]] = {}
+    sums = Reservation.objects.values_list("project_id", "resource", "committed").annotate(total=Sum("amount"))
+    for project_id, resource, committed, total in sums:
+        held.setdefault((project_id, resource), [0, 0])[0 if committed else 1] = total
+    counted = {
+        (row.project_id, row.resource): (row.in_use, row.reserved) for row in QuotaUsage.objects.all().iterator()
+    }
+    keys = sorted(counted.keys() | held.keys())
+    found = ((key, counted.get(key, (0, 0)), tuple(held.get(key, (0, 0)))) for key in keys)
+    return [Difference(*key, have, (should[0], should[1])) for key, have, should in found if have != should]

@@ -1,0 +1,187 @@
+"""The shared cast: alice (member) and bob (reader) in one project, charlie (member) outside it, an operator.
+
+``tests/conftest.py`` loads this module as a plugin: a test names ``people`` (or ``alice`` …) among its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from provisioning.common.context import RequestContext
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Domain, Project, User
+
+PASSWORD = "correct horse"
+_hashes: dict[str, str] = {}
+
+
+def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
+    for role in ("admin", "member", "reader"):
+        services.ensure_role(role)
+    return services.ensure_domain(domain_id, name)
+
+
+def make_project(name: str, domain: Domain | None = None) -> Project:
+    return services.ensure_project(domain or make_domain(), name)
+
+
+def make_user(
+    name: str,
+    roles: dict[Project, str] | None = None,
+    *,
+    domain: Domain | None = None,
+    password: str = PASSWORD,
+    default_project: Project | None = None,
+) -> User:
+    """Make a user with these roles by project; the hash of a password is computed once in a test run."""
+    domain = domain or make_domain()
+    user = services.ensure_user(domain, name, default_project=default_project)
+    if password not in _hashes:
+        user.set_password(password)
+        _hashes[password] = user.password
+    user.password = _hashes[password]
+    user.tokens_valid_after = None
+    user.save(update_fields=["password", "tokens_valid_after"])
+    for project, role in (roles or {}).items():
+        services.assign_role(user, project, role)
+    return user
+
+
+def context_of(user: User, project: Project | None) -> RequestContext:
+    """The context that a token of the user for the project gives."""
+    return selectors.context_of(services.issue_token(user, project, ("password",)).data)
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user in a project."""
+
+    user: User
+    project: Project
+
+    @property
+    def context(self) -> RequestContext:
+        """Fresh at each use, as at each request."""
+        return context_of(self.user, self.project)
+
+    @property
+    def token(self) -> str:
+        return services.issue_token(self.user, self.project, ("password",)).value
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """For ``client.get(url, headers=alice.headers)``."""
+        return {"X-Auth-Token": self.token}
+
+    @property
+    def project_id(self) -> uuid.UUID:
+        return self.project.id
+
+    @property
+    def user_id(self) -> uuid.UUID:
+        return self.user.id
+
+
+@dataclass(frozen=True)
+class People:
+    alice: Person
+    """Member of project wonderland."""
+    bob: Person
+    """Reader of the same."""
+    charlie: Person
+    """Member of project factory."""
+    operator: Person
+    """Admin of project admin."""
+
+    def everybody(self) -> Iterable[Person]:
+        return (self.alice, self.bob, self.charlie, self.operator)
+
+
+def make_people() -> People:
+    wonderland, factory, admin = make_project("wonderland"), make_project("factory"), make_project("admin")
+    return People(
+        alice=Person(make_user("alice", {wonderland: "member"}, default_project=wonderland), wonderland),
+        bob=Person(make_user("bob", {wonderland: "reader"}), wonderland),
+        charlie=Person(make_user("charlie", {factory: "member"}), factory),
+        operator=Person(make_user("operator", {admin: "admin"}, default_project=admin), admin),
+    )
+
+
+class Api:
+    """A client of one person for the JSON APIs: ``Api(alice).post("/compute/v2.1/servers", {...})``."""
+
+    def __init__(self, person: Person | None, **headers: str) -> None:
+        self.client = Client(raise_request_exception=False)
+        self.headers = headers | (person.headers if person else {})
+
+    def _send(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        sent: dict[str, Any] = {
+            "headers": self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
+        }
+        if body is not None:
+            sent |= {"data": body, "content_type": "application/json"}
+        return self.client.generic(method, path, **_encoded(sent))
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self._send("GET", path, **headers)
+
+    def head(self, path: str, **headers: str) -> Any:
+        return self._send("HEAD", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self._send("POST", path, body, **headers)
+
+    def put(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self._send("PUT", path, body, **headers)
+
+    def patch(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self._send("PATCH", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> Any:
+        return self._send("DELETE", path, **headers)
+
+
+def _encoded(sent: dict[str, Any]) -> dict[str, Any]:
+    if "data" in sent and not isinstance(sent["data"], bytes | str):
+        sent["data"] = json.dumps(sent["data"])
+    return sent
+
+
+def sign_in_browser(client: Client, person: Person) -> None:
+    """Put a token of the person into the test client's session, as a sign-in would."""
+    session = client.session
+    session["token"] = person.token
+    session.save()
+    client.cookies["novella_session"] = session.session_key or ""
+
+
+@pytest.fixture
+def people(db: None) -> People:
+    return make_people()
+
+
+@pytest.fixture
+def alice(people: People) -> Person:
+    return people.alice
+
+
+@pytest.fixture
+def bob(people: People) -> Person:
+    return people.bob
+
+
+@pytest.fixture
+def charlie(people: People) -> Person:
+    return people.charlie
+
+
+@pytest.fixture
+def operator(people: People) -> Person:
+    return people.operator
