@@ -51,8 +51,8 @@ RAMDISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
 ROOT_MODULES = ("virtio_net", "virtio-rng", "virtio_balloon", "ata_piix", "sr_mod", "virtio_scsi", "isofs", "vfat",
                 "nls_ascii", "button", "evdev", "virtio_console")  # fmt: skip
 PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "sbin/resize2fs")
-ROOT_FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/acpi/PWRF", "root", "tmp", "run", "dev", "proc", "sys",
-                "mnt", "var/log", "var/lib/novella")  # fmt: skip
+ROOT_FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/acpi/PWRF", "root", "tmp", "run", "dev", "proc",
+                "sys", "mnt", "var/log", "var/lib/novella")  # fmt: skip
 NOT_LINKED = frozenset({"busybox", "mke2fs", "udhcpd", "rpm", "rpm2cpio", "ar"})
 IN_SBIN = ("init", "getty", "reboot", "poweroff", "halt", "udhcpc")
 
