@@ -1,0 +1,40 @@
+"""Callers and a cloud without hosts; a test adds the hosts it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from tests.support import invariants
+from tests.support.clouds import ADMIN, Cloud, context
+
+
+@pytest.fixture
+def alice() -> RequestContext:
+    return context("alice")
+
+
+@pytest.fixture
+def charlie() -> RequestContext:
+    return context("charlie")
+
+
+@pytest.fixture
+def operator() -> RequestContext:
+    return context("operator", ADMIN)
+
+
+@pytest.fixture
+def cloud(db: None) -> Iterator[Cloud]:
+    """A cloud whose sums must be right when the test ends."""
+    yield Cloud.make()
+    invariants.check()
+
+
+@pytest.fixture
+def shared_cloud(transactional_db: None) -> Iterator[Cloud]:
+    """The same for tests whose threads must see each other's commits."""
+    yield Cloud.make()
+    invariants.check()

@@ -1,0 +1,110 @@
+"""A small cloud for tests of the line: flavors, an image, a network, and hosts played by scripts."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.compute import services
+from provisioning.compute.models import Flavor, Instance
+from provisioning.compute.requests import FlavorRequest, LaunchRequest
+from provisioning.images.models import Image
+from provisioning.network import services as network
+from provisioning.network.models import Network
+from provisioning.rpc.testing import drain
+from tests.support.scripted_agent import ScriptedAgent
+
+GIB = 1 << 30
+READER = frozenset({"reader"})
+MEMBER = READER | {"member"}
+ADMIN = MEMBER | {"admin"}
+
+
+def context(name: str, roles: frozenset[str] = MEMBER, *, project: str | None = None) -> RequestContext:
+    """A caller in a project of their own, with a request id of its own at each call."""
+    return RequestContext(
+        user_id=uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.user"),
+        user_name=name,
+        project_id=uuid.uuid5(uuid.NAMESPACE_DNS, f"{project or name}.project"),
+        project_name=project or name,
+        roles=roles,
+    )
+
+
+@dataclass
+class Cloud:
+    """What a launch needs, and the agents that carry it out."""
+
+    network: Network
+    image: Image
+    small: Flavor
+    big: Flavor
+    agents: dict[str, ScriptedAgent] = field(default_factory=dict)
+
+    @classmethod
+    def make(cls) -> Cloud:
+        operator = context("operator", ADMIN)
+        shared = network.create_network(operator.project_id or uuid.uuid4(), "net", shared=True)
+        network.create_subnet(shared, "10.20.0.0/24")
+        image = Image.objects.create(
+            project_id=operator.project_id or uuid.uuid4(),
+            name="small",
+            status="active",
+            visibility="public",
+            disk_format="qcow2",
+            container_format="bare",
+            size=20 << 20,
+            virtual_size=GIB,
+            min_disk=1,
+            min_ram=64,
+            os_hash_algo="sha512",
+            os_hash_value="ab" * 64,
+        )
+        small = services.create_flavor(operator, FlavorRequest("m1.small", 1, 1024, 2, flavorid="1"))
+        big = services.create_flavor(operator, FlavorRequest("m1.big", 4, 4096, 20, flavorid="2"))
+        return cls(shared, image, small, big)
+
+    def add_host(self, name: str, **capacity: Any) -> ScriptedAgent:
+        self.agents[name] = ScriptedAgent.join(name, **capacity)
+        return self.agents[name]
+
+    def request(self, **changes: Any) -> LaunchRequest:
+        values: dict[str, Any] = {"name": "web", "image_id": str(self.image.id), "flavor_ref": "1", **changes}
+        return LaunchRequest(**values)
+
+    def launch(self, caller: RequestContext, **changes: Any) -> Instance:
+        return services.launch(caller, self.request(**changes))[0]
+
+    def run(self) -> None:
+        """Let jobs and agents work until neither has anything to do."""
+        for _ in range(50):
+            worked = drain()
+            for agent in self.agents.values():
+                worked += agent.work()
+            if not worked:
+                return
+        raise AssertionError("the cloud does not come to rest")
+
+    def agent_of(self, instance: Instance) -> ScriptedAgent:
+        """The agent of the host the instance is on."""
+        fresh = self.fresh(instance)
+        assert fresh.host is not None
+        return self.agents[fresh.host.name]
+
+    @staticmethod
+    def fresh(instance: Instance) -> Instance:
+        return Instance.objects.select_related("host").get(id=instance.id)
+
+
+def state_of(instance: Instance) -> tuple[str, str | None]:
+    """Both states as they are in the records now."""
+    row = Instance.objects.get(id=instance.id)
+    return str(row.vm_state), str(row.task_state) if row.task_state else None
+
+
+def base64_of(size: int) -> str:
+    """User data that decodes to ``size`` bytes."""
+    return base64.b64encode(b"#" * size).decode()

@@ -1,0 +1,109 @@
+"""What must hold between any two transactions: usage = reservations = instances, allocations = host counters, addresses = ports."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.sizes import room_of
+from provisioning.compute.states import MOVES, VmState
+from provisioning.network.models import FixedIP, Port
+from provisioning.quotas import selectors as quotas
+from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.rpc.models import HostCommand
+
+from django.utils import timezone
+
+GONE = (VmState.DELETED, VmState.ERROR)
+PLACED = {"networking", "block_device_mapping", "spawning"}
+STATES = {move.source for move in MOVES} | {move.target for move in MOVES}
+
+
+def check() -> None:
+    """Fail with a sentence when anything does not add up."""
+    instances = {row.id: row for row in Instance.objects.all()}
+    _check_states(instances)
+    _check_quota(instances)
+    _check_room(instances)
+    _check_ports(instances)
+
+
+def check_empty() -> None:
+    """Nothing is held by anybody: every server is deleted, and every host has confirmed it."""
+    check()
+    assert not Instance.objects.exclude(vm_state=VmState.DELETED).exists()
+    assert not Allocation.objects.exists()
+    assert not Reservation.objects.exists()
+    assert not Port.objects.exclude(device_id=None).exists()
+    for row in QuotaUsage.objects.all():
+        assert (row.in_use, row.reserved) == (0, 0), f"{row} is left"
+    for host in Host.objects.all():
+        used = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
+        assert used == (0, 0, 0, 0), f"{host} still counts {used}"
+
+
+def _check_states(instances: dict[uuid.UUID, Instance]) -> None:
+    for row in instances.values():
+        assert (row.vm_state, row.task_state) in STATES, f"{row.id} is in no state: {row.vm_state}/{row.task_state}"
+        assert (row.task_state is None) == (row.task_deadline is None), f"{row.id}: a task without deadline, or the reverse"
+        assert (row.vm_state == VmState.DELETED) == (row.deleted_at is not None), f"{row.id}: deleted_at is wrong"
+
+
+def _check_quota(instances: dict[uuid.UUID, Instance]) -> None:
+    assert quotas.differences() == []
+    held: dict[uuid.UUID, dict[str, int]] = {}
+    for row in Reservation.objects.all():
+        held.setdefault(row.owner_id, {})[row.resource] = row.amount
+        if row.owner_id in instances:
+            building = instances[row.owner_id].vm_state == VmState.BUILDING
+            assert row.committed != building, f"{row.owner_id} is {instances[row.owner_id].vm_state}, committed: {row.committed}"
+    live = {
+        row.id: {"instances": 1, "cores": row.flavor["vcpus"], "ram": row.flavor["memory_mb"]}
+        for row in instances.values()
+        if row.vm_state != VmState.DELETED
+    }
+    assert held == live, f"reservations and servers differ: {held} and {live}"
+
+
+def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
+    sums: dict[uuid.UUID, Counter[str]] = {}
+    for row in Allocation.objects.all():
+        instance = instances[row.instance_id]
+        room = room_of(instance.flavor)
+        assert (row.vcpus, row.memory_mb, row.disk_gb) == (room.vcpus, room.memory_mb, room.disk_gb)
+        sums.setdefault(row.host_id, Counter()).update(
+            vcpus=row.vcpus, memory=row.memory_mb, disk=row.disk_gb, instances=1
+        )
+        if instance.vm_state not in GONE and instance.host_id is not None:
+            assert instance.host_id == row.host_id, f"{instance.id} holds room on another host than its own"
+    for host in Host.objects.all():
+        total = sums.get(host.id, Counter())
+        counted = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
+        assert counted == (total["vcpus"], total["memory"], total["disk"], total["instances"]), f"{host}: {counted}, {total}"
+        state = state_of(host, timezone.now())
+        assert host.vcpus_allocated <= state.vcpus_limit
+        assert host.memory_mb_allocated <= state.memory_mb_limit
+        assert host.disk_gb_allocated <= state.disk_gb_limit
+    placed = {row.id for row in instances.values() if row.vm_state in ("active", "stopped") or row.task_state in PLACED}
+    holding = set(Allocation.objects.values_list("instance_id", flat=True))
+    assert placed <= holding, f"servers without room: {placed - holding}"
+    for instance_id in holding - placed:
+        asked = HostCommand.objects.filter(instance_id=instance_id, kind="destroy_request")
+        assert asked.exists(), f"{instance_id} holds room, and nobody was asked to give it back"
+
+
+def _check_ports(instances: dict[uuid.UUID, Instance]) -> None:
+    ports = Port.objects.exclude(device_id=None)
+    count = Counter(port.device_id for port in ports)
+    holding = set(Allocation.objects.values_list("instance_id", flat=True))
+    for device_id in count:
+        instance = instances[device_id]
+        assert device_id in holding or instance.vm_state == VmState.BUILDING, f"{device_id} has ports and no room"
+    for row in instances.values():
+        if row.vm_state in ("active", "stopped") or row.task_state in ("block_device_mapping", "spawning"):
+            assert count[row.id] == len(row.requested_networks), f"{row.id} has {count[row.id]} ports"
+    for port in Port.objects.all():
+        assert port.fixed_ips.count() == 1, f"port {port.id} has not one address"
+    assert FixedIP.objects.count() == Port.objects.count()

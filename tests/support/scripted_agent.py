@@ -1,0 +1,150 @@
+"""A stand-in for a host's agent without a socket: takes orders from the records, carries them out in a dict, reports to the inbox."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from compute_agent.contract.messages import (
+    AgentEvent,
+    BuildRequest,
+    Command,
+    DestroyRequest,
+    Enrol,
+    GuestState,
+    Hello,
+    PowerRequest,
+    ResourceAudit,
+)
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.compute.models import Host
+from provisioning.conductor import agents, inbox
+from provisioning.rpc import hosts
+
+
+@dataclass
+class ScriptedAgent:
+    """One host.  ``guests`` is its hypervisor: attempt and power state by instance."""
+
+    host: Host
+    guests: dict[str, tuple[int, PowerState]] = field(default_factory=dict)
+    fences: dict[str, int] = field(default_factory=dict)
+    sent: list[AgentEvent] = field(default_factory=list)
+    seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @classmethod
+    def join(cls, name: str, *, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, zone: str = "nova") -> ScriptedAgent:
+        """Enrol a new host with this capacity and nothing reserved."""
+        token = agents.create_join_token(name)
+        host = agents.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
+        Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
+        agent = cls(host)
+        agents.connected(host.id, Hello(host=name))
+        agents.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
+        agent.host = Host.objects.get(id=host.id)
+        return agent
+
+    def audit(self, vcpus: int, memory_mb: int, disk_gb: int) -> ResourceAudit:
+        return ResourceAudit(
+            vcpus=vcpus,
+            memory_mb=memory_mb,
+            disk_gb=disk_gb,
+            memory_mb_used=0,
+            disk_gb_used=0,
+            vcpus_used=0,
+            running_vms=len(self.guests),
+            hypervisor_type="fake",
+            hypervisor_version=1,
+            hypervisor_hostname=self.host.name,
+            guests=self.states(),
+        )
+
+    def states(self) -> list[GuestState]:
+        return [GuestState(instance_id=key, attempt=value[0], power_state=value[1]) for key, value in self.guests.items()]
+
+    def hello(self) -> None:
+        """Come back: say which guests there are."""
+        agents.connected(self.host.id, Hello(host=self.host.name, guests=self.states()))
+
+    def take(self, *, acknowledge: bool = True) -> list[Command]:
+        """Receive what was ordered and not acknowledged."""
+        commands = hosts.pending(self.host.id)
+        if acknowledge:
+            hosts.acknowledge(self.host.id, [command.id for command in commands])
+        return commands
+
+    def work(self) -> int:
+        """Carry out everything that is ordered, well; returns how many orders there were."""
+        done = 0
+        while commands := self.take():
+            for command in commands:
+                self.carry_out(command)
+                done += 1
+        return done
+
+    def carry_out(self, command: Command) -> None:
+        """Do one order as a host does: fenced by attempts, with a report for each step and one for the end."""
+        key = command.instance_id
+        if command.attempt < self.fences.get(key, 0):
+            self.report(command, "failed", error_code="superseded", message="A newer order was seen.")
+            return
+        self.fences[key] = command.attempt
+        match command.body:
+            case BuildRequest():
+                self.steps(command)
+                self.guests[key] = (command.attempt, PowerState.RUNNING)
+                self.report(command, "finished", power_state=PowerState.RUNNING)
+            case DestroyRequest():
+                self.guests.pop(key, None)
+                self.report(command, "finished", power_state=PowerState.NOSTATE)
+            case PowerRequest(action=action):
+                power = PowerState.SHUTDOWN if action == "stop" else PowerState.RUNNING
+                self.guests[key] = (command.attempt, power)
+                self.report(command, "finished", power_state=power)
+
+    def steps(self, command: Command, upto: str = BUILD_STEPS[-1]) -> None:
+        """Report the steps of a build up to one of them."""
+        for step in BUILD_STEPS[: BUILD_STEPS.index(upto) + 1]:
+            now = time.time()
+            self.report(command, "step", step=step, started_at=now - 0.01, finished_at=now)
+
+    def fail(self, command: Command, message: str, *, retryable: bool, after: str | None = None) -> None:
+        """Report a build that failed in the step behind ``after`` and is undone."""
+        if after is not None:
+            self.steps(command, upto=after)
+        self.guests.pop(command.instance_id, None)
+        self.report(command, "failed", error_code="host_failed", message=message, retryable=retryable)
+
+    def power(self, instance_id: uuid.UUID, state: PowerState) -> None:
+        """A guest's power changes by itself."""
+        attempt = self.guests[str(instance_id)][0]
+        self.guests[str(instance_id)] = (attempt, state)
+        self._send(
+            AgentEvent(
+                seq=next(self.seq), instance_id=str(instance_id), attempt=attempt, kind="power", power_state=state
+            )
+        )
+
+    def report(self, command: Command, kind: str, **values: object) -> None:
+        event = AgentEvent(
+            seq=next(self.seq),
+            instance_id=command.instance_id,
+            attempt=command.attempt,
+            kind=kind,  # type: ignore[arg-type]
+            command_id=command.id,
+            **{"finished_at": time.time(), **values},  # type: ignore[arg-type]
+        )
+        self._send(event)
+
+    def _send(self, event: AgentEvent) -> None:
+        self.sent.append(event)
+        inbox.receive(self.host.id, [event])
+
+    def repeat_everything(self) -> None:
+        """Send every report again, as after a lost acknowledgement."""
+        inbox.receive(self.host.id, self.sent)
