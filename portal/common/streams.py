@@ -1,7 +1,7 @@
 """Bodies too large for memory, both ways: a view reads an upload as it arrives, and hands over a file to be sent.
 
-The web server (``portal.common.web_requests``) opens one ``Exchange`` for a request and names it in a private header; without
-that server (tests, WSGI) the same functions use Django's own request and response.
+The web server (``portal.common.web_requests``) opens one ``Exchange`` for a request and names it in a private header;
+without that server (tests, WSGI) the same functions use Django's own request and response.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BodyInterruptedError(Exception):
 
 
 class Exchange:
-    """One request's body on its way in, and a file on its way out.  Made by the server's thread, used by a view's thread."""
+    """One request's body on its way in, and a file on its way out: made by the server's thread, used by a view's."""
 
     def __init__(self, resume: Callable[[], None], *, streamed: bool) -> None:
         self.token = secrets.token_hex(16)
@@ -66,7 +66,7 @@ class Exchange:
             self._size = 0
 
     def close(self) -> None:
-        """The request is over; a reader that still waits gets BodyInterruptedError, a file that was not sent is closed."""
+        """The request is over: a reader that still waits gets BodyInterruptedError, a file not sent is closed."""
         _open.pop(self.token, None)
         with self._changed:
             self._failed = not self.complete
@@ -133,7 +133,7 @@ def file_response(request: HttpRequest, file: IO[bytes], length: int) -> HttpRes
         exchange.hand_over(file, length)
         response = HttpResponse(b"")
     else:
-        response = FileResponse(_Part(file, length))  # type: ignore[arg-type]
+        response = FileResponse(_Part(file, length))
     response["Content-Length"] = str(length)
     response["Content-Type"] = "application/octet-stream"
     return response

@@ -26,6 +26,8 @@ MAX_BODY = 16 << 20
 class StreamingRequest(http_protocol.WebRequest):
     """One HTTP request."""
 
+    chunked: int
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._exchange: Exchange | None = None
@@ -111,9 +113,7 @@ class StreamingRequest(http_protocol.WebRequest):
     def _is_streamed(self) -> bool:
         """Whether this is an upload."""
         kinds = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
-        return bool(
-            self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE
-        )
+        return bool(self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE)
 
     def _refuse(self) -> None:
         """Answer 413 to a body that is too large, and hang up: the rest of it is not worth reading."""
@@ -132,7 +132,7 @@ class StreamingRequest(http_protocol.WebRequest):
 
     def _resume_from_thread(self) -> None:
         """Read on; called by a view's thread."""
-        reactor.callFromThread(self._resume)  # type: ignore[attr-defined]
+        reactor.callFromThread(self._resume)
 
 
 @implementer(IPullProducer)

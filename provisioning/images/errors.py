@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 
 
 class ImageContentError(InvalidInputError):
@@ -11,13 +11,13 @@ class ImageContentError(InvalidInputError):
     code = "image_content"
 
 
-class InterruptedUploadError(NovellaError):
+class InterruptedUploadError(InvalidInputError):
     """The data stopped before its end: the sender went away."""
 
     code = "interrupted_upload"
 
 
-class NoImageDataError(NovellaError):
+class NoImageDataError(NotFoundError):
     """The image exists, but nothing has been uploaded to it yet."""
 
     code = "no_image_data"

@@ -8,6 +8,7 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.identity import policy
 from provisioning.images.inspection import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.models import Image
 
@@ -44,10 +45,12 @@ def check_values(context: RequestContext, values: Mapping[str, Any], image: Imag
     for name, check in _CHECKS.items():
         if name in result:
             result[name] = check(name, result[name])
-    if result.get("visibility") == Image.Visibility.PUBLIC and not context.is_admin:
+    becomes_public = result.get("visibility") == Image.Visibility.PUBLIC and (
+        image is None or image.visibility != Image.Visibility.PUBLIC
+    )
+    if becomes_public and not policy.allows(context, "image:images:publicize"):
         msg = "You are not authorized to complete publicize_image action."
-        if image is None or image.visibility != Image.Visibility.PUBLIC:
-            raise ForbiddenError(msg, field="visibility")
+        raise ForbiddenError(msg, field="visibility")
     if image is not None and image.status != Image.Status.QUEUED:
         for name in FIXED_ONCE_UPLOADED & result.keys():
             if result[name] != getattr(image, name):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.identity import policy
 from provisioning.images import store
 from provisioning.images.errors import NoImageDataError
 from provisioning.images.inspection import DISK_FORMATS
@@ -20,16 +22,19 @@ from provisioning.images.models import Image
 NOBODY = uuid.UUID(int=0)
 SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})
 """Columns that a list can be sorted by; Glance's own."""
+COLUMNS = {"owner": "project_id", "protected": "protected", "size_min": "size__gte", "size_max": "size__lte"}
+"""Filters with one value, and what they compare."""
+TIMES = {
+    "eq": "{}".format,
+    "neq": "{}".format,
+    "gt": "{}__gt".format,
+    "gte": "{}__gte".format,
+    "lt": "{}__lt".format,
+    "lte": "{}__lte".format,
+}
+"""Glance's comparisons of ``created_at`` and ``updated_at``."""
 EXACT = {"status", "container_format", "disk_format", "name", "id"}
 """Filters that compare one column with one of several values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sort:
-    """One sort key."""
-
-    key: str
-    descending: bool = True
 
 
 NEWEST_FIRST = (Sort("created_at"), Sort("id"))
@@ -38,7 +43,7 @@ NEWEST_FIRST = (Sort("created_at"), Sort("id"))
 def visible_images(context: RequestContext) -> QuerySet[Image]:
     """Return every image the caller may open: the project's, public ones and community ones; operators open all."""
     every = Image.objects.exclude(status=Image.Status.DELETED)
-    if context.is_admin:
+    if policy.allows(context, "image:images:list:all_projects"):
         return every
     return every.filter(_own(context) | Q(visibility__in=(Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY)))
 
@@ -56,14 +61,14 @@ def images_for(
     ``filters``, all optional: ``name status disk_format container_format id`` (lists of values), ``visibility`` (text;
     without it, community images of others stay out), ``owner`` (UUID), ``tags`` (all of them), ``protected`` and
     ``hidden`` (bool; hidden images show only when asked for), ``size_min`` and ``size_max`` (bytes), ``properties``
-    (text to text).
+    (text to text), ``times`` (list of column, comparison of ``TIMES``, moment).
     Raises InvalidInputError for ``marker`` when that image is not there.
     """
     rows = _filtered(context, visible_images(context), dict(filters or {}))
     keys = [*sort, *(extra for extra in NEWEST_FIRST if extra.key not in {part.key for part in sort})]
     if marker is not None:
-        rows = rows.filter(_behind(_marker(context, marker), keys))
-    ordered = rows.order_by(*(_order(part) for part in keys))
+        rows = rows.filter(behind(_marker(context, marker), keys))
+    ordered = rows.order_by(*order_by(keys))
     wanted_tags = set((filters or {}).get("tags", ()))
     wanted_properties = dict((filters or {}).get("properties", {}))
     if not wanted_tags and not wanted_properties:
@@ -133,14 +138,15 @@ def _filtered(context: RequestContext, rows: QuerySet[Image], filters: dict[str,
     rows = rows.filter(hidden=filters.get("hidden", False))
     for name in EXACT & filters.keys():
         rows = rows.filter(**{f"{name}__in": filters[name]})
-    for name, column in (
-        ("owner", "project_id"),
-        ("protected", "protected"),
-        ("size_min", "size__gte"),
-        ("size_max", "size__lte"),
-    ):
+    for name, column in COLUMNS.items():
         if name in filters:
             rows = rows.filter(**{column: filters[name]})
+    for column, comparison, moment in filters.get("times", ()):
+        rows = (
+            rows.exclude(**{column: moment})
+            if comparison == "neq"
+            else rows.filter(**{TIMES[comparison](column): moment})
+        )
     return rows
 
 
@@ -153,28 +159,6 @@ def _marker(context: RequestContext, marker: str | uuid.UUID) -> Image:
     return found
 
 
-def _order(part: Sort) -> Any:
-    """Return Django's form of one sort key; empty values stand last when rising and first when falling, everywhere."""
-    column = F(part.key)
-    return column.desc(nulls_first=True) if part.descending else column.asc(nulls_last=True)
-
-
-def _behind(marker: Image, keys: Sequence[Sort]) -> Q:
-    """Match the rows that come after a row in this order: equal in the first keys, further in the next one."""
-    equal, behind = Q(), Q(pk__in=[])
-    for part in keys:
-        value = getattr(marker, part.key)
-        if part.descending:
-            further = Q(**{f"{part.key}__isnull": False}) if value is None else Q(**{f"{part.key}__lt": value})
-        elif value is None:
-            further = Q(pk__in=[])
-        else:
-            further = Q(**{f"{part.key}__gt": value}) | Q(**{f"{part.key}__isnull": True})
-        behind |= equal & further
-        equal &= Q(**{f"{part.key}__isnull": True}) if value is None else Q(**{part.key: value})
-    return behind
-
-
 def _own(context: RequestContext) -> Q:
     """Match the caller's project's images; an unscoped caller owns none."""
     return Q(project_id=context.project_id or NOBODY)
@@ -182,7 +166,4 @@ def _own(context: RequestContext) -> Q:
 
 def _key(identity: str | uuid.UUID) -> uuid.UUID:
     """Read an id; what is no UUID is the id of nothing."""
-    try:
-        return identity if isinstance(identity, uuid.UUID) else uuid.UUID(identity)
-    except (ValueError, AttributeError, TypeError):
-        return NOBODY
+    return read_id(identity) or NOBODY

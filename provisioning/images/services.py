@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
+from provisioning.identity import policy
 from provisioning.images import inspection, store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
@@ -181,7 +182,7 @@ def _publish(image_id: uuid.UUID, file: IO[bytes], facts: Mapping[str, Any]) -> 
 def _owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = False) -> Image:
     """Return an image the caller may change: the project's own, or any for an operator; others' are forbidden."""
     image = image_for(context, image_id)
-    if not context.is_admin and image.project_id != context.project_id:
+    if image.project_id != context.project_id and not policy.allows(context, "image:images:list:all_projects"):
         msg = "You are not permitted to modify this image."
         raise ForbiddenError(msg)
     if not lock:

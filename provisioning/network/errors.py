@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.common.errors import ConflictError, NovellaError
+from provisioning.common.errors import ConflictError, NotFoundError, NovellaError
 
 
 class OutOfAddressesError(NovellaError):
@@ -15,3 +15,23 @@ class AmbiguousNetworkError(ConflictError):
     """A network has to be chosen, and more than one is possible."""
 
     code = "ambiguous_network"
+
+
+class NetworkNotFoundError(NotFoundError):
+    """No such network, or not the caller's."""
+
+
+class SubnetNotFoundError(NotFoundError):
+    """No such subnet, or not the caller's."""
+
+
+class PortNotFoundError(NotFoundError):
+    """No such port, or not the caller's."""
+
+
+class SecurityGroupNotFoundError(NotFoundError):
+    """No such security group, or not the caller's."""
+
+
+class SecurityGroupRuleNotFoundError(NotFoundError):
+    """No such rule, or not the caller's."""

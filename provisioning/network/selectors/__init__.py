@@ -1,6 +1,7 @@
 """Everything that reads networks, subnets, ports, addresses and security groups."""
 
 from provisioning.network.selectors.instances import PortAddress, addresses_of, port_refs, security_group_names_of
+from provisioning.network.selectors.listing import Part, part_of
 from provisioning.network.selectors.records import (
     network_for,
     networks_for,
@@ -18,10 +19,12 @@ from provisioning.network.selectors.requests import Asked, requested_networks_fo
 
 __all__ = [
     "Asked",
+    "Part",
     "PortAddress",
     "addresses_of",
     "network_for",
     "networks_for",
+    "part_of",
     "port_for",
     "port_refs",
     "ports_for",

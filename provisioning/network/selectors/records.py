@@ -9,22 +9,39 @@ from django.db.models import Model, Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity import policy
+from provisioning.network.errors import (
+    NetworkNotFoundError,
+    PortNotFoundError,
+    SecurityGroupNotFoundError,
+    SecurityGroupRuleNotFoundError,
+    SubnetNotFoundError,
+)
 from provisioning.network.models import Network, Port, SecurityGroup, SecurityGroupRule, Subnet
 
 NOBODY = uuid.UUID(int=0)
 """The id of nothing: what an unscoped caller owns."""
+WORDS: dict[type[NotFoundError], str] = {
+    NetworkNotFoundError: "Network {} could not be found.",
+    SubnetNotFoundError: "Subnet {} could not be found.",
+    PortNotFoundError: "Port {} could not be found.",
+    SecurityGroupNotFoundError: "Security group {} does not exist",
+    SecurityGroupRuleNotFoundError: "Security group rule {} does not exist",
+}
+"""Neutron's sentences."""
 M = TypeVar("M", bound=Model)
 
 
 def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:
     """Return the project's networks and the shared ones; ``all_projects`` is for operators."""
     every = Network.objects.all()
-    return every if all_projects and context.is_admin else every.filter(_own(context) | Q(shared=True))
+    return every if all_projects and _sees_all(context) else every.filter(_own(context) | Q(shared=True))
 
 
 def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
     """Return one network; NotFoundError when there is none or it is another project's."""
-    return _one(networks_for(context, all_projects=all_projects), identity, "Network")
+    return _one(networks_for(context, all_projects=all_projects), identity, NetworkNotFoundError)
 
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
@@ -35,59 +52,58 @@ def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
 def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
     """Return the subnets of the networks the caller sees."""
     every = Subnet.objects.all()
-    if all_projects and context.is_admin:
+    if all_projects and _sees_all(context):
         return every
     return every.filter(_own(context) | Q(network__shared=True) | Q(network__project_id=context.project_id or NOBODY))
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
     """Return one subnet; NotFoundError when there is none or it is another project's."""
-    return _one(subnets_for(context, all_projects=all_projects), identity, "Subnet")
+    return _one(subnets_for(context, all_projects=all_projects), identity, SubnetNotFoundError)
 
 
 def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Port]:
     """Return the project's ports, with what is shown of them."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
-    return every if all_projects and context.is_admin else every.filter(_own(context))
+    return every if all_projects and _sees_all(context) else every.filter(_own(context))
 
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
     """Return one port; NotFoundError when there is none or it is another project's."""
-    return _one(ports_for(context, all_projects=all_projects), identity, "Port")
+    return _one(ports_for(context, all_projects=all_projects), identity, PortNotFoundError)
 
 
 def security_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
     """Return the project's security groups, with their rules."""
     every = SecurityGroup.objects.prefetch_related("rules")
-    return every if all_projects and context.is_admin else every.filter(_own(context))
+    return every if all_projects and _sees_all(context) else every.filter(_own(context))
 
 
 def security_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroup:
     """Return one group; NotFoundError when there is none or it is another project's."""
-    return _one(security_groups_for(context, all_projects=all_projects), identity, "Security group")
+    return _one(security_groups_for(context, all_projects=all_projects), identity, SecurityGroupNotFoundError)
 
 
 def security_group_rules_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroupRule]:
     """Return the rules of the project's security groups."""
     every = SecurityGroupRule.objects.select_related("group")
-    return every if all_projects and context.is_admin else every.filter(group__project_id=context.project_id or NOBODY)
+    return (
+        every if all_projects and _sees_all(context) else every.filter(group__project_id=context.project_id or NOBODY)
+    )
 
 
 def security_group_rule_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroupRule:
     """Return one rule; NotFoundError when there is none or it is another project's."""
-    return _one(security_group_rules_for(context, all_projects=all_projects), identity, "Security group rule")
+    return _one(security_group_rules_for(context, all_projects=all_projects), identity, SecurityGroupRuleNotFoundError)
 
 
-def as_uuid(identity: str | uuid.UUID) -> uuid.UUID | None:
-    """Read a UUID with or without dashes; None when it is not one."""
-    try:
-        return identity if isinstance(identity, uuid.UUID) else uuid.UUID(identity)
-    except (ValueError, AttributeError, TypeError):
-        return None
+def _sees_all(context: RequestContext) -> bool:
+    """Whether the caller may see every project's objects."""
+    return policy.allows(context, "network:list:all_projects")
 
 
 def _own(context: RequestContext) -> Q:
@@ -95,15 +111,9 @@ def _own(context: RequestContext) -> Q:
     return Q(project_id=context.project_id or NOBODY)
 
 
-def _one(rows: QuerySet[M], identity: str | uuid.UUID, noun: str) -> M:
-    """Return the row with this id; *missing* and *not yours* are the same NotFoundError, in Neutron's words."""
-    key = as_uuid(identity)
-    found = rows.filter(pk=key).first() if key else None
+def _one(rows: QuerySet[M], identity: str | uuid.UUID, error: type[NotFoundError]) -> M:
+    """Return the row with this id; *missing* and *not yours* are the same error, in Neutron's words."""
+    found = rows.filter(pk=read_id(identity) or NOBODY).first()
     if found is None:
-        msg = (
-            f"{noun} {identity} could not be found."
-            if noun != "Security group"
-            else f"Security group {identity} does not exist"
-        )
-        raise NotFoundError(msg)
+        raise error(WORDS[error].format(identity))
     return found

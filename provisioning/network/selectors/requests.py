@@ -8,10 +8,11 @@ from typing import Literal
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
 from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.network.selectors.records import NOBODY, as_uuid, ports_for, security_groups_for, usable_networks_for
+from provisioning.network.selectors.records import NOBODY, ports_for, security_groups_for, usable_networks_for
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
@@ -97,7 +98,7 @@ def _checked(
     if port_id:
         port = _port(context, port_id)
         return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
-    network = networks.get(as_uuid(network_id or "") or NOBODY)
+    network = networks.get(read_id(network_id) or NOBODY)
     if network is None:
         msg = f"Network {network_id} could not be found."
         raise InvalidInputError(msg, field="networks")
@@ -112,7 +113,7 @@ def _checked(
 
 def _port(context: RequestContext, port_id: str) -> Port:
     """Return a port of the project that no device has."""
-    port = ports_for(context).prefetch_related(None).filter(pk=as_uuid(port_id) or NOBODY).first()
+    port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
     if port is None:
         msg = f"Port id {port_id} could not be found."
         raise InvalidInputError(msg, field="networks")
