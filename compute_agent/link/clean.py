@@ -13,6 +13,7 @@ from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.link.machine import LOCK_NAME, lock
 from compute_agent.link.options import Options
 from compute_agent.settings import AgentSettings
+from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,11 @@ def _call_cleaner(name: str, settings: AgentSettings) -> None:
     except HostUnfitError as error:
         log.warning("Without its packages no guest can have been made: %s", error)
         return
-    for line in cleaner.remove_everything(settings) or ():
-        log.info("Removed %s.", line)
+    try:
+        for line in cleaner.remove_everything(settings):
+            log.info("Removed %s.", line)
+    except HostError as error:
+        raise HostUnfitError(f"Not everything could be removed: {error.message} {error.detail}") from error
 
 
 def _check_is_ours(state_dir: Path) -> None:

@@ -36,11 +36,15 @@ class ImageFetcher:
         """Yield the image's bytes; what they hash to is the cache's to check.  Raises ImageFetchError."""
         connection = self._connect()
         try:
-            response = self._ask(connection, instance_uuid)
-            while piece := response.read(CHUNK):
-                yield piece
+            with self._ask(connection, instance_uuid) as response:
+                if response.status != http.HTTPStatus.OK:
+                    raise _failed(f"the portal answers HTTP {response.status}")
+                while piece := response.read(CHUNK):
+                    yield piece
+                if response.length:
+                    raise _failed(f"{response.length} bytes did not come")
         except (OSError, http.client.HTTPException) as error:
-            raise ImageFetchError("The image could not be fetched.", detail=repr(error)) from error
+            raise _failed(repr(error)) from error
         finally:
             connection.close()
 
@@ -57,7 +61,7 @@ class ImageFetcher:
         try:
             return self._connect_once()
         except OSError as error:
-            raise ImageFetchError("The image could not be fetched.", detail=repr(error)) from error
+            raise _failed(repr(error)) from error
 
     def _connect_once(self) -> http.client.HTTPConnection:
         url = urlsplit(self._settings.portal_url)
@@ -74,9 +78,8 @@ class ImageFetcher:
         secret = load_or_make(settings.state_dir, settings.host).secret
         headers = {"Authorization": f"Bearer {secret}", "X-Novella-Host": settings.host, "Connection": "close"}
         connection.request("GET", f"/agent/v1/instances/{quote(instance_uuid)}/image", headers=headers)
-        response = connection.getresponse()
-        if response.status != http.HTTPStatus.OK:
-            raise ImageFetchError(
-                "The image could not be fetched.", detail=f"the portal answers HTTP {response.status}"
-            )
-        return response
+        return connection.getresponse()
+
+
+def _failed(detail: str) -> ImageFetchError:
+    return ImageFetchError("The image could not be fetched.", detail=detail)

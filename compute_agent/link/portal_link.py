@@ -11,7 +11,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from compute_agent.contract.messages import (
     ContractError,
@@ -171,4 +171,6 @@ class PortalLink:
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
+    if isinstance(error, ConnectionClosed):
+        return "it closed the connection" if error.rcvd is not None else "the connection broke"
     return str(error) or type(error).__name__

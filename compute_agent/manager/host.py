@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 CHECK_EVERY = 10.0
 """Seconds between two looks at the network and at the guests' power."""
 PRUNE_EVERY = 3600.0
+IMAGE_AGE = 7 * 24 * 3600.0
+"""Seconds an image stays in the cache after it was last asked for."""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
@@ -32,8 +34,8 @@ START_PAUSE_MAX = 10.0
 class CheckedNetwork(Protocol):
     """A network that can look after itself, for example start a DHCP server again that died."""
 
-    def check(self) -> None:
-        """Mend what is broken.  Raises RetryableHostError."""
+    def check(self) -> list[str]:
+        """Mend what is broken and return a line for each thing mended.  Raises RetryableHostError."""
 
 
 class Host:
@@ -129,16 +131,23 @@ class Host:
     # ----- regular checks -------------------------------------------------------------------------------------------
 
     async def _check_forever(self) -> None:
-        pruned = 0.0
+        pruned = time.monotonic()
         while True:
             await asyncio.sleep(CHECK_EVERY)
             try:
                 await self.check()
                 if time.monotonic() - pruned > PRUNE_EVERY:
-                    self._store.prune()
+                    await self.prune()
                     pruned = time.monotonic()
             except Exception:
                 log.exception("%s: a regular check failed.", self.name)
+
+    async def prune(self) -> None:
+        """Forget commands that ended long ago, and remove images that no guest is made of and nobody asks for."""
+        self._store.prune()
+        keep, images = self._store.images(), self._parts.images
+        for image in await in_thread(self._parts.threads.calls, lambda: images.prune(keep, IMAGE_AGE)):
+            log.info("%s: removed image %s from the cache.", self.name, image)
 
     async def check(self) -> None:
         """Compare the guests' power with what was told, mend the network, and remove what failed commands have left."""
@@ -152,7 +161,8 @@ class Host:
         if isinstance(parts.network, CheckedNetwork):
             network = parts.network
             try:
-                await in_thread(parts.threads.calls, network.check)
+                for mended in await in_thread(parts.threads.calls, network.check):
+                    log.warning("%s: mended the network: %s", self.name, mended)
             except RetryableHostError as error:
                 log.warning("%s: the network could not be mended: %s %s", self.name, error.message, error.detail)
         self._runner.sweep()

@@ -52,6 +52,9 @@ class ImageStore(Protocol):
     def cached(self) -> list[str]:
         """Return the ids of the images held."""
 
+    def prune(self, keep: set[str], max_age: float) -> list[str]:
+        """Remove what nobody has asked for in ``max_age`` seconds, but not the images ``keep``; return their ids."""
+
 
 class Threads:
     """Worker threads for everything that may block.  Several simulated hosts share one set."""

@@ -203,6 +203,11 @@ class StateStore:
         rows = self._db.execute("SELECT uuid, spec FROM instances WHERE spec IS NOT NULL")
         return {uuid: _spec.decode(spec) for uuid, spec in rows if uuid in uuids}
 
+    def images(self) -> set[str]:
+        """Return the ids of the images that guests of this host are made of."""
+        rows = self._db.execute("SELECT spec FROM instances WHERE spec IS NOT NULL")
+        return {_spec.decode(spec).image.id for (spec,) in rows}
+
     def prune(self) -> None:
         """Forget commands and instances that ended long ago."""
         now = time.time()

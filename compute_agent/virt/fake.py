@@ -352,6 +352,10 @@ class FakeImageCache:
         with self._lock:
             return sorted(self._images)
 
+    def prune(self, keep: set[str], max_age: float) -> list[str]:
+        """Remove nothing: what is not there takes no room."""
+        return []
+
 
 @dataclass(frozen=True)
 class FakeCachedImage:

@@ -47,6 +47,11 @@ class SmallPortal:
     handshakes: list[tuple[str | None, str | None]] = field(default_factory=list)
     links: list[ServerConnection] = field(default_factory=list)
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
+    image: bytes | None = None
+    """The bits of every image; None: this host has no right to them."""
+    promised: int = 0
+    """Bytes the portal says it will send, when they are not as many as it sends."""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
     port: int = 0
     server: Server | None = None
 
@@ -65,10 +70,20 @@ class SmallPortal:
 
     def _shake_hands(self, connection: ServerConnection, request: Request) -> Response | None:
         bearer, host = request.headers.get("Authorization"), request.headers.get("X-Novella-Host")
+        if request.path.startswith("/agent/v1/"):
+            return self._image(connection, request.path, bearer)
         self.handshakes.append((bearer, host))
         if bearer is not None and self.credentials.get(host or "") != bearer.removeprefix("Bearer "):
             return connection.respond(HTTPStatus.FORBIDDEN, "unknown host\n")
         return None
+
+    def _image(self, connection: ServerConnection, path: str, bearer: str | None) -> Response:
+        self.asked.append((path, bearer))
+        response = connection.respond(HTTPStatus.OK if self.image is not None else HTTPStatus.FORBIDDEN, "")
+        response.body = self.image or b""
+        del response.headers["Content-Length"]
+        response.headers["Content-Length"] = str(self.promised or len(response.body))
+        return response
 
     async def _serve(self, connection: ServerConnection) -> None:
         with contextlib.suppress(ConnectionClosed):
@@ -81,10 +96,9 @@ class SmallPortal:
             await connection.send(encode(answer), text=True)
             if isinstance(answer, Refused):
                 return
-            self.links.append(connection)
-            async with self.news:
-                self.news.notify_all()
             async for frame in connection:
+                if connection not in self.links:
+                    self.links.append(connection)  # the agent has heard the welcome: it goes on talking
                 await self._take(connection, decode_to_portal(frame))
 
     def _answer(self, first: ToPortal) -> Message:

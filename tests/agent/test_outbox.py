@@ -125,4 +125,5 @@ async def test_what_ended_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pyt
     assert [stored.command for stored in store.unfinished()] == [new]
     assert store.accept(old)  # its number is free again
     assert store.instance(gone.instance_id) is None
+    assert store.images() == {old.body.instance.image.id}
     assert set(store.specs({old.instance_id, new.instance_id})) == {old.instance_id}

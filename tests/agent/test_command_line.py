@@ -1,0 +1,153 @@
+"""The command line: settings from options and environment, sentences for what is wrong, exit codes, simulated hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.messages import ResourceAudit
+from compute_agent.link.options import parse
+from tests.agent.cast import build, make_spec
+from tests.agent.small_portal import small_portal
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@contextlib.asynccontextmanager
+async def agent(*options: str, **environ: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "compute_agent",
+        *options,
+        cwd=CHECKOUT,
+        env={"PATH": os.environ["PATH"], **environ},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+
+async def run(*options: str, **environ: str) -> tuple[int | None, str]:
+    """Run the agent to its end; return its exit code and what it logged."""
+    async with agent(*options, **environ) as process:
+        _, said = await asyncio.wait_for(process.communicate(), 20)
+        return process.returncode, said.decode()
+
+
+def test_options_win_over_the_environment(tmp_path: Path) -> None:
+    environ = {"NOVELLA_AGENT_HOST": "from-environment", "NOVELLA_AGENT_STATE_DIR": str(tmp_path)}
+    (settings,) = parse([], environ).hosts
+    assert (settings.host, settings.state_dir, settings.driver) == ("from-environment", tmp_path, "libvirt")
+    assert settings.durable
+    (settings,) = parse(["--host", "given", "--portal", "https://cloud.example/", "--no-uplink"], environ).hosts
+    assert (settings.host, settings.portal_url, settings.uplink) == ("given", "https://cloud.example", False)
+
+
+def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
+    options = parse(
+        ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"], {}
+    )
+    assert [(one.host, one.state_dir.name, one.driver) for one in options.hosts] == [
+        ("sim-1", "sim-1", "fake"),
+        ("sim-2", "sim-2", "fake"),
+    ]
+    assert {one.fake_capacity for one in options.hosts} == {(8, 4096, 50)}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "--state-dir is missing"),
+        (["--host", "a b"], "is not a name"),
+        (["--portal", "ftp://x"], "is not an address like"),
+        (["--driver", "xen"], "is neither libvirt nor fake"),
+        (["--driver", "libvirt:define_domain"], "is neither libvirt nor fake"),
+        (["--driver", "fake:coffee"], "there is no build step 'coffee'"),
+        (["--driver", "fake:start_guest:maybe"], "a step fails retryable, fatal, hang"),
+        (["--workers", "0"], "is not a number from 1 to 64"),
+        (["--simulate", "many"], "is not a number from 1 to 1000"),
+        (["--fake-capacity", "1:2"], "is not VCPUS:MIB:GIB"),
+        (["--netns", "a/b"], "is not a name"),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    given: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ["--state-dir", str(tmp_path)] if given else []
+    with pytest.raises(SystemExit) as stop:
+        parse([*folder, *given], {})
+    assert stop.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
+    names = ["sim-1", "sim-2", "sim-3"]
+    tokens = {name: f"token-of-{name}" for name in names}
+    (tmp_path / "tokens.json").write_text(json.dumps(tokens))
+    options = ["--host", "sim", "--simulate", "3", "--state-dir", str(tmp_path / "hosts"), "--workers", "2"]
+    async with small_portal(tokens=tokens) as portal:
+        options += ["--portal", portal.url, "--join-token-file", str(tmp_path / "tokens.json")]
+        async with agent(*options) as process:
+            await portal.connected(3)
+            commands = [build(make_spec(number=number)) for number in range(1, 13)]
+            for number, command in enumerate(commands):
+                await portal.say(command, number % 3)
+            ids = {command.id for command in commands}
+            await portal.until(
+                lambda: {event.command_id for event in portal.events() if event.kind == "finished"} == ids
+            )
+            await portal.until(lambda: sorted({audit.hypervisor_hostname for audit in portal.heard(ResourceAudit)}))
+            second, said = await run(*options)
+            assert (second, "Another agent works in" in said) == (3, True)
+            process.send_signal(signal.SIGTERM)
+            _, log = await asyncio.wait_for(process.communicate(), 20)
+            assert process.returncode == 0
+            assert not [token for token in tokens.values() if token in log.decode()]
+    assert sorted(path.name for path in (tmp_path / "hosts").iterdir()) == names
+    code, _ = await run("clean", "--host", "sim", "--simulate", "3", "--state-dir", str(tmp_path / "hosts"))
+    assert code == 0
+    assert list((tmp_path / "hosts").iterdir()) == []
+
+
+async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tmp_path: Path) -> None:
+    state_dir = tmp_path / "host"
+    async with small_portal(tokens={"host": "join"}) as portal:
+        options = ["--host", "host", "--driver", "fake", "--state-dir", str(state_dir), "--portal", portal.url]
+        async with agent(*options, NOVELLA_AGENT_JOIN_TOKEN="join") as process:
+            await portal.connected()
+            code, said = await run("clean", "--state-dir", str(state_dir))
+            assert (code, "stop it first" in said) == (3, True)
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+    assert (await run("clean", "--state-dir", str(state_dir)))[0] == 0
+    assert not state_dir.exists()
+    assert (await run("clean", "--state-dir", str(state_dir)))[0] == 0
+
+
+async def test_clean_leaves_a_folder_alone_that_is_not_an_agents(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("keep me")
+    code, said = await run("clean", "--state-dir", str(tmp_path))
+    assert code == 2
+    assert "is not the state folder of an agent" in said
+    assert (tmp_path / "letter.txt").exists()
+
+
+async def test_a_new_host_without_a_token_ends_with_a_sentence(tmp_path: Path) -> None:
+    code, said = await run("--host", "new", "--driver", "fake", "--state-dir", str(tmp_path / "s"))
+    assert code == 2
+    assert "The new host 'new' has no join token" in said
+    assert "Traceback" not in said
