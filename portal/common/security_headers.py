@@ -1,4 +1,4 @@
-"""Tells browsers to load nothing from elsewhere, to run no inline script or style, and to show the portal in no frame."""
+"""Tells browsers to load nothing from elsewhere, to run nothing inline, and to show the portal in no frame."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Signing in to the pages: the browser's session holds a token, and the token alone decides who asks.
 
-There is no second kind of session: what ends a token (sign-out, a new password, a disabled user or project, a lost role) ends the pages of
-that browser at its next request.
+There is no second kind of session: what ends a token (sign-out, a new password, a disabled user or project, a lost
+role) ends the pages of that browser at its next request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPERATOR_METHODS = ("password",)
 
 
 class SignInMiddleware(AuthenticationMiddleware):
-    """Sets ``request.context`` (a RequestContext, or None for the anonymous) and ``request.user``; nobody without a good token."""
+    """Sets ``request.context`` (a RequestContext, or None) and ``request.user``: nobody without a good token."""
 
     def process_request(self, request: HttpRequest) -> None:
         """Look at the token of the session; a browser without a session cookie costs nothing and gets none."""
@@ -54,7 +54,7 @@ class SignInMiddleware(AuthenticationMiddleware):
         request._novella_token = value if context else ""  # type: ignore[attr-defined]
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Keep the session and the token together for views that know Django's own ``login`` and ``logout`` only (the admin's).
+        """Keep session and token together for views that know only Django's ``login`` and ``logout`` (the admin's).
 
         A login by ``OperatorBackend`` puts its token into the session; a session that was emptied gives its token back.
         """
@@ -70,7 +70,7 @@ class SignInMiddleware(AuthenticationMiddleware):
 
 
 class OperatorBackend(BaseBackend):
-    """Lets operators (``admin`` role on any project) of the first domain sign in where Django asks: the admin's own form."""
+    """Lets operators (``admin`` role on any project) of the first domain sign in by Django's form in the admin."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
@@ -101,7 +101,8 @@ def sign_in(
     """Sign the browser in: a fresh session with a new token in it.
 
     ``domain`` is a name or an id; ``project`` an id, else the user's default project or the first by name.  Raises
-    NotAuthenticatedError (its subclass TooManyAttemptsError while the caller has to wait) and ForbiddenError without a role on any project.
+    NotAuthenticatedError (its subclass TooManyAttemptsError while the caller has to wait) and ForbiddenError without a
+    role on any project.
     """
     known = selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
     user = services.authenticate_password(
@@ -143,16 +144,16 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
 
 
 def token_of_cookies(cookies: Mapping[str, str]) -> str:
-    """Return the token in a browser's session cookie, or an empty text; for WebSockets, which have no middleware of Django's."""
+    """Return the token in a browser's session cookie, or an empty text; WebSockets have no middleware of Django's."""
     cookie = cookies.get(settings.SESSION_COOKIE_NAME)
     if not cookie:
         return ""
-    store = cast("type[SessionBase]", import_module(settings.SESSION_ENGINE).SessionStore)
+    store: type[SessionBase] = import_module(settings.SESSION_ENGINE).SessionStore
     return str(store(session_key=cookie).get(TOKEN, ""))
 
 
 def _issue(user: User, project: Project) -> tokens.IssuedToken:
-    """Issue the session's token under a first one that nobody holds: revoking that one ends every later project's token too."""
+    """Issue the session's token under a first one that nobody holds: revoking that one ends all that follow."""
     first = tokens.issue(user, None, OPERATOR_METHODS)
     return services.issue_token(user, project, OPERATOR_METHODS, parent=first.data)
 
@@ -184,9 +185,9 @@ def _set_caller(request: HttpRequest, context: RequestContext | None) -> None:
     request.user = cast("User", SimpleLazyObject(lambda: _user_of(context)))
 
     async def auser() -> User | AnonymousUser:
-        return _user_of(context) if context is None else await User.objects.aget(id=context.user_id)
+        return AnonymousUser() if context is None else await User.objects.aget(id=str(context.user_id))
 
-    request.auser = auser  # type: ignore[assignment]
+    request.auser = auser
 
 
 def _user_of(context: RequestContext | None) -> User | AnonymousUser:

@@ -1,4 +1,4 @@
-"""The keys that encrypt tokens: files in ``TOKEN_KEYS_DIR``, numbered; the highest number issues, all of them verify."""
+"""The keys that encrypt tokens: files in ``TOKEN_KEYS_DIR``, numbered; the highest number issues, all verify."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _known: tuple[Path, int, MultiFernet] | None = None
 
 
 def current() -> MultiFernet:
-    """Return the keys of ``TOKEN_KEYS_DIR``, read again when the folder has changed; the first key is made on first use."""
+    """Return the keys of ``TOKEN_KEYS_DIR``, read again when the folder changed; the first key is made on first use."""
     global _known
     folder = Path(settings.TOKEN_KEYS_DIR)
     known = _known

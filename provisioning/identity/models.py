@@ -20,7 +20,7 @@ class Domain(models.Model):
 
 
 class Project(models.Model):
-    """What owns instances, images and quotas.  Tokens for it that were issued before ``tokens_valid_after`` are void."""
+    """What owns instances, images and quotas.  Its tokens issued before ``tokens_valid_after`` are void."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
@@ -64,7 +64,7 @@ class User(AbstractBaseUser):
     tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: "BaseUserManager[User]" = BaseUserManager()
+    objects = BaseUserManager["User"]()
 
     USERNAME_FIELD = "name"
 
@@ -85,7 +85,7 @@ class User(AbstractBaseUser):
         return RoleAssignment.objects.filter(user=self, role__name="admin", project__enabled=True).exists()
 
     def set_password(self, raw_password: str | None) -> None:
-        """Keep the hash and void every token issued until now: whoever changes a password, by whatever way, ends them."""
+        """Keep the hash and void every token issued until now: however a password is changed, they end."""
         super().set_password(raw_password)
         self.tokens_valid_after = timezone.now()
 

@@ -1,9 +1,10 @@
 """Who may do what: every operation of every face has one rule here, and every face asks here.
 
-A rule is a text of alternatives joined by ``or``: ``role:NAME`` (the caller has the role, implied ones included, on the token's project),
-``user_id:%(user_id)s`` (the object belongs to the caller), ``project_id:%(project_id)s`` (the object is the token's project or belongs
-to it), ``@`` (whoever is signed in) and ``!`` (nobody).  This is the part of oslo.policy's language that the rules need.
-Which objects exist for a caller is not decided here: selectors show a project its own.
+A rule is a text of alternatives joined by ``or``: ``role:NAME`` (the caller has the role, implied ones included, on
+the token's project), ``user_id:%(user_id)s`` (the object belongs to the caller), ``project_id:%(project_id)s`` (the
+object is the token's project or belongs to it), ``@`` (whoever is signed in) and ``!`` (nobody).  This is the part of
+oslo.policy's language that the rules need. Which objects exist for a caller is not decided here: selectors show a
+project its own.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (*_COMPUTE, *_IMAGE, *_NET
 
 
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
-    """Whether the caller may; ``target`` has the ids of the object that the rule's check names.  KeyError: no such rule."""
+    """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule."""
     return any(_holds(check.strip(), context, target or {}) for check in RULES[rule].check.split(" or "))
 
 

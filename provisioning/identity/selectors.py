@@ -26,9 +26,9 @@ def token_data(value: str) -> TokenData:
 def context_for_token(value: str, *, request_id: str = "", global_request_id: str | None = None) -> RequestContext:
     """Return who asks with this token.
 
-    Looked up at each use (one query), so that what was taken away is gone at once: raises NotAuthenticatedError when the token has
-    expired or was revoked, when its user, project or a domain of them is disabled or gone, when the password was changed
-    since, or when the user has no role on the project any more.
+    Looked up at each use (one query), so that what was taken away is gone at once: raises NotAuthenticatedError when
+    the token has expired or was revoked, when its user, project or a domain of them is disabled or gone, when the
+    password was changed since, or when the user has no role on the project any more.
     """
     return context_of(tokens.read(value), request_id=request_id, global_request_id=global_request_id)
 
@@ -134,7 +134,7 @@ def project_by(
     domain_id: str | None = None,
     domain_name: str | None = None,
 ) -> Project | None:
-    """Return the project of this id (domain not needed), or else of this name in the domain given by id or name, or None."""
+    """Return the project of this id, or else of this name in the domain given by id or name, or None."""
     projects = Project.objects.select_related("domain")
     if project_id is not None:
         key = read_id(project_id)
@@ -147,7 +147,7 @@ def project_by(
 def user_by(
     *, user_id: str | None = None, name: str | None = None, domain_id: str | None = None, domain_name: str | None = None
 ) -> User | None:
-    """Return the user of this id (domain not needed), or else of this name in the domain given by id or name, or None."""
+    """Return the user of this id, or else of this name in the domain given by id or name, or None."""
     users = User.objects.select_related("domain", "default_project")
     if user_id is not None:
         key = read_id(user_id)

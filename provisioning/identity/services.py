@@ -36,8 +36,8 @@ def authenticate_password(
 ) -> User:
     """Return the user whose password this is, given by id, or by name and domain; ``source`` is the caller's address.
 
-    An unknown name, a wrong password and a disabled user give the same NotAuthenticatedError after the same work; TooManyAttemptsError
-    while the caller has to wait.
+    An unknown name, a wrong password and a disabled user give the same NotAuthenticatedError after the same work;
+    TooManyAttemptsError while the caller has to wait.
     """
     attempt = Attempt(_typed_name(user_id, user_name, domain_id, domain_name), source)
     user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
@@ -71,7 +71,7 @@ def issue_token(
 
 @transaction.atomic
 def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
-    """Give a token back: it and all tokens that were got by it end now; with ``whole_chain`` the ones it was got by as well."""
+    """Give a token back: it and all tokens got by it end now; with ``whole_chain`` those it was got by as well."""
     audit_id = data.chain[-1] if whole_chain else data.audit_id
     RevokedToken.objects.filter(expires_at__lt=timezone.now()).delete()
     RevokedToken.objects.get_or_create(audit_id=audit_id, defaults={"expires_at": data.expires_at})
@@ -96,7 +96,7 @@ def ensure_project(domain: Domain, name: str, *, description: str = "") -> Proje
 def ensure_user(
     domain: Domain, name: str, *, password: str | None = None, email: str = "", default_project: Project | None = None
 ) -> User:
-    """Return the user of this name in the domain, made if absent; without a password a new one cannot sign in by password.
+    """Return the user of this name in the domain, made if absent; without a password a new one cannot sign in.
 
     What exists already is left as it is, its password too.
     """

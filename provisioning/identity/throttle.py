@@ -1,8 +1,9 @@
 """Slows down guessing of passwords: counts wrong ones per name and address, known name or not.
 
-An attempt is counted before the password is looked at, so that many at once gain nothing, and the count is dropped when it was right.
-After ``FREE`` attempts each further one must wait twice as long as the one before, up to ``LONGEST`` seconds; a quarter of an hour without
-an attempt forgets.  A second count per address alone stops going through many names.
+An attempt is counted before the password is looked at, so that many at once gain nothing, and the count is dropped
+when it was right. After ``FREE`` attempts each further one must wait twice as long as the one before, up to
+``LONGEST`` seconds; a quarter of an hour without an attempt forgets.  A second count per address alone stops going
+through many names.
 """
 
 from __future__ import annotations

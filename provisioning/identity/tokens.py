@@ -1,7 +1,7 @@
 """Tokens: signed and encrypted statements of who signed in and for which project; no row is kept for one.
 
-What a token is worth is decided at each use, in the database (``selectors.context_for_token``); what is kept there is only
-which tokens were given back before their end.
+What a token is worth is decided at each use, in the database (``selectors.context_for_token``); what is kept there is
+only which tokens were given back before their end.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def issue(
 ) -> IssuedToken:
     """Issue a token; the caller has checked that the user may have it.
 
-    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods, and falls with it.
-    Raises ForbiddenError when the chain of parents is longer than any honest use.
+    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods, and
+    falls with it. Raises ForbiddenError when the chain of parents is longer than any honest use.
     """
     now = timezone.now()
     expires = now + timedelta(seconds=settings.TOKEN_LIFETIME)

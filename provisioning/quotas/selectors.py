@@ -12,7 +12,7 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
-    """Return resource → limit for the project: its own, or else the operator's default, or else Nova's.  -1: unlimited."""
+    """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
     limits = dict(DEFAULTS)
     rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None))
     for owner, resource, limit in sorted(

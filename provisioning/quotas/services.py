@@ -1,7 +1,7 @@
 """Reserve, then commit or release: what a project holds can pass its limits under no parallel load.
 
-Each owner (an instance, an image …) holds at most one row per resource; the counters of a project are the sums of its rows and move in the
-same transaction, by one conditional update.
+Each owner (an instance, an image …) holds at most one row per resource; the counters of a project are the sums of its
+rows and move in the same transaction, by one conditional update.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 def reserve(project_id: uuid.UUID, owner_id: uuid.UUID, amounts: Mapping[str, int]) -> None:
     """Reserve for the owner, all of ``amounts`` (resource → how much) or nothing, in the caller's transaction.
 
-    What the owner holds already is not reserved again.  Raises OverQuotaError naming the first resource that does not fit.
+    What the owner holds already is not reserved again.  Raises OverQuotaError naming the first resource that does not
+    fit.
     """
     held = set(Reservation.objects.filter(owner_id=owner_id).values_list("resource", flat=True))
     wanted = {name: amounts[name] for name in sorted(amounts) if amounts[name] > 0 and name not in held}
@@ -39,7 +40,7 @@ def reserve(project_id: uuid.UUID, owner_id: uuid.UUID, amounts: Mapping[str, in
 
 
 def _take(project_id: uuid.UUID, wanted: Mapping[str, int], limits: Mapping[str, int]) -> int:
-    """Raise all counters in one statement, each only if it fits; return how many, having undone them when not all did."""
+    """Raise all counters in one statement, each only if it fits; return how many, all undone when some did not."""
     fits = Q(pk__in=[])
     for name, amount in wanted.items():
         limit = limits.get(name, UNLIMITED)
@@ -103,7 +104,7 @@ def check(project_id: uuid.UUID, resource: str, *, used: int, asked: int = 1) ->
 
 
 def set_limit(project_id: uuid.UUID | None, resource: str, limit: int | None) -> None:
-    """Set a project's limit, or the default of all projects when ``project_id`` is None; None as limit returns to the default.
+    """Set a project's limit, or the default of all projects (``project_id`` None); a limit of None is the default.
 
     A limit below what is used takes nothing away; it only stops more.
     """

@@ -14,7 +14,7 @@ from provisioning.identity.errors import REFUSED
 
 
 class TokenAuthentication(BaseAuthentication):
-    """Only the header counts: a browser's session never speaks for it at an API, so another site cannot ask in its name."""
+    """Only the header counts: a browser's session never speaks at an API, or other sites could ask in its name."""
 
     def authenticate(self, request: Request) -> tuple[None, RequestContext]:
         """Return no Django user and the context as ``request.auth``; NotAuthenticatedError without a good token."""

@@ -1,6 +1,7 @@
 """Errors in each service's own words: class → status → body.
 
-What is in no table here is a bug: it is logged with its traceback and the request id, and the client is told the id only.
+What is in no table here is a bug: it is logged with its traceback and the request id, and the client is told the id
+only.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def unexpected(error: Exception, request_id: str) -> str:
 
 
 def body(service: str, status: int, message: str, error: Exception | None = None) -> dict[str, Any]:
-    """Return the fault's body in the service's shape; 401 has Keystone's shape everywhere, as keystonemiddleware answers."""
+    """Return the fault's body in the service's shape; 401 has Keystone's everywhere, as with keystonemiddleware."""
     if service == "identity" or status == 401:
         return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message}}
     if service == "compute":
@@ -120,7 +121,7 @@ def body(service: str, status: int, message: str, error: Exception | None = None
 
 
 def _network_type(status: int, error: Exception | None) -> str:
-    """Return the name of the exception as Neutron would: ``NetworkNotFound`` when the error's class is ``NetworkNotFoundError``."""
+    """Return the exception's name as Neutron would: ``NetworkNotFound`` for the class ``NetworkNotFoundError``."""
     if isinstance(error, OverQuotaError):
         return "OverQuota"
     name = re.sub("Error$", "", type(error).__name__) if isinstance(error, NovellaError) else ""

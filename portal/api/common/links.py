@@ -16,7 +16,7 @@ SERVICES = {
 
 
 def public_url(request: HttpRequest | Request) -> str:
-    """Return the address that clients use, without a slash at the end: the setting, or else the host of this request."""
+    """Return the address that clients use, without a slash at the end: the setting, or the host of this request."""
     if settings.PUBLIC_URL:
         return str(settings.PUBLIC_URL)
     return f"{request.scheme}://{request.get_host()}"

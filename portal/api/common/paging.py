@@ -25,7 +25,10 @@ class Page:
 
 
 def read_page(request: Request, largest: int = LARGEST) -> Page:
-    """Return the page asked for by the query; InvalidInputError when ``limit`` is not a whole number from 0 (0: as many as allowed)."""
+    """Return the page asked for by the query.
+
+    Raises InvalidInputError when ``limit`` is not a whole number from 0; 0 is as many as allowed.
+    """
     text = request.query_params.get("limit")
     marker = request.query_params.get("marker") or None
     if text is None:

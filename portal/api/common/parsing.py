@@ -19,7 +19,7 @@ DEEPEST = 32
 
 
 class JSONParser(BaseParser):
-    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; InvalidInputError or TooLargeError otherwise."""
+    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; InvalidInputError or TooLargeError."""
 
     media_type = "application/json"
 
@@ -58,14 +58,14 @@ def read_json(body: bytes) -> Any:
 
 
 class JSONNegotiation(BaseContentNegotiation):
-    """Answers in JSON whatever the client accepts; a body without a type is taken for JSON, one of another type is refused."""
+    """Answers in JSON whatever the client accepts; takes a body without a type for JSON and refuses other types."""
 
-    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:  # type: ignore[override]
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
         """Return the parser for the body's type, or None (415)."""
         media_type = str(request.content_type or "").partition(";")[0].strip().lower()
         return next((parser for parser in parsers if media_type in {"", parser.media_type}), None)
 
-    def select_renderer(  # type: ignore[override]
+    def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         """Return the first renderer."""

@@ -66,7 +66,10 @@ def _validator(schema: Schema) -> Draft202012Validator:
 
 
 def validate(body: Any, schema: Schema) -> Any:
-    """Return ``body`` unchanged, or raise InvalidInputError: "Invalid input for field/attribute name. Value: …. '' is too short"."""
+    """Return ``body`` unchanged, or raise InvalidInputError like Nova's.
+
+    "Invalid input for field/attribute name. Value: ''. '' is too short"
+    """
     error = best_match(_validator(schema).iter_errors(body))
     if error is None:
         return body
@@ -80,7 +83,7 @@ def validate(body: Any, schema: Schema) -> Any:
 
 
 def _place(path: Iterable[str | int]) -> str:
-    """Return the last name of the path with the positions after it: ``networks.0.uuid`` is ``uuid``, ``tags.3`` is ``tags.3``."""
+    """Return the last name of the path with what follows: ``networks.0.uuid`` → ``uuid``, ``a.tags.3`` → ``tags.3``."""
 
     def add(sofar: str, part: str | int) -> str:
         return part if isinstance(part, str) else f"{sofar}.{part}" if sofar else str(part)
@@ -90,10 +93,12 @@ def _place(path: Iterable[str | int]) -> str:
 
 def _field(error: ValidationError) -> str | None:
     """Return the name of the wrong field: for a missing or unexpected one that name, not its parent's."""
+    schema = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "required" and isinstance(error.instance, dict):
-        return next((name for name in error.validator_value if name not in error.instance), None)
+        required: list[str] = schema.get("required", [])
+        return next((name for name in required if name not in error.instance), None)
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+        known = schema.get("properties", {})
         return next((name for name in error.instance if name not in known), None)
     return next((part for part in reversed(error.absolute_path) if isinstance(part, str)), None)
 

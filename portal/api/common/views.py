@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.utils.cache import patch_vary_headers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -25,9 +25,9 @@ from provisioning.identity.errors import TooManyAttemptsError
 class ServiceView(APIView):
     """One resource of one service.
 
-    A service's own base sets ``service`` and ``microversions``; a view sets ``rules``: method → name of a policy rule.  Every method of the
-    view needs one (HEAD goes with GET), except in a ``public`` view.  In a handler ``self.context`` is who asks and
-    ``self.microversion`` the version, and ``self.body(schema)`` gives the checked body.
+    A service's own base sets ``service`` and ``microversions``; a view sets ``rules``: method → name of a policy rule.
+    Every method of the view needs one (HEAD goes with GET), except in a ``public`` view.  In a handler ``self.context``
+    is who asks, ``self.microversion`` the version, and ``self.body(schema)`` gives the checked body.
     """
 
     service: ClassVar[str] = "identity"
@@ -63,13 +63,13 @@ class ServiceView(APIView):
         """Find the version, then the caller, then whether the caller may; nothing of the body has been read."""
         self.format_kwarg = None
         renderer, media_type = self.perform_content_negotiation(request)
-        request.accepted_renderer, request.accepted_media_type = renderer, media_type  # type: ignore[attr-defined]
+        request.accepted_renderer, request.accepted_media_type = renderer, media_type
         if self.microversions is not None:
             self.microversion = self.microversions.minimum
             self.microversion = self.microversions.requested(request)
         if not self.public:
             self.perform_authentication(request)
-            self.context = request.auth
+            self.context = cast("RequestContext", request.auth)
             request.context = request.auth  # type: ignore[attr-defined]
             self.check_rule(request)
 
@@ -116,11 +116,9 @@ class ServiceView(APIView):
             response["Retry-After"] = str(error.retry_after)
         return response
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """Add the headers that every answer has."""
-        answer = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
+        answer = super().finalize_response(request, response, *args, **kwargs)
         vary = () if self.public else ("X-Auth-Token",)
         if self.microversions is not None:
             vary = (*vary, *self.microversions.vary)
@@ -134,7 +132,7 @@ class ServiceView(APIView):
 
 
 class NoSuchResource(ServiceView):
-    """What a service answers where it has nothing: 404 in its own shape.  Use ``NoSuchResource.of("compute")`` at the end of its urls."""
+    """What a service answers where it has nothing: 404 in its shape; ``NoSuchResource.of("compute")`` ends its urls."""
 
     public = True
 
