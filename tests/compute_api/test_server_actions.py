@@ -1,0 +1,115 @@
+"""Actions and parts of a server over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_agent.contract.messages import ConsoleOutput
+from provisioning.rpc import hosts
+from tests.compute_api.conftest import V21, launch
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+
+
+def test_stop_start_and_reboot(api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud)
+
+    def act(body: dict[str, object]) -> str:
+        answer = api.post(f"{V21}/servers/{ident}/action", body)
+        assert answer.status_code == 202, answer.content
+        cloud.run()
+        return str(api.get(f"{V21}/servers/{ident}").json()["server"]["status"])
+
+    assert act({"os-stop": None}) == "SHUTOFF"
+    assert act({"os-start": None}) == "ACTIVE"
+    assert act({"reboot": {"type": "SOFT"}}) == "ACTIVE"
+    assert act({"reboot": {"type": "HARD"}}) == "ACTIVE"
+
+
+def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud)
+    answer = api.post(f"{V21}/servers/{ident}/action", {"os-start": None})
+    assert answer.status_code == 409
+    assert "while it is in vm_state active" in answer.json()["conflictingRequest"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"os-stop": None, "os-start": None}, {"fly": None}, {"reboot": {}}, {"reboot": {"type": "GENTLE"}}, []]
+)
+def test_wrong_actions_are_400(api: Api, cloud: Cloud, body: object) -> None:
+    ident = launch(api, cloud)
+    assert api.post(f"{V21}/servers/{ident}/action", body).status_code == 400
+
+
+@pytest.fixture
+def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A host that answers every call at once with a console log."""
+    asked: list[object] = []
+
+    def call(host_id: object, body: object, timeout: float) -> ConsoleOutput:
+        asked.append(body)
+        return ConsoleOutput(text="one\ntwo\n", offset=8)
+
+    monkeypatch.setattr(hosts, "call", call)
+    return asked
+
+
+def test_console_output_asks_the_host(api: Api, cloud: Cloud, answering_host: list[object]) -> None:
+    ident = launch(api, cloud)
+    answer = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": 50}})
+    assert answer.json() == {"output": "one\ntwo\n"}
+    assert getattr(answering_host[0], "lines", None) == 50
+    assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": "many"}}).status_code == 400
+
+
+def test_console_output_without_a_host_is_409(api: Api, cloud: Cloud) -> None:
+    answer = api.post(f"{V21}/servers", {"server": {"name": "x", "imageRef": str(cloud.image.id), "flavorRef": "1"}})
+    ident = answer.json()["server"]["id"]
+    answer = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {}})
+    assert answer.status_code == 409
+
+
+def test_actions_tell_the_whole_launch(api: Api, new_api: Api, cloud: Cloud, people: People) -> None:
+    ident = launch(api, cloud)
+    [create] = new_api.get(f"{V21}/servers/{ident}/os-instance-actions").json()["instanceActions"]
+    assert create["action"] == "create"
+    assert create["project_id"] == people.alice.project_id.hex
+    shown = new_api.get(f"{V21}/servers/{ident}/os-instance-actions/{create['request_id']}").json()["instanceAction"]
+    names = [event["event"] for event in shown["events"]]
+    assert {
+        "schedule",
+        "claim",
+        "allocate_network",
+        "plug_network",
+        "fetch_image",
+        "start_guest",
+        "wait_for_boot",
+    } <= set(names)
+    assert all(event["result"] == "Success" for event in shown["events"])
+    assert all("host" not in event for event in shown["events"]), "hosts are for operators"
+    assert new_api.get(f"{V21}/servers/{ident}/os-instance-actions/req-nope").status_code == 404
+
+
+def test_metadata_items(api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud, metadata={"a": "1"})
+    path = f"{V21}/servers/{ident}/metadata"
+    assert api.post(path, {"metadata": {"b": "2"}}).json() == {"metadata": {"a": "1", "b": "2"}}
+    assert api.put(f"{path}/b", {"meta": {"b": "3"}}).json() == {"meta": {"b": "3"}}
+    assert api.put(f"{path}/b", {"meta": {"c": "3"}}).status_code == 400
+    assert api.delete(f"{path}/a").status_code == 204
+    assert api.get(path).json() == {"metadata": {"b": "3"}}
+    assert api.get(f"{path}/a").status_code == 404
+    assert api.put(path, {"metadata": {}}).json() == {"metadata": {}}
+
+
+def test_addresses_interfaces_groups_and_volumes(api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud)
+    [address] = api.get(f"{V21}/servers/{ident}/ips").json()["addresses"]["net"]
+    [card] = api.get(f"{V21}/servers/{ident}/os-interface").json()["interfaceAttachments"]
+    assert card["fixed_ips"][0]["ip_address"] == address["addr"]
+    assert api.get(f"{V21}/servers/{ident}/os-interface/{card['port_id']}").status_code == 200
+    [group] = api.get(f"{V21}/servers/{ident}/os-security-groups").json()["security_groups"]
+    assert group["name"] == "default"
+    assert api.get(f"{V21}/servers/{ident}/os-volume_attachments").json() == {"volumeAttachments": []}
