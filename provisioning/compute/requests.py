@@ -46,6 +46,8 @@ class LaunchRequest:
     hostname: str | None = None
     """None: made from the name."""
     scheduler_hints: Mapping[str, object] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    """Text of the caller's choice: a launch with a key it has used before is not made again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
@@ -17,6 +15,7 @@ from provisioning.compute.names import hostname_for, numbered
 from provisioning.compute.requests import LaunchRequest
 from provisioning.compute.services import actions, checks, state
 from provisioning.compute.services.checks import CheckedLaunch, LaunchQuote
+from provisioning.compute.services.repeats import instance_id, launched_before, reservation_id
 from provisioning.compute.sizes import flavor_copy
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -36,10 +35,25 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     the records, the
     action and the first event are written; 5. the scheduler is cast to.  An error leaves nothing behind.
 
+    A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns what that one made.
+
     Raises InvalidInputError, ConflictError or ForbiddenError with the ``field`` it is about, and OverQuotaError.
     """
+    try:
+        return _launch(context, request)
+    except IntegrityError:  # the same request, at the same moment: the ids of its servers are taken
+        made = launched_before(context, request)
+        if not made:
+            raise
+        return made
+
+
+def _launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     started = timezone.now()
     with transaction.atomic():
+        made = launched_before(context, request)
+        if made:
+            return made
         checked = checks.check(context, request)
         instances = _reserve(context, request, checked)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
@@ -59,7 +73,7 @@ def _reserve(context: RequestContext, request: LaunchRequest, checked: CheckedLa
     columns = _columns(context, request, checked)
     instances: list[Instance] = []
     for index in range(count):
-        instance = _instance(checked, columns, index, count)
+        instance = _instance(request, checked, columns, index, count)
         try:
             with transaction.atomic(savepoint=count > 1):
                 quotas.reserve(instance.project_id, instance.id, checked.quote.amounts)
@@ -93,20 +107,22 @@ def _columns(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         "config_drive": request.config_drive,
         "requested_networks": checked.networks,
         "scheduler_hints": dict(request.scheduler_hints),
-        "reservation_id": f"r-{secrets.token_hex(4)}",
+        "reservation_id": reservation_id(context, request),
         "request_id": context.request_id,
         "created_at": now,
         "updated_at": now,
     }
 
 
-def _instance(checked: CheckedLaunch, columns: dict[str, Any], index: int, count: int) -> Instance:
-    instance_id = uuid.uuid4()
+def _instance(
+    request: LaunchRequest, checked: CheckedLaunch, columns: dict[str, Any], index: int, count: int
+) -> Instance:
+    identity = instance_id(request, columns["reservation_id"], index)
     name = numbered(checked.name, index, count)
     hostname = (
-        numbered(checked.hostname, index, count, longest=63) if checked.hostname else hostname_for(name, instance_id)
+        numbered(checked.hostname, index, count, longest=63) if checked.hostname else hostname_for(name, identity)
     )
-    return Instance(id=instance_id, name=name, hostname=hostname, launch_index=index, **columns)
+    return Instance(id=identity, name=name, hostname=hostname, launch_index=index, **columns)
 
 
 def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:
