@@ -1,0 +1,93 @@
+"""One real cloud on this machine for all end-to-end tests: bin/up, real guests, real Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.support.one_machine import OneMachine
+
+
+@pytest.fixture(scope="session")
+def cloud() -> Iterator[OneMachine]:
+    """A running cloud with real guests; guests get no way out of their namespace, so the machine's own network is left alone."""
+    folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
+    cloud = OneMachine(folder / "data", settings={"NOVELLA_AGENT_NO_UPLINK": "1"})
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Key:
+    """An SSH key pair of the test's."""
+
+    private: Path
+    public: Path
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Key:
+    private = tmp_path_factory.mktemp("ssh") / "id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "e2e", "-f", private], check=True)
+    return Key(private, private.with_suffix(".pub"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A page and everything on it that should not have happened."""
+
+    page: Page
+    complaints: list[str]
+
+
+@pytest.fixture
+def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser in which the demo user has signed in."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(cloud.url)
+    page.get_by_label("User name").fill("demo")
+    page.get_by_label("Password").fill(cloud.password())
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{cloud.url}/")
+    page.close()
+    yield context
+    context.close()
+
+
+def watch(context: BrowserContext, url: str) -> Watched:
+    """Open a page and note console errors, failed and foreign requests on it."""
+    page = context.new_page()
+    watched = Watched(page, [])
+    page.on("console", lambda message: watched.complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    page.on(
+        "request",
+        lambda request: None
+        if request.url.startswith((url.split("//")[0] + "//" + url.split("/")[2], "data:", "blob:"))
+        else watched.complaints.append(f"foreign request: {request.url}"),
+    )
+    page.goto(url)
+    return watched

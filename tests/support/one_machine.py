@@ -1,0 +1,163 @@
+"""bin/up as a person runs it: started, read, used by the standard client, stopped, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PATIENCE = 240.0
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("NOVELLA_", "OS_", "DJANGO_"))}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in listed.read_text().split()] if listed.exists() else []
+
+
+def command_line(pid: int) -> str:
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_bytes().replace(b"\0", b" ").decode(errors="replace") if path.exists() else ""
+
+
+def wait_for(what: str, check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """Return what ``check`` says once that is true; AssertionError when it never is."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := check():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {seconds:.0f} s")
+
+
+@dataclass
+class Running:
+    """One run of bin/up and what it has said so far."""
+
+    process: subprocess.Popen[str]
+    said: list[str] = field(default_factory=list)
+
+    def read_until(self, pattern: str) -> str:
+        """Read lines until one matches."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + PATIENCE
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if re.search(pattern, line):
+                return line.rstrip("\n")
+            if time.monotonic() > deadline:
+                break
+        raise AssertionError(f"no {pattern!r} in:\n" + "\n".join(self.said))
+
+    def stop(self, number: int = signal.SIGTERM) -> str:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=PATIENCE)
+        self.said += rest.splitlines()
+        return rest
+
+    def service(self, word: str) -> int:
+        """The process id of the service whose command line has this word."""
+        return next(pid for pid in children(self.process.pid) if word in command_line(pid))
+
+
+@dataclass
+class OneMachine:
+    """A data folder and a port for the runs of one test; ``simulate`` 0 boots real guests."""
+
+    data: Path
+    simulate: int = 0
+    port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
+    runs: list[Running] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def netns(self) -> str:
+        """The namespace of this machine's guests."""
+        found = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
+        (name,) = [name for name in found if name in self.agent_command()]
+        return name
+
+    def agent_command(self) -> str:
+        return command_line(self.runs[-1].service("compute_agent"))
+
+    def up(self, *, ready: bool = True) -> Running:
+        """Start bin/up; with ``ready`` wait for its last line."""
+        command = [CHECKOUT / "bin/up", "--data", self.data, "--port", str(self.port)]
+        if self.simulate:
+            command += ["--simulate", str(self.simulate)]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=CHECKOUT,
+            env=ENVIRONMENT | self.settings,
+        )
+        self.runs.append(Running(process))
+        if ready:
+            self.runs[-1].read_until(r"^Novella is ready")
+        return self.runs[-1]
+
+    def clean(self) -> subprocess.CompletedProcess[str]:
+        """Remove everything."""
+        return subprocess.run(
+            [CHECKOUT / "bin/up", "--clean", "--data", self.data],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=ENVIRONMENT,
+            check=False,
+        )
+
+    def end(self) -> None:
+        """Stop all runs and remove everything."""
+        for run in self.runs:
+            run.stop()
+        cleaned = self.clean()
+        assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+        assert not self.data.exists()
+
+    def client(self, *arguments: str, cloud: str = "demo") -> subprocess.CompletedProcess[str]:
+        """Run the real ``openstack`` command line."""
+        return subprocess.run(
+            [CHECKOUT / ".venv/bin/openstack", "--os-cloud", cloud, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=ENVIRONMENT | {"OS_CLIENT_CONFIG_FILE": str(self.data / "clouds.yaml")},
+            check=False,
+        )
+
+    def openstack(self, *arguments: str, cloud: str = "demo") -> str:
+        done = self.client(*arguments, cloud=cloud)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def openstack_json(self, *arguments: str, cloud: str = "demo") -> Any:
+        return json.loads(self.openstack(*arguments, "-f", "json", cloud=cloud))
+
+    def password(self, user: str = "demo") -> str:
+        """The seeded password, from clouds.yaml."""
+        text = (self.data / "clouds.yaml").read_text()
+        section = text[text.index(f"  {user}:\n") :]
+        return str(json.loads(re.search(r"password: (.+)", section)[1]))  # type: ignore[index]
