@@ -5,4 +5,6 @@ from django.urls import URLPattern, URLResolver, include, path
 urlpatterns: list[URLPattern | URLResolver] = [
     path("compute", include("portal.api.compute.urls")),
     path("identity", include("portal.api.identity.urls")),
+    path("image", include("portal.api.image.urls")),
+    path("network", include("portal.api.network.urls")),
 ]

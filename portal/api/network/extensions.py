@@ -1,0 +1,28 @@
+"""What this API does beyond Neutron's core, by Neutron's aliases: clients ask before they use it."""
+
+from __future__ import annotations
+
+EXTENSIONS: dict[str, tuple[str, str]] = {
+    "binding": ("Port Binding", "Where a port is bound, for operators."),
+    "external-net": ("Neutron external network", "The attribute router:external, which is false on every network."),
+    "filter-validation": ("Filter parameters validation", "An unknown filter is refused."),
+    "net-mtu": ("Network MTU", "The MTU of a network."),
+    "pagination": ("Pagination support", "Lists by limit and marker."),
+    "port-security": ("Port Security", "Ports are held to their own addresses; it cannot be switched off."),
+    "project-id": ("project_id field enabled", "project_id beside tenant_id."),
+    "provider": ("Provider Network", "How a network is made, for operators."),
+    "security-group": ("security-group", "Security groups and rules, to read."),
+    "security-groups-normalized-cidr": ("Normalized CIDR field for security group rules", "normalized_cidr of a rule."),
+    "sorting": ("Sorting support", "Lists sorted by attributes."),
+    "standard-attr-description": ("standard-attr-description", "A description of every resource."),
+    "standard-attr-revisions": ("Resource revision numbers", "A number that rises with every change."),
+    "standard-attr-timestamp": ("Resource timestamps", "Times of creation and last change."),
+}
+"""Alias → name and description."""
+UPDATED = "2026-01-01T00:00:00-00:00"
+
+
+def shape(alias: str) -> dict[str, object]:
+    """Show one extension."""
+    name, description = EXTENSIONS[alias]
+    return {"alias": alias, "name": name, "description": description, "updated": UPDATED, "links": []}

@@ -1,0 +1,27 @@
+"""Networking API under ``/network``; a slash or ``.json`` at the end makes no difference, as in Neutron."""
+
+from django.urls import URLPattern, URLResolver, re_path
+
+from portal.api.common.views import NoSuchResource
+from portal.api.network import views
+
+END = r"(?:\.json)?/?$"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    re_path(r"^/?$", views.Versions.as_view()),
+    re_path(rf"^/v2\.0{END}", views.Resources.as_view()),
+    re_path(rf"^/v2\.0/extensions{END}", views.Extensions.as_view()),
+    re_path(rf"^/v2\.0/extensions/(?P<alias>[^/]+?){END}", views.Extension.as_view()),
+    *(
+        re_path(rf"^/v2\.0/{path}{tail}{END}", view.as_view())
+        for path, many, one in (
+            ("networks", views.Networks, views.NetworkDetail),
+            ("subnets", views.Subnets, views.SubnetDetail),
+            ("ports", views.Ports, views.PortDetail),
+            ("security-groups", views.SecurityGroups, views.SecurityGroupDetail),
+            ("security-group-rules", views.SecurityGroupRules, views.SecurityGroupRuleDetail),
+        )
+        for tail, view in (("", many), (r"/(?P<identity>[^/]+?)", one))
+    ),
+    re_path(r"", NoSuchResource.of("network")),
+]

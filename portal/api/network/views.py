@@ -1,0 +1,245 @@
+"""Networking API v2.0: version documents, extensions, and the lists and details of every resource."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.common.paging import next_links
+from portal.api.common.views import ServiceView
+from portal.api.network import extensions
+from portal.api.network.queries import fields_of, read_query
+from portal.api.network.resources import (
+    NETWORK,
+    PORT,
+    RESOURCES,
+    SECURITY_GROUP,
+    SECURITY_GROUP_RULE,
+    SUBNET,
+    Resource,
+)
+from provisioning.common.errors import NotFoundError
+from provisioning.network import services
+from provisioning.network.selectors import part_of
+
+ALL_PROJECTS = "network:list:all_projects"
+
+
+class NetworkView(ServiceView):
+    """Base of the service's views."""
+
+    service = "network"
+
+
+class Versions(NetworkView):
+    """``GET /network``: the versions there are."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Name the one version."""
+        link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
+        return Response({"versions": [{"id": "v2.0", "status": "CURRENT", "links": [link]}]})
+
+
+class Resources(NetworkView):
+    """``GET /network/v2.0``: the resources of the version."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Name every resource with its address."""
+        base = f"{endpoint(request, 'network')}/v2.0"
+        return Response(
+            {
+                "resources": [
+                    {
+                        "name": resource.name,
+                        "collection": resource.plural,
+                        "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
+                    }
+                    for resource in RESOURCES
+                ]
+            }
+        )
+
+
+class Extensions(NetworkView):
+    """``GET /network/v2.0/extensions``."""
+
+    rules = {"GET": "network:extensions:list"}
+
+    def get(self, request: Request) -> Response:
+        """List the extensions."""
+        return Response({"extensions": [extensions.shape(alias) for alias in extensions.EXTENSIONS]})
+
+
+class Extension(NetworkView):
+    """``GET /network/v2.0/extensions/{alias}``."""
+
+    rules = {"GET": "network:extensions:list"}
+
+    def get(self, request: Request, alias: str) -> Response:
+        """Show one extension."""
+        if alias not in extensions.EXTENSIONS:
+            msg = f"Extension with alias {alias} does not exist"
+            raise NotFoundError(msg)
+        return Response({"extension": extensions.shape(alias)})
+
+
+class ResourceView(NetworkView):
+    """Base of lists and details: what is shown depends on whether the caller operates the cloud."""
+
+    resource: ClassVar[Resource]
+    operator_rule: ClassVar[str] = ALL_PROJECTS
+
+    def show(self, row: Any) -> dict[str, Any]:
+        """Return the object in Neutron's words."""
+        return self.resource.shape(row, operator=self.allows(self.operator_rule))
+
+    def make_default_group(self) -> None:
+        """Make the project's default security group before the first look at it, as Neutron does."""
+        if self.resource.makes_default_group and self.context.project_id:
+            services.ensure_default_security_group(self.context.project_id)
+
+    def list_part(self, request: Request) -> Response:
+        """Return the part of the list that is asked for; operators see every project's objects."""
+        resource = self.resource
+        operator = self.allows(ALL_PROJECTS)
+        filters = {**resource.filters, **(resource.operator_filters if operator else {})}
+        query = read_query(request, filters, resource.sort_keys)
+        self.make_default_group()
+        rows = part_of(
+            resource.many(self.context, all_projects=operator).prefetch_related(*resource.related), query.part
+        )
+        body: dict[str, Any] = {resource.plural: [query.cut(self.show(row)) for row in rows]}
+        if query.page.asked:
+            url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"
+            links = next_links(request, query.page, [str(row.id) for row in rows], url)
+            body.update({f"{resource.plural}_links": links} if links else {})
+        return Response(body)
+
+    def detail(self, request: Request, identity: str) -> Response:
+        """Return one object; another project's is not found."""
+        self.make_default_group()
+        row = self.resource.one(self.context, identity, all_projects=self.allows(ALL_PROJECTS))
+        shape, fields = self.show(row), fields_of(request)
+        cut = {name: value for name, value in shape.items() if name in fields} if fields else shape
+        return Response({self.resource.name: cut})
+
+
+class Networks(ResourceView):
+    """``/network/v2.0/networks``."""
+
+    resource = NETWORK
+    rules = {"GET": "network:networks:list"}
+    operator_rule = "network:networks:show:provider"
+
+    def get(self, request: Request) -> Response:
+        """List them."""
+        return self.list_part(request)
+
+
+class NetworkDetail(ResourceView):
+    """``/network/v2.0/networks/{id}``."""
+
+    resource = NETWORK
+    rules = {"GET": "network:networks:show"}
+    operator_rule = "network:networks:show:provider"
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        return self.detail(request, identity)
+
+
+class Subnets(ResourceView):
+    """``/network/v2.0/subnets``."""
+
+    resource = SUBNET
+    rules = {"GET": "network:subnets:list"}
+
+    def get(self, request: Request) -> Response:
+        """List them."""
+        return self.list_part(request)
+
+
+class SubnetDetail(ResourceView):
+    """``/network/v2.0/subnets/{id}``."""
+
+    resource = SUBNET
+    rules = {"GET": "network:subnets:show"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        return self.detail(request, identity)
+
+
+class Ports(ResourceView):
+    """``/network/v2.0/ports``."""
+
+    resource = PORT
+    rules = {"GET": "network:ports:list"}
+    operator_rule = "network:ports:show:binding"
+
+    def get(self, request: Request) -> Response:
+        """List them."""
+        return self.list_part(request)
+
+
+class PortDetail(ResourceView):
+    """``/network/v2.0/ports/{id}``."""
+
+    resource = PORT
+    rules = {"GET": "network:ports:show"}
+    operator_rule = "network:ports:show:binding"
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        return self.detail(request, identity)
+
+
+class SecurityGroups(ResourceView):
+    """``/network/v2.0/security-groups``."""
+
+    resource = SECURITY_GROUP
+    rules = {"GET": "network:security_groups:list"}
+
+    def get(self, request: Request) -> Response:
+        """List them."""
+        return self.list_part(request)
+
+
+class SecurityGroupDetail(ResourceView):
+    """``/network/v2.0/security-groups/{id}``."""
+
+    resource = SECURITY_GROUP
+    rules = {"GET": "network:security_groups:show"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        return self.detail(request, identity)
+
+
+class SecurityGroupRules(ResourceView):
+    """``/network/v2.0/security-group-rules``."""
+
+    resource = SECURITY_GROUP_RULE
+    rules = {"GET": "network:security_group_rules:list"}
+
+    def get(self, request: Request) -> Response:
+        """List them."""
+        return self.list_part(request)
+
+
+class SecurityGroupRuleDetail(ResourceView):
+    """``/network/v2.0/security-group-rules/{id}``."""
+
+    resource = SECURITY_GROUP_RULE
+    rules = {"GET": "network:security_group_rules:show"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        return self.detail(request, identity)
