@@ -1,0 +1,166 @@
+"""A person opens the dashboard, launches an instance in the wizard, and watches every step of it arrive."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.e2e.conftest import Key, watch
+from tests.support.one_machine import CHECKOUT, OneMachine, children, wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
+PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
+NAME = "browser-guest"
+STEPS = (
+    *("api_create", "schedule", "claim", "allocate_network", "hand_off"),
+    *("plug_network", "fetch_image", "create_disk", "create_seed", "define_domain", "apply_firewall"),
+    *("start_guest", "wait_for_boot"),
+)
+RECORD_STATES = """() => {
+    window.bornOnce = true;
+    window.seen = [];
+    const look = () => {
+        for (const cell of document.querySelectorAll('[data-testid=instance-status]')) {
+            const now = cell.dataset.status + '/' + cell.dataset.task;
+            if (window.seen.at(-1) !== now) window.seen.push(now);
+        }
+    };
+    new MutationObserver(look).observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true});
+    look();
+}"""
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png")
+
+
+def hold(pids: list[int], number: int) -> None:
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def group_of(pid: int) -> list[int]:
+    """A process and all below it."""
+    return [pid, *(below for child in children(pid) for below in group_of(child))]
+
+
+def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserContext, key: Key) -> None:
+    list_page = watch(signed_in, f"{cloud.url}/instances/")
+    list_page.page.evaluate(RECORD_STATES)
+    wizard = watch(signed_in, f"{cloud.url}/launch/")
+    page = wizard.page
+
+    page.get_by_text("New key pair").click()
+    page.locator("#key-new-name").fill("laptop")
+    page.locator("#key-new-public").fill(key.public.read_text())
+    page.get_by_role("button", name="Add key pair").click()
+    expect(page.locator("input[name=key_name][value=laptop]")).to_be_checked()
+    page.locator("#name").fill(NAME)
+    page.locator("label", has_text="m1.nano").click()
+    picture(page, "wizard")
+
+    workers = group_of(cloud.runs[-1].service("qworker"))
+    hold(workers, signal.SIGSTOP)
+    try:
+        page.get_by_test_id("launch-submit").click()
+        page.wait_for_url(re.compile(r"/instances/[0-9a-f-]{36}/"))
+        page.evaluate(RECORD_STATES)
+        expect(page.locator("[data-task=scheduling]").first).to_be_visible()
+        expect(list_page.page.locator("[data-task=scheduling]").first).to_be_visible()
+    finally:
+        hold(workers, signal.SIGCONT)
+
+    active = page.locator("[data-testid=instance-status][data-status=ACTIVE]").first
+    expect(active).to_be_visible(timeout=90_000)
+    for step in STEPS:
+        expect(page.get_by_test_id(f"step-{step}")).to_have_attribute("data-state", "done")
+
+    for opened in (page, list_page.page):
+        expect(opened.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
+        assert opened.evaluate("window.bornOnce"), "the page was loaded again"
+        seen = opened.evaluate("window.seen")
+        assert seen[0] == "BUILD/scheduling" or seen[:2] == ["BUILD/", "BUILD/scheduling"], seen
+        assert "BUILD/spawning" in seen, seen
+        assert seen[-1] == "ACTIVE/", seen
+    assert list_page.page.get_by_role("link", name=NAME).is_visible()
+
+    console = page.get_by_test_id("console-log")
+    expect(console).to_contain_text("Novella guest:", timeout=90_000)
+    address = str(cloud.openstack_json("server", "show", NAME)["addresses"]["demo-net"][0])
+    banner = next(line for line in console.inner_text().splitlines() if "Novella guest:" in line)
+    assert NAME in banner
+    assert address in banner
+    expect(page.get_by_text(address).first).to_be_visible()
+    picture(page, "instance")
+    picture(list_page.page, "instances")
+
+    overview = watch(signed_in, f"{cloud.url}/")
+    expect(overview.page.get_by_text(NAME).first).to_be_visible()
+    picture(overview.page, "dashboard")
+
+    assert ssh(cloud, key, address, "hostname; cut -d. -f1 /etc/hostname").split() == [NAME, NAME]
+
+    page.get_by_test_id("verb-delete").first.click()
+    page.get_by_test_id("confirm").click()
+    expect(list_page.page.get_by_role("link", name=NAME)).to_have_count(0, timeout=30_000)
+    wait_for("the server is gone", lambda: cloud.openstack_json("server", "list") == [], 30)
+    assert [*wizard.complaints, *list_page.complaints, *overview.complaints] == []
+
+
+def ssh(cloud: OneMachine, key: Key, address: str, command: str) -> str:
+    """Sign in to a guest from its host's network namespace."""
+    options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
+    options += ["-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR", "-i", str(key.private)]
+
+    def attempt() -> str:
+        done = subprocess.run(
+            ["ip", "netns", "exec", cloud.netns, "ssh", *options, f"root@{address}", command],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 else ""
+
+    return str(wait_for("a login by SSH", attempt, 60))
+
+
+def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserContext) -> None:
+    watched = watch(signed_in, f"{cloud.url}/instances/")
+    page = watched.page
+    page.evaluate("window.bornOnce = true")
+    expect(page.locator("[data-live-state=live]").first).to_be_visible()
+    signed_in.set_offline(True)
+    web = cloud.runs[-1].service("daphne")
+    os.kill(web, signal.SIGTERM)
+    expect(page.locator("[data-live-state=offline]").first).to_be_visible(timeout=30_000)
+    wait_for("the web service is back", lambda: cloud.client("token", "issue").returncode == 0, 60)
+    cloud.openstack(
+        *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net"),
+        *("--wait", "while-away"),
+    )
+    signed_in.set_offline(False)
+    expect(page.get_by_role("link", name="while-away")).to_be_visible(timeout=30_000)
+    expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
+    assert page.evaluate("window.bornOnce")
+    cloud.openstack("server", "delete", "--wait", "while-away")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_phone(cloud: OneMachine, signed_in: BrowserContext, scheme: str) -> None:
+    for path in ("/", "/instances/", "/launch/", "/images/", "/flavors/", "/key-pairs/"):
+        watched = watch(signed_in, f"{cloud.url}{path}")
+        watched.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        watched.page.set_viewport_size({"width": 390, "height": 844})
+        width = watched.page.evaluate("document.documentElement.scrollWidth")
+        picture(watched.page, f"phone-{scheme}-{path.strip('/') or 'overview'}")
+        assert width <= 390, f"{path} is {width} px wide"
+        assert watched.complaints == []
+        watched.page.close()

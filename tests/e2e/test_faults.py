@@ -1,0 +1,88 @@
+"""Processes killed in the middle of a launch: the instance ends ACTIVE, or ERROR with its reason, and nothing is leaked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.one_machine import OneMachine, wait_for
+
+pytestmark = [pytest.mark.libvirt, pytest.mark.compat]
+CREATE = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net")
+
+
+def guests_of(cloud: OneMachine) -> list[str]:
+    """The QEMU processes that run from this cloud's data folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (entry / "cmdline").exists():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if line.startswith("/usr/bin/qemu-system") and str(cloud.data) in line:
+                found.append(line)
+    return found
+
+
+def taps_of(cloud: OneMachine) -> list[str]:
+    links = subprocess.run(
+        ["ip", "-n", cloud.netns, "-j", "link", "show"], capture_output=True, text=True, check=True
+    ).stdout
+    return [link["ifname"] for link in json.loads(links) if link["ifname"].startswith("tap")]
+
+
+def status_of(cloud: OneMachine, name: str) -> str:
+    done = cloud.client("server", "show", name, "-f", "value", "-c", "status")
+    return done.stdout.strip()
+
+
+def assert_nothing_is_left(cloud: OneMachine) -> None:
+    assert cloud.openstack_json("server", "list", "--all-projects", cloud="admin") == []
+    wait_for("the guests are gone", lambda: guests_of(cloud) == [], 60)
+    wait_for("the taps are gone", lambda: taps_of(cloud) == [], 30)
+    limits = {row["Name"]: row["Value"] for row in cloud.openstack_json("limits", "show", "--absolute")}
+    assert [value for name, value in limits.items() if name.lower().endswith("used") and value] == []
+    assert [port for port in cloud.openstack_json("port", "list") if "10.20." in str(port)] == []
+    left = [str(path) for path in cloud.data.glob("hosts/*/instances/*")]
+    assert left == []
+
+
+@pytest.mark.parametrize("victim", ["compute_agent", "qworker", "daphne"])
+@pytest.mark.parametrize("delay", [0.05, 0.6])
+def test_a_service_killed_in_mid_launch(cloud: OneMachine, victim: str, delay: float) -> None:
+    name = f"killed-{victim.replace('_', '-')}-{int(delay * 100)}"
+    cloud.openstack(*CREATE, name)
+    subprocess.run(["sleep", str(delay)], check=True)  # the instant within the launch is the point of the test
+    os.kill(cloud.runs[-1].service(victim), signal.SIGKILL)
+    status = wait_for(
+        "the launch ends", lambda: next((s for s in [status_of(cloud, name)] if s in {"ACTIVE", "ERROR"}), None), 120
+    )
+    if status == "ERROR":
+        assert cloud.openstack("server", "show", name, "-f", "value", "-c", "fault") != ""
+    else:
+        assert len(guests_of(cloud)) == 1
+    cloud.openstack("server", "delete", "--wait", name)
+    assert_nothing_is_left(cloud)
+
+
+def test_guests_go_on_while_novella_is_stopped(cloud: OneMachine) -> None:
+    cloud.openstack(*CREATE, "--wait", "survivor")
+    [guest] = guests_of(cloud)
+    said = cloud.runs[-1].stop(signal.SIGINT)
+    assert "guests" in said
+    assert guests_of(cloud) == [guest]
+    cloud.up()
+    assert status_of(cloud, "survivor") == "ACTIVE"
+    assert guests_of(cloud) == [guest]
+    cloud.openstack("server", "stop", "survivor")
+    wait_for("it stops", lambda: status_of(cloud, "survivor") == "SHUTOFF", 90)
+    cloud.openstack("server", "start", "survivor")
+    wait_for("it starts", lambda: status_of(cloud, "survivor") == "ACTIVE", 60)
+    cloud.openstack("server", "delete", "--wait", "survivor")
+    assert_nothing_is_left(cloud)
