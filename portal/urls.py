@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("portal.live.urls")),
     path("compute", include("portal.api.compute.urls")),
     path("identity", include("portal.api.identity.urls")),
     path("image", include("portal.api.image.urls")),

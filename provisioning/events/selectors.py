@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Max, Min
+from django.db import connection
+from django.db.models import Max, Min, Q
+from django.utils import timezone
 
 from provisioning.events.models import Event
+
+LATE = timedelta(seconds=60)
+"""How long a transaction that has drawn a number may take to commit."""
 
 
 class LoggedEvent(NamedTuple):
@@ -22,6 +28,18 @@ class LoggedEvent(NamedTuple):
 def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
     """The oldest ``limit`` events of the topics with an id above ``after``, by id."""
     found = Event.objects.filter(topic__in=list(topics), id__gt=after).order_by("id")
+    return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
+
+
+def since_for_reader(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
+    """The events that a reader who has come to ``after`` may lack; it may have seen some of them.
+
+    Those of ``since``, and on PostgreSQL the recent ones below the number too: they may have been committed late.
+    """
+    if connection.vendor != "postgresql":
+        return since(topics, after, limit)
+    may_be_late = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE)
+    found = Event.objects.filter(may_be_late, topic__in=list(topics)).order_by("id")
     return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
 
 

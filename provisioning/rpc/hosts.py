@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+import msgspec
 from django.db import transaction
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from compute_agent.contract.messages import (
     CallResult,
     Command,
     CommandBody,
+    ConsoleOutputCall,
     decode_call_body,
     decode_call_result,
     decode_command_body,
@@ -33,6 +35,9 @@ from provisioning.rpc.threads import in_thread
 NO_ANSWER = "The host does not answer."
 KEPT = timedelta(days=1)
 """How long finished commands are kept for whoever looks into a fault."""
+
+MOST_CONSOLE_BYTES = 131_072
+"""Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
 
 
 def topic(host_id: uuid.UUID) -> str:
@@ -132,6 +137,12 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
         subscription.close()
 
 
+def pending_calls(host_id: uuid.UUID) -> list[Call]:
+    """The questions to put to the host: not answered yet, and somebody still waits."""
+    asked = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
+    return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in asked]
+
+
 def pending_call(host_id: uuid.UUID, call_id: str | uuid.UUID) -> Call | None:
     """The question to put to the host; None when it is not this host's, is answered, or nobody waits any more."""
     asked = HostCall.objects.filter(
@@ -164,6 +175,8 @@ def _reply_topic(question: uuid.UUID | str) -> str:
 
 
 def _ask(question: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float) -> None:
+    if isinstance(body, ConsoleOutputCall):
+        body = msgspec.structs.replace(body, max_bytes=min(body.max_bytes, MOST_CONSOLE_BYTES))
     expires = timezone.now() + timedelta(seconds=timeout)
     with transaction.atomic():
         HostCall.objects.create(id=question, host_id=host_id, body=encode(body).decode(), expires_at=expires)

@@ -1,0 +1,213 @@
+"""The agents' link: one WebSocket per host, over which it gets orders and questions and reports facts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from typing import Any
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+
+from compute_agent.contract.messages import (
+    CallReply,
+    CommandAck,
+    ContractError,
+    Enrol,
+    Events,
+    EventsAck,
+    Heartbeat,
+    Hello,
+    Message,
+    Refused,
+    ResourceAudit,
+    ToPortal,
+    Welcome,
+    decode_to_portal,
+    encode,
+)
+from portal.live import handshake
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.compute.models import Host
+from provisioning.conductor import agents, inbox
+from provisioning.events import services as log
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import Subscription, tailer
+from provisioning.rpc import hosts
+from provisioning.rpc.threads import in_thread
+
+FIRST_FRAME_WITHIN = 15.0
+REFUSED, REPLACED, FAILED = 4401, 4409, 1011
+"""Codes the link is closed with."""
+
+logger = logging.getLogger(__name__)
+
+
+class AgentConsumer(AsyncWebsocketConsumer):
+    """``/ws/agent``; the frames are ``compute_agent.contract.messages``.
+
+    Frames of one host are handled one after the other.  A host has one live link: a newer one, in whichever web
+    process, ends the older.
+    """
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler; without Channels' detour through a thread for connections that are never used here."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        """Accept, and wait for the first frame; who cannot show a credential can only enrol."""
+        self._host: Host | None = None
+        self._closed = False
+        self._link = uuid.uuid4().hex
+        self._own_event = self._newest_link = 0
+        self._sent: set[str] = set()
+        self._questions: set[str] = set()
+        self._orders = asyncio.Event()
+        self._subscription: Subscription | None = None
+        self._delivery: asyncio.Task[None] | None = None
+        await self.accept()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: loop.create_task(self._end(REFUSED)))
+
+    async def disconnect(self, code: int) -> None:
+        """The link is gone."""
+        self._timer.cancel()
+        self._closed = True
+        if self._delivery is not None:
+            self._delivery.cancel()
+        if self._subscription is None or self._host is None:
+            return
+        self._subscription.close()
+        if self._newest_link <= self._own_event:
+            await in_thread(agents.disconnected, self._host.id)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Handle one frame, wholly, before the next."""
+        if self._closed:
+            return
+        try:
+            message = decode_to_portal(text_data if text_data is not None else bytes_data or b"")
+            if self._host is None:
+                await self._admit(message)
+            else:
+                await self._handle(self._host.id, message)
+        except ContractError as error:
+            await self._refuse(f"This is not a frame of the agents' contract: {error}", final=False)
+        except (NotAuthenticatedError, InvalidInputError) as error:
+            await self._refuse(error.message, final=True)
+        except Exception:
+            logger.exception("The link of host %s fails.", self._host.name if self._host else "(unknown)")
+            await self._end(FAILED)
+
+    # --- letting in ---------------------------------------------------------------------------------------------
+
+    async def _admit(self, message: ToPortal) -> None:
+        """The first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
+        if isinstance(message, Enrol):
+            host = await in_thread(agents.enrol, message)
+            await in_thread(agents.heartbeat, host.id)
+        elif isinstance(message, Hello):
+            name = handshake.header(self.scope, "x-novella-host")
+            host = await in_thread(agents.authenticate, name, handshake.bearer(self.scope))
+            if message.host != name:
+                text = "The host named in the frame is not the one of the credential."
+                raise NotAuthenticatedError(text)
+            await in_thread(agents.connected, host.id, message)
+        else:
+            text = "A link begins with enrol or hello."
+            raise ContractError(text)
+        self._timer.cancel()
+        self._host = host
+        await self._tell(
+            Welcome(
+                host=host.name,
+                host_id=str(host.id),
+                heartbeat_interval=float(settings.HEARTBEAT_INTERVAL),
+                audit_interval=float(settings.AUDIT_INTERVAL),
+            )
+        )
+        await in_thread(self._follow, host.id, asyncio.get_running_loop())
+        self._delivery = asyncio.create_task(self._deliver(host.id))
+
+    def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
+        """Be woken for this host, then tell an older link of it to end."""
+
+        def arrived(event: LoggedEvent) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._take, event)
+
+        self._subscription = tailer().subscribe([hosts.topic(host_id)], arrived)
+        log.record(hosts.topic(host_id), "link", {"link": self._link})
+
+    def _take(self, event: LoggedEvent) -> None:
+        """Something is there for this host; in the loop's thread."""
+        if event.kind == "link":
+            if event.payload.get("link") == self._link:
+                self._own_event = event.id
+            else:
+                self._newest_link = max(self._newest_link, event.id)
+            if self._own_event and self._newest_link > self._own_event:
+                asyncio.get_running_loop().create_task(self._end(REPLACED))
+        else:
+            self._orders.set()
+
+    # --- to the host --------------------------------------------------------------------------------------------
+
+    async def _deliver(self, host_id: uuid.UUID) -> None:
+        """Send every order and question once on this link, in order; what is not acknowledged goes out on the next."""
+        self._orders.set()
+        try:
+            while True:
+                await self._orders.wait()
+                self._orders.clear()
+                for command in await in_thread(hosts.pending, host_id):
+                    if command.id not in self._sent:
+                        self._sent.add(command.id)
+                        await self._tell(command)
+                for call in await in_thread(hosts.pending_calls, host_id):
+                    if call.id not in self._questions:
+                        self._questions.add(call.id)
+                        await self._tell(call)
+        except Exception:
+            logger.exception("Orders cannot be delivered to host %s.", host_id)
+            await self._end(FAILED)
+
+    # --- from the host ------------------------------------------------------------------------------------------
+
+    async def _handle(self, host_id: uuid.UUID, message: ToPortal) -> None:
+        match message:
+            case Events(events=reports):
+                await in_thread(inbox.receive, host_id, reports)
+                if reports:
+                    await self._tell(EventsAck(seq=max(report.seq for report in reports)))
+            case CommandAck(ids=ids):
+                await in_thread(hosts.acknowledge, host_id, ids)
+                self._sent.difference_update(ids)
+            case Heartbeat():
+                await in_thread(agents.heartbeat, host_id)
+            case ResourceAudit():
+                await in_thread(agents.audit, host_id, message)
+            case CallReply(id=call_id, result=result):
+                self._questions.discard(call_id)
+                await in_thread(hosts.answer, host_id, call_id, result)
+            case Enrol() | Hello():
+                text = "A link says enrol or hello once."
+                raise ContractError(text)
+
+    # --- sending ------------------------------------------------------------------------------------------------
+
+    async def _tell(self, message: Message) -> None:
+        if not self._closed:
+            await self.send(text_data=encode(message).decode())
+
+    async def _refuse(self, reason: str, *, final: bool) -> None:
+        logger.warning("The link of host %s is refused: %s", self._host.name if self._host else "(unknown)", reason)
+        await self._tell(Refused(reason=reason, final=final))
+        await self._end(REFUSED)
+
+    async def _end(self, code: int) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.close(code)

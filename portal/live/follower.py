@@ -1,0 +1,205 @@
+"""What browsers' and scripts' sockets share: a token that is checked again whenever it may have lost its worth, and the
+project's events in order, from the last one seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.utils import timezone
+
+from portal.live import handshake
+from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError
+from provisioning.events import selectors as events
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import Subscription, tailer
+from provisioning.identity import selectors as identity
+from provisioning.identity.policy import enforce
+from provisioning.rpc.threads import in_thread
+
+ENDED, FORBIDDEN, NOT_FOUND, FAILED = 4401, 4403, 4404, 1011
+"""Codes a socket is closed with; the first three as HTTP's with 4000 added."""
+AUTH = "auth"
+MOST_PENDING = 500
+"""Events that wait for one socket; a reader that is further behind starts anew."""
+
+logger = logging.getLogger(__name__)
+
+
+class Follower(AsyncWebsocketConsumer):
+    """A socket with a token.  Subclasses say where the token is (``token``), the policy ``rule``, what to ``serve``.
+
+    In order: origin · token and rule · subscribe · accept · ``serve`` in a task, until the client or the token is gone.
+    """
+
+    rule = ""
+    own_pages_only = True
+    context: RequestContext
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler; without Channels' detour through a thread for connections that are never used here."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        """Let the caller in, or close with the reason's code."""
+        self._pending: list[LoggedEvent] = []
+        self._replayed: set[int] = set()
+        self._seen = 0
+        self._overrun = False
+        self._news = asyncio.Event()
+        self._recheck = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._subscription: Subscription | None = None
+        if self.own_pages_only and not handshake.is_own_page(self.scope):
+            await self.close()
+            return
+        try:
+            expires_at = await in_thread(self._admit)
+            await in_thread(self._subscribe, asyncio.get_running_loop())
+        except (NotAuthenticatedError, ForbiddenError, NotFoundError) as error:
+            await self.accept()
+            await self.close(_code_of(error))
+            return
+        await self.accept()
+        self._tasks = [
+            asyncio.create_task(self._guard(self.serve)),
+            asyncio.create_task(self._guard(lambda: self._watch(expires_at))),
+        ]
+
+    async def disconnect(self, code: int) -> None:
+        """Forget everything."""
+        if self._subscription is not None:
+            self._subscription.close()
+        for task in self._tasks:
+            task.cancel()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Nothing is expected from this side."""
+
+    # --- for subclasses -----------------------------------------------------------------------------------------
+
+    def token(self) -> str:
+        """Return the token in the handshake, or an empty text."""
+        raise NotImplementedError
+
+    def admit(self) -> None:
+        """Check more about the request, in a thread; raises an error that closes the socket."""
+
+    async def serve(self) -> None:
+        """Send until cancelled."""
+        raise NotImplementedError
+
+    async def send_json(self, message: dict[str, Any]) -> None:
+        """Send one JSON object."""
+        await self.send(text_data=json.dumps(message, separators=(",", ":"), ensure_ascii=False))
+
+    @property
+    def cursor(self) -> int:
+        """The number from which this reader may resume."""
+        return min(tailer().cursor, self._seen)
+
+    async def begin(self) -> list[LoggedEvent] | None:
+        """Say hello; return the events since the number the reader gave, None when they are not all kept any more."""
+        await self.send_json({"hello": self._seen})
+        after = handshake.number(self.scope, "since")
+        if after is None:
+            return []
+        missed = await in_thread(_missed, self.topic, after)
+        self._replayed = {event.id for event in missed or ()}
+        return missed
+
+    async def news(self) -> list[LoggedEvent] | None:
+        """Wait for events and return all that have come; None when the reader has fallen too far behind."""
+        await self._news.wait()
+        self._news.clear()
+        found, self._pending = self._pending, []
+        overrun, self._overrun = self._overrun, False
+        self._seen = max([self._seen, *(event.id for event in found)])
+        return None if overrun else [event for event in found if event.id not in self._replayed]
+
+    @property
+    def topic(self) -> str:
+        """Where the project's events are."""
+        return f"project:{self.context.project_id}"
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _admit(self) -> datetime:
+        """Check token, rule and request; returns when the token ends.  In a thread."""
+        value = self.token()
+        self.context = identity.context_for_token(value, request_id=new_request_id())
+        if self.context.project_id is None:
+            message = "The token is for no project."
+            raise ForbiddenError(message)
+        enforce(self.context, self.rule)
+        self.admit()
+        return identity.token_data(value).expires_at
+
+    def _subscribe(self, loop: asyncio.AbstractEventLoop) -> None:
+        def arrived(event: LoggedEvent) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._take, event)
+
+        self._subscription = tailer().subscribe([self.topic, AUTH], arrived)
+        self._seen = tailer().cursor
+
+    def _take(self, event: LoggedEvent) -> None:
+        """Keep an event; in the loop's thread."""
+        if event.topic == AUTH:
+            if self._concerns_me(event.payload):
+                self._recheck.set()
+            return
+        if len(self._pending) >= MOST_PENDING:
+            self._overrun = True
+            del self._pending[:-1]
+        self._pending.append(event)
+        self._news.set()
+
+    def _concerns_me(self, payload: dict[str, Any]) -> bool:
+        """Whether what was taken away may have been this caller's."""
+        return all(
+            payload.get(key) in {None, "", str(own), getattr(own, "hex", "")}
+            for key, own in (("user_id", self.context.user_id), ("project_id", self.context.project_id))
+        )
+
+    async def _watch(self, expires_at: datetime) -> None:
+        """Check the token at every change of rights and at its end; close as soon as it is worth nothing."""
+        while True:
+            left = (expires_at - timezone.now()).total_seconds()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._recheck.wait(), max(left, 0) + 0.01)
+            self._recheck.clear()
+            expires_at = await in_thread(self._admit)
+
+    async def _guard(self, work: Callable[[], Any]) -> None:
+        """Run a task of this socket; however it ends, the socket ends with it."""
+        code = FAILED
+        try:
+            await work()
+        except (NotAuthenticatedError, ForbiddenError, NotFoundError) as error:
+            code = _code_of(error)
+        except Exception:
+            logger.exception("A live connection failed.")
+        await self.close(code)
+
+
+def _code_of(error: Exception) -> int:
+    if isinstance(error, NotAuthenticatedError):
+        return ENDED
+    return FORBIDDEN if isinstance(error, ForbiddenError) else NOT_FOUND
+
+
+def _missed(topic: str, after: int) -> list[LoggedEvent] | None:
+    """The topic's events after a number; None when some may be gone, or when they are too many to go through."""
+    if after > events.latest_id() or after < events.oldest_id() - 1:
+        return None
+    found = events.since_for_reader([topic], after, MOST_PENDING + 1)
+    return found if len(found) <= MOST_PENDING else None

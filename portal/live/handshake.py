@@ -1,0 +1,67 @@
+"""Reading a WebSocket's handshake: headers, cookies, query, and where the page that opened it comes from."""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+Scope = Any
+"""ASGI's dictionary of a connection."""
+
+
+def header(scope: Scope, name: str) -> str:
+    """The header's only value; empty when it is missing, sent twice or not ASCII."""
+    wanted = name.lower().encode()
+    values: list[bytes] = [value for key, value in scope["headers"] if key.lower() == wanted]
+    return str(values[0], "ascii", "replace").strip() if len(values) == 1 else ""
+
+
+def cookies(scope: Scope) -> dict[str, str]:
+    """The cookies by name."""
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        jar.load(header(scope, "cookie"))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}
+
+
+def parameter(scope: Scope, name: str) -> str:
+    """A parameter of the query; empty when it is missing."""
+    try:
+        query = parse_qs(bytes(scope.get("query_string", b"")).decode(), max_num_fields=20)
+    except ValueError:
+        return ""
+    return query.get(name, [""])[0]
+
+
+def number(scope: Scope, name: str) -> int | None:
+    """A parameter that is a whole number from 0; None for anything else."""
+    text = parameter(scope, name)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def bearer(scope: Scope) -> str:
+    """The credential of ``Authorization: Bearer``; empty without one."""
+    kind, _, credential = header(scope, "authorization").partition(" ")
+    return credential.strip() if kind.lower() == "bearer" else ""
+
+
+def is_own_page(scope: Scope) -> bool:
+    """Whether a page of ours opened this socket: browsers send cookies along for every page, so the origin decides.
+
+    The origin is the host that the browser speaks to (which must be an allowed one), or one of CSRF_TRUSTED_ORIGINS.
+    """
+    origin = header(scope, "origin")
+    if origin in settings.CSRF_TRUSTED_ORIGINS:
+        return True
+    host = header(scope, "host")
+    domain, _ = split_domain_port(host)
+    if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+        return False
+    parts = urlsplit(origin)
+    return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()
