@@ -14,7 +14,7 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.actions import Span
-from provisioning.compute.services.claim import claim
+from provisioning.compute.services.claim import hold, take_room
 from provisioning.compute.sizes import room_of
 from provisioning.conductor.notifications import notify
 from provisioning.conductor.undo import fail
@@ -85,10 +85,10 @@ def _look(spec: RequestSpec) -> Found:
 def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> HostState | None:
     """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
     started = timezone.now()
-    tried = 0
+    room, tried = room_of(instance.flavor), 0
     for ranked in found.decision.ranked:
         tried += 1
-        if claim(instance, ranked.host.id):
+        if take_room(room, ranked.host.id):
             break
     else:
         return None
@@ -97,6 +97,7 @@ def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> Host
         is None
     ):
         return None
+    hold(instance, ranked.host.id)
     _record(instance, found, ranked)
     last = found.decision.filters[-1]
     seen = {"hosts": str(found.decision.filters[0].before), "suitable": str(last.after)}

@@ -1,4 +1,4 @@
-"""Deleting in every state, with the host up or down, at every boundary of the line; whatever happens, nothing is left."""
+"""Deleting in every state, with the host up or down, at every boundary of the line; in the end nothing is left."""
 
 from __future__ import annotations
 
@@ -271,9 +271,7 @@ def test_the_address_of_a_guest_on_a_host_that_is_down_is_not_given_away(cloud: 
     assert Port.objects.get(device_id=other.id).fixed_ips.get().address != address
 
 
-def test_a_host_that_goes_down_during_the_delete_does_not_hold_up_the_user(
-    cloud: Cloud, alice: RequestContext
-) -> None:
+def test_a_host_that_goes_down_during_the_delete_does_not_hold_up_the_user(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()

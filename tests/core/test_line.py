@@ -50,13 +50,22 @@ def test_every_move_is_one_event_in_order(cloud: Cloud, alice: RequestContext) -
     assert "kelvin" not in str([event.payload for event in events])
 
 
-def test_the_timeline_shows_each_step_with_its_time(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
+def test_the_timeline_shows_each_step_with_its_time(
+    cloud: Cloud, alice: RequestContext, operator: RequestContext
+) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     assert [step.state for step in selectors.timeline_for(alice, instance.id)] == ["done"] + ["waiting"] * 12
     cloud.run()
     steps = selectors.timeline_for(alice, instance.id)
-    assert [step.name for step in steps] == ["api_create", "schedule", "claim", "allocate_network", "hand_off", *BUILD_STEPS]
+    assert [step.name for step in steps] == [
+        "api_create",
+        "schedule",
+        "claim",
+        "allocate_network",
+        "hand_off",
+        *BUILD_STEPS,
+    ]
     assert all(step.state == "done" and step.seconds is not None and step.seconds >= 0 for step in steps)
     assert {step.host for step in steps} == {""}
     assert "kelvin" in {step.host for step in selectors.timeline_for(operator, instance.id)}
@@ -142,7 +151,10 @@ def test_three_failures_end_in_error(cloud: Cloud, alice: RequestContext) -> Non
         agent.fail(command, "The hypervisor does not answer.", retryable=True)
     assert state_of(instance) == ("error", None)
     fault = selectors.fault_of([cloud.fresh(instance)])[instance.id]
-    assert fault.message == "The server could not be built: 3 hosts were tried. The last one said: The hypervisor does not answer."
+    assert (
+        fault.message
+        == "The server could not be built: 3 hosts were tried. The last one said: The hypervisor does not answer."
+    )
     assert drain() == 0
     assert not Allocation.objects.exists()
     assert usage_of(instance.project_id)["instances"] == 1
@@ -158,7 +170,9 @@ def test_when_no_other_host_is_left_the_fault_says_that_one_failed(cloud: Cloud,
     assert "1 host failed to build this server" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
 
 
-def test_a_fatal_failure_is_final_and_the_host_confirms_that_nothing_is_left(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_fatal_failure_is_final_and_the_host_confirms_that_nothing_is_left(
+    cloud: Cloud, alice: RequestContext
+) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)
     instance = cloud.launch(alice)

@@ -55,7 +55,9 @@ def test_stop_and_start(cloud: Cloud, running: Instance) -> None:
     ]
 
 
-@pytest.mark.parametrize(("hard", "task", "order"), [(False, "rebooting", "reboot_soft"), (True, "rebooting_hard", "reboot_hard")])
+@pytest.mark.parametrize(
+    ("hard", "task", "order"), [(False, "rebooting", "reboot_soft"), (True, "rebooting_hard", "reboot_hard")]
+)
 def test_reboot(cloud: Cloud, running: Instance, *, hard: bool, task: str, order: str) -> None:
     services.reboot(context("alice"), running.id, hard=hard)
     assert state_of(running) == ("active", task)

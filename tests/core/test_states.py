@@ -56,14 +56,22 @@ def test_everything_but_deleted_can_be_deleted() -> None:
 @pytest.mark.parametrize("vm_state", list(VmState))
 @pytest.mark.parametrize("task_state", [None, *TaskState])
 def test_every_state_has_a_status_of_the_api(vm_state: VmState, task_state: TaskState | None) -> None:
-    assert api_status(vm_state, task_state) in {"ACTIVE", "BUILD", "SHUTOFF", "ERROR", "DELETED", "REBOOT", "HARD_REBOOT"}
+    assert api_status(vm_state, task_state) in {
+        "ACTIVE",
+        "BUILD",
+        "SHUTOFF",
+        "ERROR",
+        "DELETED",
+        "REBOOT",
+        "HARD_REBOOT",
+    }
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=st.lists(st.sampled_from(NAMES), max_size=12))
 @pytest.mark.django_db
 def test_any_walk_stays_inside_the_table(cloud: Cloud, moves: list[str]) -> None:
-    """Whatever is tried in whatever order: a move either is legal and raises the version by one with one event, or changes nothing."""
+    """A move either is legal and raises the version by one with one event, or it changes nothing."""
     instance = cloud.launch(context("alice"))
     try:
         for move in moves:
@@ -75,7 +83,11 @@ def test_any_walk_stays_inside_the_table(cloud: Cloud, moves: list[str]) -> None
             target = LEGAL.get((move, source))
             if target is None:
                 assert moved is None
-                assert (after.vm_state, after.task_state, after.version) == (before.vm_state, before.task_state, before.version)
+                assert (after.vm_state, after.task_state, after.version) == (
+                    before.vm_state,
+                    before.task_state,
+                    before.version,
+                )
                 assert Event.objects.count() == events
             else:
                 assert moved is not None
@@ -120,4 +132,3 @@ def test_a_move_from_a_stale_state_is_judged_anew(cloud: Cloud, alice: RequestCo
 def test_an_unknown_move_is_a_mistake_of_ours(cloud: Cloud, alice: RequestContext) -> None:
     with pytest.raises(ValueError, match="no move"):
         state.advance(cloud.launch(alice), "fly", attempt=1)
-

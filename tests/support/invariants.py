@@ -1,9 +1,11 @@
-"""What must hold between any two transactions: usage = reservations = instances, allocations = host counters, addresses = ports."""
+"""What holds between transactions: usage = reservations = instances, allocations = counters, addresses = ports."""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
+
+from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.selectors.hosts import state_of
@@ -13,8 +15,6 @@ from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import selectors as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.rpc.models import HostCommand
-
-from django.utils import timezone
 
 GONE = (VmState.DELETED, VmState.ERROR)
 PLACED = {"networking", "block_device_mapping", "spawning"}
@@ -47,7 +47,9 @@ def check_empty() -> None:
 def _check_states(instances: dict[uuid.UUID, Instance]) -> None:
     for row in instances.values():
         assert (row.vm_state, row.task_state) in STATES, f"{row.id} is in no state: {row.vm_state}/{row.task_state}"
-        assert (row.task_state is None) == (row.task_deadline is None), f"{row.id}: a task without deadline, or the reverse"
+        assert (row.task_state is None) == (row.task_deadline is None), (
+            f"{row.id}: a task without deadline, or the reverse"
+        )
         assert (row.vm_state == VmState.DELETED) == (row.deleted_at is not None), f"{row.id}: deleted_at is wrong"
 
 
@@ -58,7 +60,9 @@ def _check_quota(instances: dict[uuid.UUID, Instance]) -> None:
         held.setdefault(row.owner_id, {})[row.resource] = row.amount
         if row.owner_id in instances:
             building = instances[row.owner_id].vm_state == VmState.BUILDING
-            assert row.committed != building, f"{row.owner_id} is {instances[row.owner_id].vm_state}, committed: {row.committed}"
+            assert row.committed != building, (
+                f"{row.owner_id} is {instances[row.owner_id].vm_state}, committed: {row.committed}"
+            )
     live = {
         row.id: {"instances": 1, "cores": row.flavor["vcpus"], "ram": row.flavor["memory_mb"]}
         for row in instances.values()
@@ -81,7 +85,9 @@ def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
     for host in Host.objects.all():
         total = sums.get(host.id, Counter())
         counted = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
-        assert counted == (total["vcpus"], total["memory"], total["disk"], total["instances"]), f"{host}: {counted}, {total}"
+        assert counted == (total["vcpus"], total["memory"], total["disk"], total["instances"]), (
+            f"{host}: {counted}, {total}"
+        )
         state = state_of(host, timezone.now())
         assert host.vcpus_allocated <= state.vcpus_limit
         assert host.memory_mb_allocated <= state.memory_mb_limit

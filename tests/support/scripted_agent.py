@@ -1,4 +1,4 @@
-"""A stand-in for a host's agent without a socket: takes orders from the records, carries them out in a dict, reports to the inbox."""
+"""A stand-in for a host's agent without a socket: takes orders from the records and reports to the inbox."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class ScriptedAgent:
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @classmethod
-    def join(cls, name: str, *, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, zone: str = "nova") -> ScriptedAgent:
+    def join(
+        cls, name: str, *, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, zone: str = "nova"
+    ) -> ScriptedAgent:
         """Enrol a new host with this capacity and nothing reserved."""
         token = agents.create_join_token(name)
         host = agents.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
@@ -65,7 +67,9 @@ class ScriptedAgent:
         )
 
     def states(self) -> list[GuestState]:
-        return [GuestState(instance_id=key, attempt=value[0], power_state=value[1]) for key, value in self.guests.items()]
+        return [
+            GuestState(instance_id=key, attempt=value[0], power_state=value[1]) for key, value in self.guests.items()
+        ]
 
     def hello(self) -> None:
         """Come back: say which guests there are."""

@@ -37,7 +37,8 @@ def flavors_for(
 ) -> list[Flavor]:
     """Return the flavors the caller may use, the smallest first; ``marker`` is a flavor's id.
 
-    ``is_public`` narrows them for operators, who see all; ``min_ram`` in MiB, ``min_disk`` in GiB.  Raises NotFoundError for an unknown marker.
+    ``is_public`` narrows them for operators, who see all; ``min_ram`` in MiB, ``min_disk`` in GiB.  Raises
+    NotFoundError for an unknown marker.
     """
     rows = _visible(context)
     if is_public is not None:

@@ -20,7 +20,6 @@ NOBODY = uuid.UUID(int=0)
 SORT_KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
-    "launched_at": "launched_at",
     "display_name": "name",
     "name": "name",
     "hostname": "hostname",
@@ -86,7 +85,8 @@ def instances_for(
         rows = rows.filter(vm_state=VmState.DELETED)
     else:
         rows = rows.exclude(vm_state=VmState.DELETED)
-    return _page(_narrowed(rows, filters), sort, limit, marker)
+    last = None if marker is None else _marker(context, marker)
+    return _page(_narrowed(rows, filters), sort, limit, last)
 
 
 def _narrowed(rows: QuerySet[Instance], filters: Filters) -> QuerySet[Instance]:
@@ -127,10 +127,21 @@ def _has_status(status: str) -> Q:
     }.get(status.upper(), Q(pk__in=[]))
 
 
+def _marker(context: RequestContext, marker: str | uuid.UUID) -> Instance:
+    """Return the server a page begins behind, deleted or not; another project's is as unknown as none."""
+    rows = Instance.objects.filter(id=read_id(marker) or NOBODY)
+    if not context.is_admin:
+        rows = rows.filter(project_id=context.project_id or NOBODY)
+    last = rows.first()
+    if last is None:
+        raise InvalidInputError(f"Marker {marker} could not be found.", field="marker")
+    return last
+
+
 def _page(
-    rows: QuerySet[Instance], sort: Sequence[tuple[str, str]], limit: int | None, marker: str | uuid.UUID | None
+    rows: QuerySet[Instance], sort: Sequence[tuple[str, str]], limit: int | None, last: Instance | None
 ) -> list[Instance]:
-    """Sort, start after the marker, cut."""
+    """Sort, start behind ``last``, cut."""
     columns: list[tuple[str, bool]] = []
     for key, direction in sort or NEWEST_FIRST:
         if key not in SORT_KEYS:
@@ -138,16 +149,13 @@ def _page(
         columns.append((SORT_KEYS[key], direction == "desc"))
     columns.append(("id", columns[-1][1]))
     rows = rows.order_by(*(f"-{column}" if falling else column for column, falling in columns))
-    if marker is not None:
-        last = rows.model._default_manager.filter(id=read_id(marker) or NOBODY).first()
-        if last is None:
-            raise InvalidInputError(f"Marker {marker} could not be found.", field="marker")
-        after, equal = Q(pk__in=[]), Q()
+    if last is not None:
+        behind, equal = Q(pk__in=[]), Q()
         for column, falling in columns:
             value = getattr(last, column)
-            after |= equal & Q(**{f"{column}__{'lt' if falling else 'gt'}": value})
+            behind |= equal & Q(**{f"{column}__{'lt' if falling else 'gt'}": value})
             equal &= Q(**{column: value})
-        rows = rows.filter(after)
+        rows = rows.filter(behind)
     return list(rows[:limit] if limit is not None else rows)
 
 

@@ -10,12 +10,8 @@ from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.sizes import Room, room_of
 
 
-def claim(instance: Instance, host_id: uuid.UUID) -> bool:
-    """Take the instance's room on a host, inside the caller's transaction; returns False when the room is taken by now.
-
-    The caller has made sure that the instance holds no allocation.
-    """
-    room = room_of(instance.flavor)
+def take_room(room: Room, host_id: uuid.UUID) -> bool:
+    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now."""
     fits = Host.objects.filter(
         id=host_id,
         enabled=True,
@@ -25,14 +21,19 @@ def claim(instance: Instance, host_id: uuid.UUID) -> bool:
         - room.memory_mb,
         disk_gb_allocated__lte=(F("disk_gb_total") - F("reserved_disk_gb")) * F("disk_allocation_ratio") - room.disk_gb,
     )
-    taken = fits.update(
-        vcpus_allocated=F("vcpus_allocated") + room.vcpus,
-        memory_mb_allocated=F("memory_mb_allocated") + room.memory_mb,
-        disk_gb_allocated=F("disk_gb_allocated") + room.disk_gb,
-        instances_allocated=F("instances_allocated") + 1,
+    return bool(
+        fits.update(
+            vcpus_allocated=F("vcpus_allocated") + room.vcpus,
+            memory_mb_allocated=F("memory_mb_allocated") + room.memory_mb,
+            disk_gb_allocated=F("disk_gb_allocated") + room.disk_gb,
+            instances_allocated=F("instances_allocated") + 1,
+        )
     )
-    if not taken:
-        return False
+
+
+def hold(instance: Instance, host_id: uuid.UUID) -> None:
+    """Write down for whom the room was taken, in the same transaction, behind the move that only one can make."""
+    room = room_of(instance.flavor)
     Allocation.objects.create(
         instance=instance,
         host_id=host_id,
@@ -41,12 +42,6 @@ def claim(instance: Instance, host_id: uuid.UUID) -> bool:
         memory_mb=room.memory_mb,
         disk_gb=room.disk_gb,
     )
-    return True
-
-
-def allocation_of(instance_id: uuid.UUID) -> Allocation | None:
-    """Return the room an instance holds, with its host, or None."""
-    return Allocation.objects.select_related("host").filter(instance_id=instance_id).first()
 
 
 def give_back(instance_id: uuid.UUID) -> bool:

@@ -1,0 +1,135 @@
+"""Key pairs: made or imported, checked by parsing, with the fingerprint that ssh-keygen gives."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, OverQuotaError
+from provisioning.compute import selectors, services
+from provisioning.compute.models import KeyPair
+from provisioning.quotas import services as quotas
+from tests.support.clouds import context
+
+pytestmark = pytest.mark.django_db
+
+
+def openssh(key: object) -> str:
+    line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)  # type: ignore[attr-defined]
+    return line.decode()
+
+
+@pytest.mark.parametrize(("algorithm", "word"), [("ed25519", "ssh-ed25519"), ("rsa", "ssh-rsa")])
+def test_a_made_pair_fits_together(alice: RequestContext, algorithm: str, word: str) -> None:
+    row, private = services.create_key_pair(alice, "laptop", algorithm=algorithm)  # type: ignore[arg-type]
+    assert private is not None
+    assert row.public_key.startswith(f"{word} ")
+    loaded = serialization.load_ssh_private_key(private.encode(), None)
+    assert openssh(loaded).split()[1] == row.public_key.split()[1]
+    assert private not in str(list(KeyPair.objects.values()))
+
+
+def test_the_fingerprint_is_that_of_ssh_keygen(alice: RequestContext, tmp_path: Path) -> None:
+    row, _ = services.create_key_pair(alice, "laptop")
+    path = tmp_path / "key.pub"
+    path.write_text(row.public_key)
+    said = subprocess.run(
+        ["ssh-keygen", "-l", "-E", "md5", "-f", str(path)], check=True, capture_output=True, text=True
+    ).stdout
+    assert f"MD5:{row.fingerprint} " in said
+
+
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()])
+def test_ecdsa_is_imported(alice: RequestContext, curve: ec.EllipticCurve) -> None:
+    line = openssh(ec.generate_private_key(curve))
+    row, private = services.create_key_pair(alice, "mine", f"  {line}   me@home  \n")
+    assert private is None
+    assert row.public_key == f"{line} me@home"
+
+
+def rsa_line(bits: int) -> str:
+    return openssh(rsa.generate_private_key(public_exponent=65537, key_size=bits))
+
+
+def test_rsa_needs_2048_bits(alice: RequestContext) -> None:
+    services.create_key_pair(alice, "strong", rsa_line(2048))
+    with pytest.raises(InvalidInputError, match="too weak") as caught:
+        services.create_key_pair(alice, "weak", rsa_line(1024))
+    assert caught.value.field == "public_key"
+
+
+GOOD = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ssh-ed25519",
+        "ssh-ed25519 AAAA",
+        "ssh-rsa " + GOOD.split()[1],
+        GOOD + "\nssh-ed25519 AAAA",
+        GOOD + "\x00",
+        GOOD + "\r\nroot",
+        'command="reboot" ' + GOOD,
+        "-----BEGIN PRIVATE KEY-----",
+        "x" * 20_000,
+    ],
+)
+def test_what_is_no_public_key_is_refused(alice: RequestContext, text: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        services.create_key_pair(alice, "bad", text)
+    assert caught.value.field == "public_key"
+    assert not KeyPair.objects.exists()
+
+
+def test_dsa_is_refused(alice: RequestContext) -> None:
+    key = dsa.generate_private_key(1024)  # noqa: S505 - weak is what is tested
+    blob = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    with pytest.raises(InvalidInputError):
+        services.create_key_pair(alice, "bad", blob.decode())
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "a/b", "a\nb", "a" * 256, "<b>", "ключ"])
+def test_bad_names_are_refused(alice: RequestContext, name: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        services.create_key_pair(alice, name)
+    assert caught.value.field == "name"
+
+
+def test_only_ssh_keys(alice: RequestContext) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        services.create_key_pair(alice, "win", type="x509")
+    assert caught.value.field == "type"
+
+
+def test_a_name_is_used_once_per_user(alice: RequestContext, charlie: RequestContext) -> None:
+    services.create_key_pair(alice, "laptop")
+    services.create_key_pair(charlie, "laptop")
+    with pytest.raises(ConflictError, match="already exists") as caught:
+        services.create_key_pair(context("alice"), "laptop")
+    assert caught.value.field == "name"
+    assert [row.name for row in selectors.key_pairs_for(alice)] == ["laptop"]
+
+
+def test_key_pairs_are_counted_per_user(alice: RequestContext, charlie: RequestContext) -> None:
+    for caller in (alice, charlie):
+        quotas.set_limit(caller.project_id, "key_pairs", 1)
+        services.create_key_pair(caller, "first")
+        with pytest.raises(OverQuotaError):
+            services.create_key_pair(caller, "second")
+        assert selectors.limits_for(caller).usage["key_pairs"] == 1
+
+
+def test_deleting(alice: RequestContext, charlie: RequestContext) -> None:
+    services.create_key_pair(alice, "laptop")
+    with pytest.raises(NotFoundError):
+        services.delete_key_pair(charlie, "laptop")
+    services.delete_key_pair(alice, "laptop")
+    with pytest.raises(NotFoundError):
+        services.delete_key_pair(alice, "laptop")
