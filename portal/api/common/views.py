@@ -35,6 +35,8 @@ class ServiceView(APIView):
     rules: ClassVar[dict[str, str]] = {}
     public: ClassVar[bool] = False
     """Whether anybody may ask, without a token."""
+    public_methods: ClassVar[frozenset[str]] = frozenset()
+    """Methods of a view that is not public for which anybody may ask."""
 
     authentication_classes = [TokenAuthentication]
     permission_classes = []
@@ -51,8 +53,9 @@ class ServiceView(APIView):
         """Refuse a view with a method nobody made a rule for, or with a rule that does not exist."""
         super().__init_subclass__(**kwargs)
         methods = {name.upper() for name in cls.http_method_names if name != "head" and hasattr(cls, name)}
-        if not cls.public and methods - cls.rules.keys():
-            message = f"{cls.__name__} has no rule for {', '.join(sorted(methods - cls.rules.keys()))}."
+        missing = methods - cls.rules.keys() - cls.public_methods
+        if missing and not cls.public:
+            message = f"{cls.__name__} has no rule for {', '.join(sorted(missing))}."
             raise TypeError(message)
         unknown = set(cls.rules.values()) - policy.RULES.keys()
         if unknown:
@@ -67,7 +70,7 @@ class ServiceView(APIView):
         if self.microversions is not None:
             self.microversion = self.microversions.minimum
             self.microversion = self.microversions.requested(request)
-        if not self.public:
+        if not self.public and request.method not in self.public_methods:
             self.perform_authentication(request)
             self.context = cast("RequestContext", request.auth)
             request.context = request.auth  # type: ignore[attr-defined]
