@@ -1,11 +1,15 @@
 """Root routing: every face under its own prefix, all on one port."""
 
+from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("portal.dashboard.urls")),
+    path("admin/", admin.site.urls),
     path("", include("portal.live.urls")),
     path("compute", include("portal.api.compute.urls")),
     path("identity", include("portal.api.identity.urls")),
     path("image", include("portal.api.image.urls")),
     path("network", include("portal.api.network.urls")),
 ]
+handler500 = "portal.dashboard.errors.server_error"

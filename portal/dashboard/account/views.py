@@ -1,0 +1,78 @@
+"""Signing in and out, and going on in another project."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from portal.common.redirects import safe_next
+from portal.common.sign_in import sign_in, sign_out, switch_project
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
+
+DOMAIN = "Default"
+
+
+@method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
+class SignIn(View):
+    """The form that everybody meets first."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the form; who is signed in already goes on."""
+        if getattr(request, "context", None) is not None:
+            return redirect(safe_next(request))
+        return self._form(request, "", status=200)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Sign in; the answer to a wrong name and to a wrong password is the same."""
+        name, password = request.POST.get("user_name", "").strip(), request.POST.get("password", "")
+        domain = request.POST.get("domain", "").strip() or DOMAIN
+        try:
+            sign_in(request, name, password, domain)
+        except (NotAuthenticatedError, ForbiddenError) as error:
+            return self._form(request, error.message, status=401)
+        return HttpResponseRedirect(safe_next(request), status=303)
+
+    def _form(self, request: HttpRequest, error: str, *, status: int) -> HttpResponse:
+        context = {
+            "error": error,
+            "user_name": request.POST.get("user_name", ""),
+            "domain": request.POST.get("domain", DOMAIN) or DOMAIN,
+            "next": safe_next(request, ""),
+        }
+        return render(request, "dashboard/account/sign_in.html", context, status=status)
+
+
+class SignOut(View):
+    """The way out."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """End the session and its tokens."""
+        sign_out(request)
+        return redirect("dashboard:sign_in")
+
+
+class SwitchProject(View):
+    """Going on in another project."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
+        """Enter the project and begin at its overview: the page one came from is another project's."""
+        try:
+            context = switch_project(request, project_id.hex)
+        except NotAuthenticatedError:
+            return redirect("dashboard:sign_in")
+        except NovellaError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(request, f"You work in {context.project_name} now.")
+        return redirect("dashboard:overview")

@@ -1,0 +1,1 @@
+"""Flavors: what sizes there are; operators make and remove them."""

@@ -1,0 +1,1 @@
+"""Images: list, upload, delete."""

@@ -1,0 +1,149 @@
+"""Images: the list, the upload, the end."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+
+from portal.common.streams import BodyInterruptedError, body_of
+from portal.dashboard import wording
+from portal.dashboard.forms import whole_number
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError, NovellaError
+from provisioning.identity import policy
+from provisioning.images import selectors, services
+from provisioning.images.inspection import DISK_FORMATS
+from provisioning.images.models import Image
+
+PAGE_SIZE = 100
+
+
+class ImagePage(Page):
+    """Base of the pages of this panel."""
+
+    section = "images"
+    rule = "image:images:list"
+
+    def back(self) -> str:
+        """Refusals are shown on the list."""
+        return "dashboard:images"
+
+
+class ImageList(ImagePage):
+    """The images that the project can use."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them, newest first."""
+        marker = request.GET.get("marker")
+        try:
+            images = selectors.images_for(self.context, limit=PAGE_SIZE + 1, marker=marker)
+        except NovellaError:  # the last image of the page before is gone
+            images = selectors.images_for(self.context, limit=PAGE_SIZE + 1)
+        more = str(images[PAGE_SIZE - 1].id) if len(images) > PAGE_SIZE else ""
+        rows = [
+            {
+                "image": image,
+                "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
+                "mine": image.project_id == self.context.project_id,
+                "can_delete": may_delete(self.context, image),
+            }
+            for image in images[:PAGE_SIZE]
+        ]
+        can_create = self.allows("image:images:create")
+        return self.page("dashboard/images/list.html", {"rows": rows, "more": more, "can_create": can_create})
+
+
+class ImageUpload(ImagePage):
+    """The form for a new image; the browser then sends the file to ImageData."""
+
+    rule = "image:images:create"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the form."""
+        context = {"formats": DISK_FORMATS, "can_publish": self.allows("image:images:publicize")}
+        return self.page("dashboard/images/upload.html", context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make the record and say where the file goes; errors come back with their field."""
+        try:
+            image = services.create(
+                self.context,
+                name=request.POST.get("name", "").strip(),
+                disk_format=request.POST.get("disk_format", ""),
+                container_format="bare",
+                visibility="public" if request.POST.get("visibility") == "public" else "private",
+                min_disk=whole_number(request.POST.get("min_disk", ""), "The least disk", field="min_disk", empty=0),
+                min_ram=whole_number(request.POST.get("min_ram", ""), "The least memory", field="min_ram", empty=0),
+                properties=_login(request.POST.get("login", "").strip()),
+            )
+        except NovellaError as error:
+            return JsonResponse({"field": error.field or "", "message": error.message}, status=422)
+        return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
+
+
+class ImageData(ImagePage):
+    """The file of a new image, streamed as it arrives."""
+
+    rule = "image:images:upload"
+    http_method_names = ["put"]
+
+    def put(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        """Store and inspect it.  A file that is refused takes its record along: the person begins anew."""
+        image = selectors.image_for(self.context, image_id)
+        try:
+            services.upload(self.context, image.id, body_of(request))
+        except BodyInterruptedError:
+            self._forget(image.id)
+            return JsonResponse({"message": "The upload was interrupted."}, status=400)
+        except NovellaError as error:
+            if image.status == Image.Status.QUEUED:
+                self._forget(image.id)
+            return JsonResponse({"field": "file", "message": error.message}, status=422)
+        messages.success(request, f"{image.name or 'The image'} is ready.")
+        return JsonResponse({"next": reverse("dashboard:images")}, status=201)
+
+    def _forget(self, image_id: uuid.UUID) -> None:
+        try:
+            services.delete(self.context, image_id)
+        except NotFoundError:
+            return
+
+
+class ImageDelete(ImagePage):
+    """The end of an image."""
+
+    rule = "image:images:delete"
+
+    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        """Ask."""
+        image = selectors.image_for(self.context, image_id)
+        return self.ask(
+            {
+                "title": f"Delete {image.name or image.id}?",
+                "text": "New instances cannot start from it any more. Those that run keep their disks.",
+                "action": reverse("dashboard:image_delete", args=[image.id]),
+                "label": "Delete",
+                "danger": True,
+                "back": reverse("dashboard:images"),
+            }
+        )
+
+    def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        """Delete."""
+        image = selectors.image_for(self.context, image_id)
+        services.delete(self.context, image.id)
+        return self.go("dashboard:images", said=f"{image.name or image.id} was deleted.")
+
+
+def may_delete(context: RequestContext, image: Image) -> bool:
+    """Whether the caller's button is there: policy, ownership, protection."""
+    own = image.project_id == context.project_id or context.is_admin
+    return own and not image.protected and policy.allows(context, "image:images:delete")
+
+
+def _login(name: str) -> dict[str, str]:
+    return {"os_admin_user": name} if name else {}

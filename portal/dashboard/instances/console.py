@@ -1,0 +1,30 @@
+"""The console log as a file."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.dashboard.instances.views import InstancePage
+from provisioning.compute import selectors as compute
+from provisioning.compute.services.console import console_output
+
+
+class ConsoleLog(InstancePage):
+    """What the guest wrote, to download."""
+
+    rule = "compute:servers:console_output"
+
+    def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
+        """Send all that is kept, as text that no browser takes for a page."""
+        instance = compute.instance_for(self.context, instance_id)
+        text = console_output(self.context, instance.id)
+        return HttpResponse(
+            text,
+            content_type="text/plain; charset=utf-8",
+            headers={
+                "Content-Disposition": f'attachment; filename="{instance.hostname}-console.log"',
+                "X-Content-Type-Options": "nosniff",
+            },
+        )

@@ -1,0 +1,45 @@
+"""Everything the page of one instance shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.dashboard.instances import timeline
+from portal.dashboard.instances.connect import connect_for
+from portal.dashboard.instances.rows import rows_for
+from provisioning.common.context import RequestContext
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.network import selectors as network
+
+
+def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return what the page and its live parts need."""
+    row = rows_for(context, [instance])[0]
+    decision = compute.decision_for(context, instance.id)
+    return {
+        "row": row,
+        "advice": _advice(decision) if row.fault else "",
+        "attempts": timeline.attempts(compute.timeline_for(context, instance.id)),
+        "decision": decision,
+        "funnel": timeline.funnel(decision),
+        "deeds": timeline.deeds(compute.actions_for(context, instance.id)),
+        "connect": connect_for(context, instance, row.addresses),
+        "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
+        "host": instance.host.name if context.is_admin and instance.host else "",
+    }
+
+
+def _advice(decision: SchedulingDecision | None) -> str:
+    """Say what a person can do about a failed launch, by the filter that left no host."""
+    again = "Launch it again; this one can be deleted and does not count for anything but the number of instances."
+    if decision is None or not decision.filters or decision.filters[-1]["after"]:
+        return f"{again} If it fails the same way, give the request id below to an operator."
+    return {
+        "enabled_and_alive": "No host is at work. Ask an operator to enable or repair one, then launch again.",
+        "availability_zone": "Launch again in another availability zone, or leave the choice open.",
+        "not_tried_before": "Every host has failed to build it. Give the request id below to an operator.",
+        "vcpus": "Choose a size with fewer vCPUs, or delete instances you no longer need, then launch again.",
+        "ram": "Choose a size with less memory, or delete instances you no longer need, then launch again.",
+        "disk": "Choose a size with a smaller disk, or delete instances you no longer need, then launch again.",
+    }.get(decision.filters[-1]["name"], again)

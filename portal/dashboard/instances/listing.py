@@ -1,0 +1,48 @@
+"""Finding instances for the list: by name or address, and by status."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from functools import partial
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import Instance
+from provisioning.network import selectors as network
+
+PAGE_SIZE = 100
+STATUSES = (("", "All"), ("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF", "Stopped"), ("ERROR", "Error"))
+"""Statuses to narrow by: the API's word and ours."""
+
+
+def find(context: RequestContext, *, text: str, status: str, marker: str | None) -> list[Instance]:
+    """Return one instance more than a page holds, newest first.
+
+    ``text`` is a part of the name, or an address or its beginning; ``marker`` the id of the last instance of the page before.
+    """
+    known = status if status in dict(STATUSES) and status else None
+    ids = _with_address(context, text) if _like_address(text) else None
+    name = text if text and ids is None else None
+    search = partial(compute.instances_for, context, name=name, status=known, ids=ids, limit=PAGE_SIZE + 1)
+    try:
+        return search(marker=marker or None)
+    except InvalidInputError:  # the last instance of the page before is gone: begin anew
+        return search()
+
+
+def _like_address(text: str) -> bool:
+    """Whether the text is an IPv4 address or begins like one (``10.20.``)."""
+    parts = text.rstrip(".").split(".")
+    return "." in text and len(parts) + text.endswith(".") > 1 and all(part.isdigit() for part in parts)
+
+
+def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
+    """Return the ids of the project's instances with this address, or one that begins so."""
+    try:
+        lookup = {"fixed_ips__address": str(ipaddress.ip_address(text))}
+    except ValueError:
+        lookup = {"fixed_ips__address__startswith": text}
+    found = network.ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
+    return [device_id for device_id in found.values_list("device_id", flat=True) if device_id]

@@ -1,0 +1,195 @@
+"""The list of instances, one in detail, and what is done to them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.dashboard.instances.detail import detail_for
+from portal.dashboard.instances.listing import PAGE_SIZE, STATUSES, find
+from portal.dashboard.instances.rows import VERBS, Verb, can, rows_for
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError, NovellaError
+from provisioning.compute import selectors as compute
+from provisioning.compute import services
+from provisioning.compute.models import Instance
+from provisioning.identity import policy
+
+Deed = Callable[[RequestContext, uuid.UUID], Any]
+DEEDS: Mapping[str, Deed] = {
+    "start": services.start,
+    "stop": services.stop,
+    "reboot": services.reboot,
+    "reset": lambda context, instance_id: services.reboot(context, instance_id, hard=True),
+    "delete": services.delete,
+}
+SAID = {
+    "start": "{name} is starting.",
+    "stop": "{name} is shutting down.",
+    "reboot": "{name} is rebooting.",
+    "reset": "{name} is being reset.",
+    "delete": "{name} is being deleted.",
+}
+
+
+class InstancePage(Page):
+    """Base of the pages of this panel."""
+
+    section = "instances"
+    rule = "compute:servers:list"
+
+    def back(self) -> str:
+        """Refusals are shown on the list."""
+        return "dashboard:instances"
+
+
+class InstanceList(InstancePage):
+    """All instances of the project."""
+
+    live_page = "instances"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the newest, narrowed by text and status."""
+        since = self.live_since()
+        text, status = request.GET.get("q", "").strip()[:255], request.GET.get("status", "")
+        instances = find(self.context, text=text, status=status, marker=request.GET.get("marker"))
+        more = str(instances[PAGE_SIZE - 1].id) if len(instances) > PAGE_SIZE else ""
+        return self.page(
+            "dashboard/instances/list.html",
+            {
+                "live_since": since,
+                "rows": rows_for(self.context, instances[:PAGE_SIZE]),
+                "filters": {"text": text, "status": status},
+                "statuses": STATUSES,
+                "can_launch": self.allows("compute:servers:create"),
+                "more": more,
+            },
+        )
+
+
+class InstanceDetail(InstancePage):
+    """One instance."""
+
+    rule = "compute:servers:show"
+
+    def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
+        """Show everything that is known of it."""
+        since = self.live_since()
+        instance = compute.instance_for(self.context, instance_id)
+        self.live_page = f"instance/{instance.id}"
+        parts = detail_for(self.context, instance)
+        return self.page("dashboard/instances/detail.html", {"live_since": since, **parts})
+
+
+class InstanceVerb(InstancePage):
+    """One thing done to one instance, after a question."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Know the verb; its policy rule is the page's."""
+        self.verb = next((verb for verb in VERBS if verb.name == kwargs["verb"]), None)
+        if self.verb is None:
+            raise Http404
+        self.rule = self.verb.rule
+        self.instance_id = kwargs["instance_id"]
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, instance_id: uuid.UUID, verb: str) -> HttpResponse:
+        """Ask."""
+        instance = compute.instance_for(self.context, instance_id)
+        return self.ask(_question(instance, self._verb))
+
+    def post(self, request: HttpRequest, instance_id: uuid.UUID, verb: str) -> HttpResponse:
+        """Do it."""
+        instance = compute.instance_for(self.context, instance_id)
+        DEEDS[verb](self.context, instance.id)
+        to = reverse("dashboard:instances") if verb == "delete" else reverse("dashboard:instance", args=[instance.id])
+        return self.go(to, said=SAID[verb].format(name=instance.name))
+
+    def back(self) -> str:
+        """Refusals are shown on the instance."""
+        return reverse("dashboard:instance", args=[self.instance_id])
+
+    @property
+    def _verb(self) -> Verb:
+        if self.verb is None:
+            raise Http404
+        return self.verb
+
+
+class InstancesDelete(InstancePage):
+    """Several instances deleted together."""
+
+    rule = "compute:servers:delete"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Ask, naming all of them."""
+        instances = self._picked(request.GET.getlist("ids"))
+        if not instances:
+            return self.go("dashboard:instances", said="Nothing was selected.", level=messages.INFO)
+        count = len(instances)
+        return self.ask(
+            {
+                "title": f"Delete {instances[0].name}?" if count == 1 else f"Delete {count} instances?",
+                "text": "The guests are stopped and their disks are removed. This cannot be undone.",
+                "action": reverse("dashboard:instances_delete"),
+                "label": "Delete" if count == 1 else f"Delete {count} instances",
+                "danger": True,
+                "names": [item.name for item in instances],
+                "ids": [item.id for item in instances],
+                "back": reverse("dashboard:instances"),
+            }
+        )
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Delete each; one that cannot be deleted does not keep the others."""
+        instances = self._picked(request.POST.getlist("ids"))
+        done, refusals = 0, []
+        for instance in instances:
+            try:
+                services.delete(self.context, instance.id)
+                done += 1
+            except NotFoundError:
+                done += 1  # somebody else was quicker
+            except NovellaError as error:
+                refusals.append(f"{instance.name}: {error.message}")
+        for refusal in refusals:
+            messages.error(request, refusal)
+        said = f"{instances[0].name} is being deleted." if done == 1 else f"{done} instances are being deleted."
+        return self.go("dashboard:instances", said=said if done else "")
+
+    def _picked(self, ids: list[str]) -> list[Instance]:
+        known = [found for found in map(_read_id, ids[:1000]) if found]
+        return compute.instances_for(self.context, ids=known) if known else []
+
+
+def _question(instance: Instance, verb: Verb) -> dict[str, Any]:
+    """Return the question before a verb."""
+    text = verb.consequence
+    if not can(instance, verb):
+        text = f"It cannot be done now: {instance.name} is busy or in another state. {text}"
+    return {
+        "title": verb.question.format(name=instance.name),
+        "text": text,
+        "action": reverse("dashboard:instance_verb", args=[instance.id, verb.name]),
+        "label": verb.label,
+        "danger": verb.danger,
+        "back": reverse("dashboard:instance", args=[instance.id]),
+    }
+
+
+def _read_id(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+def may_launch(context: RequestContext) -> bool:
+    """Whether the caller may launch."""
+    return policy.allows(context, "compute:servers:create")

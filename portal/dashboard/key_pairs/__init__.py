@@ -1,0 +1,1 @@
+"""Key pairs: list, create, import, delete."""

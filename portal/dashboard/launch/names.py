@@ -1,0 +1,21 @@
+"""Names that the wizard suggests: easy to say, hard to mix up."""
+
+from __future__ import annotations
+
+import secrets
+
+FIRST = (
+    "amber", "bold", "bright", "calm", "clear", "coral", "crisp", "early", "fair", "fleet", "gentle", "golden", "happy",
+    "keen", "kind", "lively", "lucky", "mellow", "merry", "misty", "noble", "pale", "quick", "quiet", "rapid", "sharp",
+    "silent", "silver", "steady", "still", "sunny", "swift", "tidy", "vivid", "warm", "wise",
+)  # fmt: skip
+SECOND = (
+    "altair", "aurora", "castor", "comet", "corona", "deneb", "dione", "eclipse", "equinox", "europa", "galaxy",
+    "halo", "juno", "luna", "lyra", "meteor", "mimas", "mira", "nebula", "nova", "orbit", "orion", "pallas", "phoebe",
+    "polaris", "pollux", "pulsar", "quasar", "rhea", "rigel", "sirius", "spica", "titan", "vega", "vesta",
+)  # fmt: skip
+
+
+def suggest() -> str:
+    """Return a name such as ``quiet-comet``; a host name as it stands."""
+    return f"{secrets.choice(FIRST)}-{secrets.choice(SECOND)}"

@@ -1,0 +1,60 @@
+"""What a launch would use: used, this, left, as the wizard draws it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.dashboard import wording
+from portal.dashboard.overview.quota import amount
+from provisioning.compute.models import Flavor
+from provisioning.compute.selectors import Limits
+from provisioning.compute.sizes import quota_amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """One resource; widths in percent of the limit, cut at 100."""
+
+    label: str
+    used_width: float
+    this_left: float
+    this_width: float
+    over: bool
+    this_text: str
+    left_text: str
+
+
+def meters(limits: Limits, flavor: Flavor | None, count: int) -> list[Meter]:
+    """Return the bars for ``count`` servers of this size."""
+    amounts = quota_amounts(flavor) if flavor else {"instances": 1}
+    return [_meter(resource, limits, amounts.get(resource, 0) * count) for resource in wording.RESOURCES]
+
+
+def _meter(resource: str, limits: Limits, this: int) -> Meter:
+    limit, used = limits.limits.get(resource, -1), limits.usage.get(resource, 0)
+    unlimited = limit < 0
+    whole = max(limit, 1) if not unlimited else max(2 * (used + this), 1)
+    used_width = min(100 * used / whole, 100)
+    this_width = min(100 * this / whole, 100)
+    over = not unlimited and used + this > limit
+    if over:
+        this_left = min(used_width, 100 - max(this_width, 4))
+        this_width = 100 - this_left
+    else:
+        this_left = used_width
+    left = limit - used - this
+    if unlimited:
+        words = "no limit"
+    elif over:
+        words = f"{amount(resource, -left)} too much"
+    else:
+        words = f"{amount(resource, left)} left"
+    return Meter(
+        label=wording.RESOURCES[resource],
+        used_width=round(used_width, 1),
+        this_left=round(this_left, 1),
+        this_width=round(this_width, 1),
+        over=over,
+        this_text=f"+ {amount(resource, this)}",
+        left_text=words,
+    )

@@ -1,0 +1,108 @@
+"""Everything the wizard shows, gathered at once: it opens with one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.dashboard.launch import names
+from portal.dashboard.launch.forms import ADVANCED, NO_NETWORK, Choices
+from portal.dashboard.launch.quote import meters
+from provisioning.common.context import RequestContext
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import KeyPair
+from provisioning.compute.selectors import Limits
+from provisioning.compute.services.choices import FlavorChoice, flavor_choices
+from provisioning.images import selectors as images
+from provisioning.images.models import Image
+from provisioning.network import selectors as network
+from provisioning.network.models import Network, SecurityGroup
+
+
+@dataclass
+class Wizard:
+    """The lists to choose from, the choices, and what is wrong with them (field → sentence)."""
+
+    choices: Choices
+    images: list[Image]
+    keys: list[KeyPair]
+    networks: list[Network]
+    groups: list[SecurityGroup]
+    zones: list[str]
+    limits: Limits
+    flavors: list[FlavorChoice] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def image(self) -> Image | None:
+        """The chosen image."""
+        return next((image for image in self.images if str(image.id) == self.choices.image), None)
+
+    @property
+    def flavor(self) -> FlavorChoice | None:
+        """The chosen size."""
+        return next((choice for choice in self.flavors if choice.flavor.flavorid == self.choices.flavor), None)
+
+    @property
+    def chosen_networks(self) -> list[Network]:
+        """The chosen networks."""
+        return [net for net in self.networks if str(net.id) in self.choices.networks]
+
+    @property
+    def advanced_open(self) -> bool:
+        """Whether something under *Advanced* wants to be seen."""
+        return bool(ADVANCED & self.errors.keys()) or (len(self.networks) > 1 and not self.choices.networks)
+
+    @property
+    def first_error(self) -> str:
+        """The field where the cursor goes."""
+        return next(iter(self.errors), "")
+
+    def shown(self) -> Mapping[str, Any]:
+        """Return what the templates need."""
+        flavor = self.flavor
+        return {
+            "wizard": self,
+            "choices": self.choices,
+            "errors": self.errors,
+            "no_network": NO_NETWORK,
+            "meters": meters(self.limits, flavor.flavor if flavor else None, self.choices.number),
+        }
+
+
+def open_wizard(context: RequestContext, choices: Choices | None = None) -> Wizard:
+    """Gather the lists; without choices, choose what suits most people: something that can be launched as it stands."""
+    wizard = Wizard(
+        choices=choices or Choices(name=names.suggest()),
+        images=images.usable_images_for(context),
+        keys=compute.key_pairs_for(context),
+        networks=list(network.usable_networks_for(context).prefetch_related("subnets")),
+        groups=list(network.security_groups_for(context).order_by("name")),
+        zones=compute.availability_zones(),
+        limits=compute.limits_for(context),
+    )
+    if choices is None:
+        _choose(context, wizard)
+    wizard.flavors = flavor_choices(
+        context,
+        wizard.image,
+        wizard.limits,
+        count=wizard.choices.number,
+        availability_zone=wizard.choices.availability_zone,
+    )
+    if choices is None:
+        fitting = [choice for choice in wizard.flavors if not choice.reason]
+        best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)
+        wizard.choices.flavor = best.flavor.flavorid if best else ""
+    return wizard
+
+
+def _choose(context: RequestContext, wizard: Wizard) -> None:
+    """Choose the first image, the first key, and the project's own network before shared ones."""
+    choices = wizard.choices
+    choices.image = str(wizard.images[0].id) if wizard.images else ""
+    choices.key_name = wizard.keys[0].name if wizard.keys else ""
+    own = [net for net in wizard.networks if net.project_id == context.project_id]
+    choices.networks = [str(net.id) for net in (own or wizard.networks)[:1]]
+    choices.security_groups = [str(group.id) for group in wizard.groups if group.name == "default"]

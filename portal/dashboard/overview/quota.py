@@ -1,0 +1,66 @@
+"""The quota as donuts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.dashboard import wording
+from provisioning.compute.selectors import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Donut:
+    """One resource: amounts as the API counts them (memory in MiB); ``limit`` None: unlimited."""
+
+    resource: str
+    label: str
+    used: int
+    limit: int | None
+
+    @property
+    def percent(self) -> float:
+        """How much of the limit is used, at most 100."""
+        if not self.limit:
+            return 100.0 if self.limit == 0 and self.used else 0.0
+        return round(min(100 * self.used / self.limit, 100), 1)
+
+    @property
+    def rounded(self) -> int:
+        """The percentage to be read."""
+        return round(self.percent)
+
+    @property
+    def tone(self) -> str:
+        """``used``, ``near`` (80 %) or ``full``."""
+        if self.limit is not None and self.used >= self.limit:
+            return "full"
+        return "near" if self.percent >= 80 else "used"
+
+    @property
+    def used_text(self) -> str:
+        """What is used, in its unit."""
+        return amount(self.resource, self.used)
+
+    @property
+    def limit_text(self) -> str:
+        """The limit, in its unit."""
+        return amount(self.resource, self.limit or 0)
+
+    @property
+    def left_text(self) -> str:
+        """What is left, in its unit."""
+        return amount(self.resource, max((self.limit or 0) - self.used, 0))
+
+
+def donuts(limits: Limits) -> list[Donut]:
+    """Return the resources that a launch uses."""
+    drawn = []
+    for resource, label in wording.RESOURCES.items():
+        limit = limits.limits.get(resource, -1)
+        drawn.append(Donut(resource, label, limits.usage.get(resource, 0), None if limit < 0 else limit))
+    return drawn
+
+
+def amount(resource: str, value: int) -> str:
+    """Write an amount of a resource."""
+    return wording.mebibytes(value) if resource == "ram" else str(value)

@@ -1,0 +1,42 @@
+"""The overview."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.overview.quota import donuts
+from portal.dashboard.overview.terminal import terminal_for
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
+from provisioning.compute import selectors as compute
+from provisioning.identity import policy
+
+RECENT = 5
+
+
+class Overview(Page):
+    """The project at a glance."""
+
+    section = live_page = "overview"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show quota, newest instances and how to work from a terminal."""
+        since = self.live_since()
+        parts = parts_for(self.context)
+        return self.page(
+            "dashboard/overview/index.html",
+            {"live_since": since, "terminal": terminal_for(self.context), **parts},
+        )
+
+
+def parts_for(context: RequestContext) -> Mapping[str, Any]:
+    """Return what the live parts of the page need."""
+    return {
+        "donuts": donuts(compute.limits_for(context)),
+        "rows": rows_for(context, compute.instances_for(context, limit=RECENT)),
+        "can_launch": policy.allows(context, "compute:servers:create"),
+    }

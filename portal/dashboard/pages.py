@@ -1,0 +1,114 @@
+"""What every page of the dashboard does: asks who is there, puts the frame around, and words the cloud's errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views import View
+from django_htmx.middleware import HtmxDetails
+
+from portal.dashboard import navigation
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
+from provisioning.events import selectors as events
+from provisioning.identity import policy
+from provisioning.identity import selectors as identity
+
+
+class PageRequest(HttpRequest):
+    """A request as the middleware leaves it."""
+
+    context: RequestContext | None
+    htmx: HtmxDetails
+    request_id: str
+
+
+class Page(View):
+    """Base of the pages behind the sign-in.
+
+    ``section`` marks the entry of the navigation; ``rule`` is the policy rule that opens the page; ``live_page`` names
+    what the page's socket follows, empty for a page that stands still.
+    """
+
+    section = ""
+    rule = ""
+    live_page = ""
+    context: RequestContext
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Let in who is signed in to a project and allowed; word what the services raise."""
+        context = cast("PageRequest", request).context
+        if context is None or context.project_id is None:
+            return self._sign_in(request)
+        self.context = context
+        try:
+            if self.rule:
+                policy.enforce(context, self.rule)
+            return super().dispatch(request, *args, **kwargs)
+        except NotAuthenticatedError:
+            return self._sign_in(request)
+        except NotFoundError as error:
+            raise Http404(error.message) from error
+        except ForbiddenError as error:
+            return self.page("dashboard/refused.html", {"message": error.message}, status=403)
+        except NovellaError as error:
+            return self.refused(error)
+
+    def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
+        """Render a whole page in its frame, or a partial that needs who is asking."""
+        shell = {
+            "me": self.context,
+            "section": self.section,
+            "entries": navigation.entries_for(self.context),
+            "projects": identity.projects_of(self.context.user_id) if self.context.user_id else [],
+            "live_page": self.live_page,
+            "now": time.time(),
+        }
+        return render(self.request, template, {"shell": shell, **(context or {})}, status=status)
+
+    def part(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+        """Render a partial without the frame."""
+        return render(self.request, template, dict(context), status=status)
+
+    def live_since(self) -> int:
+        """Return the number of the newest event; read before the rows, so that nothing between is missed."""
+        return events.latest_id()
+
+    def allows(self, rule: str) -> bool:
+        """Whether policy lets the caller do this; decides which buttons there are."""
+        return policy.allows(self.context, rule)
+
+    def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
+        """Leave for another page of the dashboard, with a message."""
+        if said:
+            messages.add_message(self.request, level, said)
+        url = reverse(to, args=args) if ":" in to else to
+        if cast("PageRequest", self.request).htmx:
+            return HttpResponse(headers={"HX-Redirect": url})
+        return HttpResponseRedirect(url, status=303)
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        """Say why nothing was done, on the page where it was asked; pages with a form show it there instead."""
+        return self.go(self.back(), said=error.message, level=messages.ERROR)
+
+    def ask(self, question: Mapping[str, Any]) -> HttpResponse:
+        """Ask before something is done: in the page's dialog, or on a page of its own for browsers without scripts."""
+        if cast("PageRequest", self.request).htmx:
+            return self.part("dashboard/_confirm.html", question)
+        return self.page("dashboard/confirm.html", question)
+
+    def back(self) -> str:
+        """Return where a refusal is shown."""
+        return "dashboard:overview"
+
+    def _sign_in(self, request: HttpRequest) -> HttpResponseBase:
+        if cast("PageRequest", request).htmx:
+            return HttpResponse(status=401)
+        return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("dashboard:overview"))

@@ -1,0 +1,69 @@
+"""How the dashboard words and draws values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.dashboard import wording
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """Draw an icon of bootstrap-icons; decoration only, the text beside it says what it means."""
+    return format_html('<i class="bi bi-{}{}" aria-hidden="true"></i>', name, f" {extra}" if extra else "")
+
+
+@register.filter
+def mib(value: int | None) -> str:
+    """Write an amount of memory given in MiB."""
+    return wording.mebibytes(value or 0)
+
+
+@register.filter
+def size(value: int | None) -> str:
+    """Write a number of bytes."""
+    return "-" if value is None else wording.size_in_bytes(value)
+
+
+@register.filter
+def duration(value: float | None) -> str:
+    """Write seconds as short as they can be read."""
+    return "" if value is None else wording.duration(value)
+
+
+@register.filter
+def epoch(value: datetime | None) -> str:
+    """Write a moment as seconds since 1970, for clock.js."""
+    return "" if value is None else f"{value.timestamp():.3f}"
+
+
+@register.filter
+def age(value: datetime) -> str:
+    """Write how long ago a moment is; clock.js keeps it true."""
+    return wording.age(value)
+
+
+@register.filter
+def item(mapping: Mapping[Any, Any], key: Any) -> Any:
+    """Return one value of a mapping, None when it is not there."""
+    return mapping.get(key)
+
+
+@register.inclusion_tag("dashboard/_status.html")
+def status(value: Any) -> dict[str, Any]:
+    """Draw a state: an icon, a colour and its word."""
+    return {"status": value}
+
+
+@register.filter
+def steps_done(steps: list[Any]) -> int:
+    """Count the steps that are done."""
+    return sum(1 for step in steps if step.state == "done")

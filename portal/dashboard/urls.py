@@ -1,0 +1,38 @@
+"""Where the pages are."""
+
+from django.urls import path
+
+from portal.dashboard.account.views import SignIn, SignOut, SwitchProject
+from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
+from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
+from portal.dashboard.instances.console import ConsoleLog
+from portal.dashboard.instances.views import InstanceDetail, InstanceList, InstancesDelete, InstanceVerb
+from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
+from portal.dashboard.launch.views import Keys, Launch, Quote
+from portal.dashboard.overview.views import Overview
+
+app_name = "dashboard"
+urlpatterns = [
+    path("", Overview.as_view(), name="overview"),
+    path("auth/login/", SignIn.as_view(), name="sign_in"),
+    path("auth/logout/", SignOut.as_view(), name="sign_out"),
+    path("auth/project/<uuid:project_id>/", SwitchProject.as_view(), name="switch_project"),
+    path("instances/", InstanceList.as_view(), name="instances"),
+    path("instances/launch/", Launch.as_view(), name="launch"),
+    path("instances/launch/quote/", Quote.as_view(), name="launch_quote"),
+    path("instances/launch/keys/", Keys.as_view(), name="launch_keys"),
+    path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
+    path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
+    path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
+    path("instances/<uuid:instance_id>/<slug:verb>/", InstanceVerb.as_view(), name="instance_verb"),
+    path("images/", ImageList.as_view(), name="images"),
+    path("images/upload/", ImageUpload.as_view(), name="image_upload"),
+    path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
+    path("images/<uuid:image_id>/delete/", ImageDelete.as_view(), name="image_delete"),
+    path("flavors/", FlavorList.as_view(), name="flavors"),
+    path("flavors/create/", FlavorCreate.as_view(), name="flavor_create"),
+    path("flavors/<str:flavor_id>/delete/", FlavorDelete.as_view(), name="flavor_delete"),
+    path("key-pairs/", KeyPairList.as_view(), name="key_pairs"),
+    path("key-pairs/create/", KeyPairCreate.as_view(), name="key_pair_create"),
+    path("key-pairs/<str:name>/delete/", KeyPairDelete.as_view(), name="key_pair_delete"),
+]

@@ -1,0 +1,129 @@
+"""Words for numbers, times and states, the same on every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from provisioning.compute.states import PowerState
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a state looks: ``tone`` is one of ok, busy, warn, bad, off."""
+
+    word: str
+    tone: str
+    icon: str
+
+
+INSTANCE_STATUS = {
+    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
+    "BUILD": Status("Building", "busy", "arrow-repeat"),
+    "SHUTOFF": Status("Stopped", "off", "stop-circle-fill"),
+    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
+    "REBOOT": Status("Rebooting", "busy", "arrow-repeat"),
+    "HARD_REBOOT": Status("Resetting", "busy", "arrow-repeat"),
+    "DELETED": Status("Deleted", "off", "trash-fill"),
+}
+IMAGE_STATUS = {
+    "active": Status("Ready", "ok", "check-circle-fill"),
+    "queued": Status("Waiting for data", "warn", "hourglass-split"),
+    "saving": Status("Uploading", "busy", "arrow-repeat"),
+    "killed": Status("Refused", "bad", "exclamation-octagon-fill"),
+}
+TASKS = {
+    "scheduling": "Choosing a host",
+    "networking": "Allocating addresses",
+    "block_device_mapping": "Preparing disks",
+    "spawning": "Starting on its host",
+    "powering-on": "Starting",
+    "powering-off": "Shutting down",
+    "rebooting": "Rebooting",
+    "rebooting_hard": "Resetting",
+    "deleting": "Deleting",
+}
+"""What is happening now, for people; the API's own word stands beside it where there is room."""
+ACTIONS = {
+    "create": "Launched",
+    "delete": "Deleted",
+    "start": "Started",
+    "stop": "Stopped",
+    "reboot": "Rebooted",
+}
+POWER = {
+    PowerState.NOSTATE: "No state yet",
+    PowerState.RUNNING: "Running",
+    PowerState.PAUSED: "Paused",
+    PowerState.SHUTDOWN: "Shut down",
+    PowerState.CRASHED: "Crashed",
+    PowerState.SUSPENDED: "Suspended",
+}
+RESOURCES = {"instances": "Instances", "cores": "vCPUs", "ram": "Memory"}
+UNKNOWN = Status("Unknown", "off", "question-circle-fill")
+FILTERS = {
+    "enabled_and_alive": "enabled and answering",
+    "availability_zone": "in the zone asked for",
+    "not_tried_before": "not tried before",
+    "vcpus": "with enough vCPUs free",
+    "ram": "with enough memory free",
+    "disk": "with enough disk free",
+}
+
+
+def instance_status(api_status: str, task_state: str | None) -> Status:
+    """Return how an instance's status looks; a task on an instance that stands is shown as what it becomes."""
+    if task_state == "deleting" and api_status != "DELETED":
+        return Status("Deleting", "busy", "arrow-repeat")
+    if task_state == "powering-on":
+        return Status("Starting", "busy", "arrow-repeat")
+    if task_state == "powering-off":
+        return Status("Stopping", "busy", "arrow-repeat")
+    return INSTANCE_STATUS.get(api_status, UNKNOWN)
+
+
+def mebibytes(value: int) -> str:
+    """Write MiB, in GiB where that is shorter."""
+    if value >= 1024:
+        return f"{value / 1024:.1f}".removesuffix(".0") + " GiB"
+    return f"{value} MiB"
+
+
+def size_in_bytes(value: int) -> str:
+    """Write bytes in the unit that leaves at most four digits."""
+    amount, unit = float(value), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Write seconds: ``4 ms``, ``0.42 s``, ``12.3 s``, ``2 min 5 s``."""
+    if seconds < 0.1:
+        return f"{max(seconds, 0) * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def age(moment: datetime) -> str:
+    """Write how long ago, as clock.js does."""
+    seconds = int((timezone.now() - moment).total_seconds())
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{seconds // 60} min"
+    if seconds < 86_400:
+        return f"{seconds // 3600} h"
+    return f"{seconds // 86_400} d"
+
+
+def hosts(count: int) -> str:
+    """Write a number of hosts."""
+    return "1 host" if count == 1 else f"{count} hosts"

@@ -1,0 +1,177 @@
+// Small manners of every page: copying, dialogs, toasts, picking rows, shortcuts, forms that are sent once.
+const dialog = document.getElementById("dialog");
+const announcer = document.getElementById("announcer");
+
+// --- copying -----------------------------------------------------------------------------------------------------------
+
+async function copy(button) {
+    const text = button.dataset.copy ?? document.getElementById(button.dataset.copyFrom)?.textContent ?? "";
+    try {
+        await navigator.clipboard.writeText(text);
+    } catch {
+        const area = document.createElement("textarea"); // pages served without TLS have no clipboard
+        area.value = text;
+        (dialog?.open ? dialog : document.body).append(area);
+        area.select();
+        document.execCommand("copy");
+        area.remove();
+        button.focus();
+    }
+    const icon = button.querySelector(".bi");
+    button.classList.add("done");
+    icon?.classList.replace("bi-copy", "bi-check2");
+    announcer.textContent = "Copied.";
+    setTimeout(() => {
+        button.classList.remove("done");
+        icon?.classList.replace("bi-check2", "bi-copy");
+    }, 1400);
+}
+
+function download(link) {
+    const text = document.getElementById(link.dataset.downloadFrom).textContent;
+    const url = URL.createObjectURL(new Blob([text], { type: "application/x-pem-file" }));
+    const anchor = document.createElement("a");
+    anchor.href = url;
+    anchor.download = link.dataset.filename;
+    anchor.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+// --- dialogs: a page's form, fetched by htmx, shown in place --------------------------------------------------------------
+
+document.body.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id === "dialog" && !dialog.open && dialog.childElementCount) dialog.showModal();
+});
+
+dialog?.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+});
+
+dialog?.addEventListener("close", () => dialog.replaceChildren());
+
+// --- toasts ----------------------------------------------------------------------------------------------------------------
+
+function leave(toast) {
+    toast.classList.add("leaving");
+    setTimeout(() => toast.remove(), 220);
+}
+
+function schedule(toast) {
+    if (toast.dataset.scheduled || toast.classList.contains("error")) return; // errors stay until they are closed
+    toast.dataset.scheduled = "1";
+    setTimeout(() => leave(toast), 6000);
+}
+
+const toasts = document.getElementById("toasts");
+if (toasts) {
+    new MutationObserver(() => toasts.querySelectorAll(".toast-note").forEach(schedule)).observe(toasts, { childList: true });
+    toasts.querySelectorAll(".toast-note").forEach(schedule);
+}
+
+function toast(text) {
+    const note = document.createElement("div");
+    note.className = "toast-note error";
+    const icon = document.createElement("i");
+    icon.className = "bi bi-exclamation-octagon";
+    icon.ariaHidden = "true";
+    const words = document.createElement("span");
+    words.textContent = text;
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "copy";
+    close.dataset.close = "toast";
+    close.ariaLabel = "Dismiss";
+    close.innerHTML = '<i class="bi bi-x-lg" aria-hidden="true"></i>';
+    note.append(icon, words, close);
+    toasts?.append(note);
+}
+
+document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Nothing was changed."));
+document.body.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status === 401) location.reload();
+    else toast(event.detail.xhr.getResponseHeader("X-Novella-Message") ?? "That did not work. Reload the page and try again.");
+});
+
+// --- rows ------------------------------------------------------------------------------------------------------------------
+
+function picked(table) {
+    const boxes = [...table.querySelectorAll('tbody input[name="ids"]')];
+    const count = boxes.filter((box) => box.checked).length;
+    const all = table.querySelector("[data-pick-all]");
+    const holder = table.closest("[data-pickable]");
+    if (all) {
+        all.checked = count > 0 && count === boxes.length;
+        all.indeterminate = count > 0 && count < boxes.length;
+    }
+    holder.classList.toggle("has-picked", count > 0);
+    holder.querySelector("[data-picked-count]").textContent = count === 1 ? "1 selected" : `${count} selected`;
+}
+
+document.addEventListener("change", (event) => {
+    const table = event.target.closest?.("[data-pickable] table");
+    if (!table) return;
+    if (event.target.matches("[data-pick-all]")) {
+        for (const box of table.querySelectorAll('tbody input[name="ids"]')) box.checked = event.target.checked;
+    }
+    picked(table);
+});
+
+document.addEventListener("novella:live", () => document.querySelectorAll("[data-pickable] table").forEach(picked));
+
+// --- one listener for clicks ---------------------------------------------------------------------------------------------------
+
+document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-copy], [data-copy-from], [data-close], [data-open], [data-download-from]");
+    if (!button) return;
+    if ("copy" in button.dataset || "copyFrom" in button.dataset) copy(button);
+    else if ("downloadFrom" in button.dataset) download(button);
+    else if (button.dataset.open) document.getElementById(button.dataset.open).showModal();
+    else if (button.dataset.close === "toast") leave(button.closest(".toast-note"));
+    else if (button.dataset.close === "dialog" && button.closest("dialog")) {
+        event.preventDefault();
+        button.closest("dialog").close();
+    }
+});
+
+// --- forms that may be sent once -------------------------------------------------------------------------------------------------
+
+document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("[data-once]")) return;
+    if (form.dataset.sent) {
+        event.preventDefault();
+        return;
+    }
+    form.dataset.sent = "1";
+    for (const button of form.querySelectorAll('[type="submit"]')) button.setAttribute("aria-disabled", "true");
+    setTimeout(() => delete form.dataset.sent, 8000);
+});
+
+addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    for (const form of document.querySelectorAll("[data-once]")) delete form.dataset.sent;
+});
+
+// --- shortcuts: listed under "?" -------------------------------------------------------------------------------------------------
+
+let prefix = "";
+let prefixTimer = 0;
+
+document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (event.key === "g" && !prefix) {
+        prefix = "g ";
+        clearTimeout(prefixTimer);
+        prefixTimer = setTimeout(() => (prefix = ""), 1200);
+        return;
+    }
+    const keys = prefix + event.key;
+    prefix = "";
+    const target = document.querySelector(`[data-keys~="${CSS.escape(keys.replace(" ", "-"))}"]`);
+    if (!target) return;
+    event.preventDefault();
+    if (target.matches("input")) target.select();
+    else target.click();
+});

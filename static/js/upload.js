@@ -1,0 +1,70 @@
+// Uploads an image: the form makes the record, then the file follows as one stream, with its progress.
+const form = document.getElementById("upload");
+const progress = document.getElementById("upload-progress");
+const bar = progress.querySelector("progress");
+const words = document.getElementById("upload-words");
+const percent = document.getElementById("upload-percent");
+const submit = form.querySelector("[data-testid=upload-submit]");
+const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
+let sending = false;
+
+function refuse(field, message) {
+    const place = form.querySelector(`[data-error="${CSS.escape(field)}"]`) ?? form.querySelector('[data-error=""]');
+    place.textContent = message;
+    place.hidden = false;
+    form.querySelector(`[name="${CSS.escape(field || "file")}"]`)?.focus();
+    progress.hidden = true;
+    submit.disabled = sending = false;
+}
+
+function send(url, file) {
+    const request = new XMLHttpRequest();
+    request.open("PUT", url);
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.setRequestHeader("X-CSRFToken", token);
+    request.responseType = "json";
+    request.upload.addEventListener("progress", (event) => {
+        bar.value = (100 * event.loaded) / event.total;
+        percent.textContent = `${Math.floor(bar.value)} %`;
+        if (event.loaded === event.total) words.textContent = "Checking what arrived";
+    });
+    request.addEventListener("load", () => {
+        if (request.status === 201) {
+            sending = false;
+            location.assign(request.response.next);
+        } else refuse("file", request.response?.message ?? "The upload was refused.");
+    });
+    request.addEventListener("error", () => refuse("file", "The connection broke. Try again."));
+    request.send(file);
+}
+
+form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (sending) return;
+    for (const place of form.querySelectorAll("[data-error]")) place.hidden = true;
+    const file = form.elements.file.files[0];
+    if (!file) return refuse("file", "Choose a file.");
+    const data = new FormData(form);
+    data.delete("file");
+    submit.disabled = sending = true;
+    try {
+        const response = await fetch(form.action, { method: "POST", body: data });
+        const answer = await response.json();
+        if (!response.ok) return refuse(answer.field, answer.message);
+        progress.hidden = false;
+        words.textContent = `Uploading ${file.name}`;
+        send(answer.upload, file);
+    } catch {
+        refuse("", "The server cannot be reached. Try again.");
+    }
+});
+
+form.elements.file.addEventListener("change", () => {
+    const file = form.elements.file.files[0];
+    if (!file) return;
+    if (!form.elements.name.value) form.elements.name.value = file.name.replace(/\.(qcow2|img|raw|iso)$/i, "");
+    if (/\.(raw|iso)$/i.test(file.name)) form.elements.disk_format.value = "raw";
+    if (/\.qcow2$/i.test(file.name)) form.elements.disk_format.value = "qcow2";
+});
+
+addEventListener("beforeunload", (event) => sending && event.preventDefault());
