@@ -97,6 +97,9 @@ INSTALLED_APPS = [
     "portal.dashboard",
     "portal.live",
 ]
+_FACES = ("daphne", "django.contrib.staticfiles", "django.contrib.humanize", "rest_framework", "channels", "django_htmx")
+if ROLE == "worker":  # no face, and a third less memory in each of its processes
+    INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in _FACES and not app.startswith("portal.")]
 
 MIDDLEWARE = [
     "portal.common.request_id.RequestIdMiddleware",
