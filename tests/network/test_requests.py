@@ -1,0 +1,141 @@
+"""What a launch may ask for: networks, ports, addresses and groups, checked before anything is written."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import selectors, services
+from provisioning.network.errors import AmbiguousNetworkError
+from provisioning.network.models import Network, SecurityGroup
+from tests.support.cast import Person
+
+
+def test_the_only_network_is_chosen(alice: Person, net: Network) -> None:
+    for asked in (None, "auto"):
+        found = selectors.requested_networks_for(alice.context, asked)
+        assert found == [{"network_id": str(net.id), "port_id": None, "fixed_ip": None}]
+    assert selectors.requested_networks_for(alice.context, "none") == []
+
+
+def test_a_choice_between_two_is_asked_for(alice: Person, net: Network) -> None:
+    other = services.create_network(alice.project_id, "other")
+    services.create_subnet(other, "10.30.0.0/24")
+    with pytest.raises(AmbiguousNetworkError, match="Multiple possible networks found"):
+        selectors.requested_networks_for(alice.context, None)
+
+
+def test_without_a_network_auto_is_refused_and_silence_is_not(charlie: Person, net: Network) -> None:
+    assert selectors.requested_networks_for(charlie.context, None) == []
+    with pytest.raises(InvalidInputError, match="No network is available"):
+        selectors.requested_networks_for(charlie.context, "auto")
+
+
+def test_a_network_without_subnet_or_of_another_project_is_not_usable(
+    alice: Person, charlie: Person, net: Network
+) -> None:
+    empty = services.create_network(charlie.project_id, "empty")
+    assert list(selectors.usable_networks_for(charlie.context)) == []
+    for network in (empty, net):
+        with pytest.raises(InvalidInputError, match=f"Network {network.id} could not be found") as caught:
+            selectors.requested_networks_for(charlie.context, [{"network_id": str(network.id)}])
+        assert caught.value.field == "networks"
+    with pytest.raises(InvalidInputError, match=r"Network \.\./\.\./etc could not be found"):
+        selectors.requested_networks_for(charlie.context, [{"network_id": "../../etc"}])
+
+
+def test_an_operator_launches_on_no_other_projects_network(operator: Person, net: Network) -> None:
+    with pytest.raises(InvalidInputError, match="could not be found"):
+        selectors.requested_networks_for(operator.context, [{"network_id": str(net.id)}])
+
+
+def test_addresses_and_ports_are_checked(alice: Person, charlie: Person, net: Network) -> None:
+    port = services.create_port(alice.project_id, net, fixed_ip="10.20.0.9")
+    ask = selectors.requested_networks_for
+    assert ask(alice.context, [{"port_id": str(port.id)}])[0]["port_id"] == str(port.id)
+    assert ask(alice.context, [{"network_id": str(net.id), "fixed_ip": "10.20.0.10"}])[0]["fixed_ip"] == "10.20.0.10"
+    refusals = [
+        (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.9"}], "is already in use"),
+        (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.1"}], "is reserved"),
+        (alice, [{"port_id": str(port.id)}, {"port_id": str(port.id)}], "asked for twice"),
+        (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.11"}] * 2, "asked for twice"),
+        (alice, [{"port_id": str(uuid.uuid4())}], "could not be found"),
+        (charlie, [{"port_id": str(port.id)}], "could not be found"),
+    ]
+    for person, asked, sentence in refusals:
+        with pytest.raises(InvalidInputError, match=sentence):
+            ask(person.context, asked)
+    with pytest.raises(InvalidInputError, match="with more than one instance"):
+        ask(alice.context, [{"port_id": str(port.id)}], count=2)
+    services.allocate(uuid.uuid4(), alice.project_id, [{"port_id": str(port.id)}], [], "host", "nova")
+    with pytest.raises(InvalidInputError, match="is still in use"):
+        ask(alice.context, [{"port_id": str(port.id)}])
+
+
+def test_security_groups_by_name_and_id(alice: Person, charlie: Person) -> None:
+    ask = selectors.security_group_ids_for
+    assert ask(alice.context, None) == ask(alice.context, ["default"]) == []
+    web = SecurityGroup.objects.create(project_id=alice.project_id, name="web")
+    assert ask(alice.context, ["web", str(web.id)]) == [str(web.id)]
+    with pytest.raises(InvalidInputError, match="Security group web not found"):
+        ask(charlie.context, ["web"])
+    SecurityGroup.objects.create(project_id=alice.project_id, name="web")
+    with pytest.raises(InvalidInputError, match="Multiple security groups found matching 'web'"):
+        ask(alice.context, ["web"])
+
+
+def test_cards_as_the_host_is_told(alice: Person, net: Network) -> None:
+    instance = uuid.uuid4()
+    group = services.ensure_default_security_group(alice.project_id)
+    services.allow_ingress(group, "tcp", 22)
+    [port] = services.allocate(
+        instance, alice.project_id, [{"network_id": str(net.id), "fixed_ip": None}], [], "host", "nova"
+    )
+    [ref] = selectors.port_refs(instance)
+    assert (ref.id, ref.mac_address, ref.tap) == (str(port.id), port.mac_address, f"tap{port.id}"[:14])
+    assert (ref.network.bridge, ref.network.cidr, ref.network.gateway) == (net.bridge, "10.20.0.0/24", "10.20.0.1")
+    assert len(ref.network.bridge) <= 15
+    [fixed] = ref.fixed_ips
+    assert (fixed.address, fixed.prefix_length, fixed.gateway, fixed.dns_nameservers) == (
+        "10.20.0.2",
+        24,
+        "10.20.0.1",
+        ["9.9.9.9"],
+    )
+    rules = {(rule.direction, rule.ethertype, rule.protocol, rule.remote_network) for rule in ref.security_rules}
+    assert rules == {
+        ("egress", "IPv4", None, False),
+        ("egress", "IPv6", None, False),
+        ("ingress", "IPv4", None, True),
+        ("ingress", "IPv6", None, True),
+        ("ingress", "IPv4", "tcp", False),
+    }
+    assert selectors.addresses_of([instance])[instance][0].address == "10.20.0.2"
+    assert selectors.security_group_names_of([instance]) == {instance: ["default"]}
+
+
+@pytest.mark.parametrize(
+    ("cidr", "more", "field"),
+    [
+        ("10.30.0.0", {}, "cidr"),
+        ("10.30.0.1/24", {}, "cidr"),
+        ("10.30.0.0/30", {}, "cidr"),
+        ("10.30.0.0/33", {}, "cidr"),
+        ("fd00::/64", {}, "cidr"),
+        ("10.20.0.128/25", {}, "cidr"),
+        ("10.30.0.0/24", {"gateway_ip": "10.31.0.1"}, "gateway_ip"),
+        ("10.30.0.0/24", {"gateway_ip": "10.30.0.255"}, "gateway_ip"),
+        ("10.30.0.0/24", {"dns_nameservers": ["nine"]}, "dns_nameservers"),
+        ("10.30.0.0/24", {"allocation_pools": []}, "allocation_pools"),
+        ("10.30.0.0/24", {"allocation_pools": [{"start": "10.30.0.1", "end": "10.30.0.9"}]}, "allocation_pools"),
+        ("10.30.0.0/24", {"allocation_pools": [{"start": "10.30.0.9", "end": "10.30.0.8"}]}, "allocation_pools"),
+        ("10.30.0.0/24", {"allocation_pools": [{"start": "10.30.0.9", "end": "10.30.1.9"}]}, "allocation_pools"),
+    ],
+)
+def test_a_wrong_subnet_is_refused(alice: Person, net: Network, cidr: str, more: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        services.create_subnet(net, cidr, **more)  # type: ignore[arg-type]
+    assert caught.value.field == field
+    assert net.subnets.count() == 1
