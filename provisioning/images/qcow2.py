@@ -54,11 +54,12 @@ class Qcow2File:
 
     def _is_inside(self, offset: int, length: int) -> bool:
         """Whether a table is aligned, of sane length and within the file."""
-        return 0 < length <= MAX_TABLE and self._is_cluster(offset) and offset + length <= self._size
+        aligned = offset >= self._cluster and offset % self._cluster == 0
+        return aligned and 0 < length <= MAX_TABLE and offset + length <= self._size
 
     def _is_cluster(self, offset: int) -> bool:
-        """Whether a cluster of the file begins here; the header's own is not one."""
-        return offset >= self._cluster and offset % self._cluster == 0 and offset + self._cluster <= self._size
+        """Whether the file has a whole cluster here; the header's own is not one."""
+        return self._is_inside(offset, self._cluster)
 
     def _l2_tables_are_inside(self) -> bool:
         """Whether the file has every L2 table that the L1 table names."""
