@@ -56,12 +56,14 @@ class LinuxNetwork(HostNetwork):
 
     def plug(self, spec: InstanceSpec) -> None:
         with self._lock:
+            self._check_spec(spec)
             self._records.put(spec)
             for bridge in {port.network.bridge for port in spec.ports}:
                 self._serve(bridge)
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         with self._lock:
+            self._check_spec(spec)
             self._records.put(spec)
             self._filter()
 
@@ -81,6 +83,7 @@ class LinuxNetwork(HostNetwork):
         with self._lock:
             wanted = {spec.uuid for spec in specs}
             for spec in specs:
+                self._check_spec(spec)
                 self._records.put(spec)
             for uuid in self._records.uuids() - wanted:
                 self.unplug(uuid)
@@ -128,10 +131,7 @@ class LinuxNetwork(HostNetwork):
             links.delete(bridge)
             return
         address = server_address(network)
-        try:
-            prefix_length = ipaddress.ip_network(network.cidr).prefixlen
-        except ValueError as error:
-            raise RetryableHostError("The host cannot make the network.", detail=str(error)) from error
+        prefix_length = ipaddress.ip_network(network.cidr).prefixlen
         server.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         links.ensure_bridge(bridge, address, prefix_length, network.mtu)
         if self._has_dhcp(bridge):
@@ -159,11 +159,18 @@ class LinuxNetwork(HostNetwork):
                 self._dhcp(port.network.bridge).release(address, lease)
 
     def _filter(self) -> None:
+        firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None))
+
+    @staticmethod
+    def _check_spec(spec: InstanceSpec) -> None:
+        """Refuse what the host cannot carry before it is on record: it would spoil the filters of all others."""
         try:
-            text = firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None)
+            firewall.ruleset(spec.ports, None)
+            leases_of([(spec.hostname, port) for port in spec.ports])
+            for port in spec.ports:
+                ipaddress.ip_network(port.network.cidr)
         except ValueError as error:
-            raise RetryableHostError("The host cannot filter the guest's network.", detail=str(error)) from error
-        firewall.apply(text)
+            raise RetryableHostError("The host cannot use the guest's network.", detail=str(error)) from error
 
     def _filter_bridges(self) -> None:
         """Show bridged packets to the filters; the kernel's module for it may have to be loaded."""

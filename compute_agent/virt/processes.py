@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,36 +17,47 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 5.0
 PR_SET_CHILD_SUBREAPER = 36
+DAEMONS = ("qemu-system", "dnsmasq")
+SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 
 
 class Reaper:
-    """Lets the daemons this process starts vanish from the process table the moment they end.
+    """Takes daemons that this process started out of the process table the moment they end.
 
     They have no parent any more: the machine's first process inherits them and collects them when it pleases, and until
-    then whoever asks (libvirt after it ended a guest) is told that they still run.  So this process inherits them.
+    then whoever asks (libvirt after it ended a guest or a probe) is told that they still run.  So this process inherits
+    them.  Children that somebody here waits for are left to him: they belong to our session, or they lead one and have
+    not become one of the daemons' programs (libvirt's own go-betweens).
     """
 
     def __init__(self) -> None:
         """Become the heir of what this process starts."""
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             log.warning("orphans of this process stay with the machine's first process")
-        self._watched = select.epoll()
-        threading.Thread(target=self._collect, name="reaper", daemon=True).start()
+        self._session = os.getsid(0)
+        threading.Thread(target=self._run, name="reaper", daemon=True).start()
 
-    def watch(self, pid: int | None) -> None:
-        """Collect the process ``pid`` when it ends; no harm if it is another's or gone."""
-        if pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            self._watched.register(os.pidfd_open(pid), select.EPOLLIN)
-
-    def _collect(self) -> None:
+    def _run(self) -> None:
+        pause = SHORT_PAUSE
         while True:
-            for descriptor, _ in self._watched.poll():
-                self._watched.unregister(descriptor)
-                with contextlib.suppress(ChildProcessError):  # not ours to collect
-                    os.waitid(os.P_PIDFD, descriptor, os.WEXITED | os.WNOHANG)
-                os.close(descriptor)
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            except ChildProcessError:  # there is no child at all
+                ended = None
+            if ended is not None and self._is_daemon(ended.si_pid):
+                collect(ended.si_pid)
+                pause = SHORT_PAUSE
+                continue
+            time.sleep(pause)
+            pause = min(pause * 2, LONG_PAUSE)
+
+    def _is_daemon(self, pid: int) -> bool:
+        try:
+            before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        except OSError:
+            return False
+        session, name = int(after.split()[3]), before.partition("(")[2]
+        return session != self._session and (session != pid or name.startswith(DAEMONS))
 
 
 def is_ours(pid: int, marks: Iterable[Path]) -> bool:

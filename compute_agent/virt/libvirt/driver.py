@@ -21,7 +21,7 @@ from compute_agent.virt.libvirt.connection import Connection, translated
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
 from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
-from compute_agent.virt.processes import Reaper, read_pid
+from compute_agent.virt.processes import Reaper
 
 log = logging.getLogger(__name__)
 
@@ -114,8 +114,6 @@ class LibvirtDriver(ComputeDriver):
                 return
             with translated("start the guest"):
                 raise
-        if self._reaper is not None:
-            self._reaper.watch(read_pid(self._paths.emulator_pid(domain_name(uuid))))
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
         # The state now, then events: one that came between the two has written the board already.

@@ -81,10 +81,6 @@ class HostPaths:
         """Return where the embedded driver logs how it started a domain."""
         return self.libvirt_root / "log" / "qemu" / f"{domain}.log"
 
-    def emulator_pid(self, domain: str) -> Path:
-        """Return where the embedded driver writes the process id of a domain's QEMU."""
-        return self.libvirt_root / "run" / "qemu" / f"{domain}.pid"
-
     @property
     def instances(self) -> Path:
         """One folder for each guest."""
