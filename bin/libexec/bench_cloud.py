@@ -1,0 +1,218 @@
+"""A cloud for the benchmark: bin/up on a folder of its own, and the few API calls that are timed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import credentials
+from data_folder import DataFolder
+from programs import CHECKOUT, environment, manage
+
+READY_WITHIN = 300.0
+STOP_WITHIN = 60.0
+ACTIVE_WITHIN = 120.0
+
+
+class BenchError(Exception):
+    """The measurement cannot be made; the text says why."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Cloud:
+    """One run of bin/up at a time, always on the same folder and port."""
+
+    def __init__(self, folder: Path, simulate: int) -> None:
+        """``simulate`` hosts, or for 0 the real one."""
+        self.data = folder
+        self.port = free_port()
+        self._options = ["--data", str(folder), "--port", str(self.port)]
+        self._simulate = ["--simulate", str(simulate)] if simulate else []
+        self._process: subprocess.Popen[str] | None = None
+
+    def up(self) -> float:
+        """Start it; seconds until it said that it is ready."""
+        began = time.monotonic()
+        command = [str(CHECKOUT / "bin/up"), *self._options, *self._simulate]
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain
+        )
+        assert self._process.stdout is not None  # noqa: S101 - asked for above
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            if line.startswith("Novella is ready"):
+                return time.monotonic() - began
+            if line.startswith("Guests are simulated") and not self._simulate:
+                self.down()
+                raise BenchError(line.strip())
+            if time.monotonic() - began > READY_WITHIN:
+                break
+        self.down()
+        raise BenchError("bin/up did not become ready:\n" + "".join(said))
+
+    def down(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        if self._process is not None:
+            self._process.communicate(timeout=STOP_WITHIN)
+            self._process = None
+
+    def clean(self) -> None:
+        self.down()
+        command = [str(CHECKOUT / "bin/up"), "--clean", "--data", str(self.data)]
+        subprocess.run(command, capture_output=True, check=True, timeout=STOP_WITHIN * 2)
+
+    def project(self, name: str) -> str:
+        """The id of a seeded project."""
+        return str(json.loads((self.data / "run/bootstrap.json").read_text())["projects"][name])
+
+    def password(self, user: str) -> str:
+        """The password that bin/up has made for a seeded user."""
+        return credentials.read_passwords(self.data / "clouds.yaml")[user]
+
+    def events(self, after: int) -> list[tuple[int, float]]:
+        """(number, Unix time of writing) of every project event behind a number, read beside the running cloud."""
+        with closing(sqlite3.connect(f"file:{self.data / 'db.sqlite3'}?mode=ro", uri=True)) as database:
+            rows = database.execute(
+                "SELECT id, created_at FROM events_event WHERE id > ? AND topic LIKE 'project:%' ORDER BY id",
+                (after,),
+            )
+            return [
+                (int(number), datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp())
+                for number, written in rows
+            ]
+
+    def manage(self, *arguments: str) -> str:
+        """Run manage.py on this cloud's data; returns what it printed."""
+        done = subprocess.run(
+            manage(*arguments),
+            env=environment(DataFolder(self.data, CHECKOUT / "var"), self.port),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise BenchError(f"manage.py {arguments[0]}: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    def control_plane_kib(self) -> dict[str, int]:
+        """Proportional memory in KiB of each service's processes; guests and their helpers are not counted."""
+        assert self._process is not None  # noqa: S101 - called while it runs
+        sizes = {"supervisor": _pss(self._process.pid)}
+        for child in _children(self._process.pid):
+            words = _command(child)
+            name = next((name for name in ("daphne", "qworker", "compute_agent") if any(name in w for w in words)), "")
+            if name:
+                sizes[name] = sum(_pss(pid) for pid in [child, *_descendants(child)] if "python" in _command(pid)[0])
+        return sizes
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _descendants(pid: int) -> list[int]:
+    found = _children(pid)
+    return found + [pid for child in found for pid in _descendants(child)]
+
+
+def _command(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return [""]
+
+
+def _pss(pid: int) -> int:
+    try:
+        found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+class Client:
+    """One signed-in connection; not to be shared between threads."""
+
+    def __init__(self, cloud: Cloud, user: str = "demo") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
+        self.token = ""
+        password = cloud.password(user)
+        domain = {"id": "default"}
+        body = {
+            "auth": {
+                "identity": {
+                    "methods": ["password"],
+                    "password": {"user": {"name": user, "password": password, "domain": domain}},
+                },
+                "scope": {"project": {"name": user, "domain": domain}},
+            }
+        }
+        response = self._ask("POST", "/identity/v3/auth/tokens", body)
+        self.token = response.headers["X-Subject-Token"] or ""
+        response.read()
+        seeded = json.loads((cloud.data / "run/bootstrap.json").read_text())
+        self._image, self._flavor = seeded["image"]["id"], seeded["flavor"]["id"]
+        self._network = seeded["network"]["id"]
+
+    def _ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
+        headers = {"X-Auth-Token": self.token, "Content-Type": "application/json"}
+        self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        response = self._connection.getresponse()
+        if response.status >= 400:
+            raise BenchError(f"{method} {path}: {response.status} {response.read()[:300]!r}")
+        return response
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        text = self._ask(method, path, body).read()
+        return json.loads(text) if text else None
+
+    def launch(self, name: str) -> str:
+        """Ask for a server of the smallest flavor; returns its id as soon as it is accepted."""
+        server = {
+            "name": name,
+            "imageRef": self._image,
+            "flavorRef": self._flavor,
+            "networks": [{"uuid": self._network}],
+        }
+        return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
+
+    def fault(self, server: str) -> str:
+        """Say how the server is, for an error's text."""
+        found = self.call("GET", f"/compute/v2.1/servers/{server}")["server"]
+        return f"{found['name']} is {found['status']}: {found.get('fault', {}).get('message', 'no fault')}"
+
+    def delete_all(self) -> None:
+        """Delete every server of the project and wait until they are gone."""
+        deadline = time.monotonic() + ACTIVE_WITHIN
+        asked: set[str] = set()
+        while time.monotonic() < deadline:
+            servers = {found["id"] for found in self.call("GET", "/compute/v2.1/servers")["servers"]}
+            if not servers:
+                return
+            for server in servers - asked:
+                self.call("DELETE", f"/compute/v2.1/servers/{server}")
+            asked |= servers
+            time.sleep(0.1)
+        raise BenchError("servers are not deleted")

@@ -1,0 +1,103 @@
+"""The live sockets as the benchmark follows them: a script's for states, a browser's for what a page is sent."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import re
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+OPEN_WITHIN = 10.0
+
+
+class Socket:
+    """One WebSocket, read in a thread of its own; every message is handed on with the moment of its arrival."""
+
+    def __init__(self, url: str, headers: dict[str, str], take: Callable[[dict[str, Any], float], None]) -> None:
+        self._take = take
+        self._socket: ClientConnection = connect(
+            url, additional_headers=headers, open_timeout=OPEN_WITHIN, max_size=None, compression=None
+        )
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            for text in self._socket:
+                arrived = time.time()
+                self._take(json.loads(text), arrived)
+        except ConnectionClosed:
+            pass
+
+    def close(self) -> None:
+        self._socket.close()
+        self._thread.join(OPEN_WITHIN)
+
+
+class Servers:
+    """The states of a project's servers, followed and not asked for: asking would slow down what is measured."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._ends: dict[str, tuple[str, float]] = {}
+        self._changed = threading.Condition()
+        self._socket = Socket(f"ws://127.0.0.1:{port}/ws/v1/events", {"X-Auth-Token": token}, self._take)
+
+    def _take(self, message: dict[str, Any], arrived: float) -> None:
+        state = message.get("payload", {}).get("vm_state")
+        if state not in {"active", "error", "deleted"} or message["payload"].get("task_state"):
+            return
+        with self._changed:
+            server = message["payload"]["id"]
+            if self._ends.get(server, ("", 0.0))[0] != state:
+                self._ends[server] = (state, arrived)
+            self._changed.notify_all()
+
+    def end(self, server: str, within: float, *, state: str = "active") -> float | None:
+        """Unix time at which the server was reported to be in ``state``; None when it is in ERROR or too late."""
+        with self._changed:
+            reached = {state, "error"}
+            self._changed.wait_for(lambda: self._ends.get(server, ("", 0.0))[0] in reached, within)
+            found, moment = self._ends.get(server, ("", 0.0))
+        return moment if found == state else None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Page:
+    """A signed-in browser's open page: which event had reached it when."""
+
+    def __init__(self, port: int, user: str, password: str, page: str = "instances") -> None:
+        self.frames: list[tuple[int, float]] = []
+        """(number of the newest event shown, Unix time of arrival), for each frame with elements of the page."""
+        cookies = _sign_in(f"http://127.0.0.1:{port}", user, password)
+        headers = {"Cookie": cookies, "Origin": f"http://127.0.0.1:{port}"}
+        self._socket = Socket(f"ws://127.0.0.1:{port}/ws/dashboard?page={page}", headers, self._take)
+
+    def _take(self, message: dict[str, Any], arrived: float) -> None:
+        if message.get("html"):
+            self.frames.append((message["id"], arrived))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _sign_in(site: str, user: str, password: str) -> str:
+    """Fill in the sign-in form as a person does; returns the ``Cookie`` header of the session."""
+    jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    with browser.open(f"{site}/auth/login/", timeout=OPEN_WITHIN) as answer:
+        form = answer.read().decode()
+    field = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
+    values = {"user_name": user, "password": password, "csrfmiddlewaretoken": field[1] if field else ""}
+    with browser.open(f"{site}/auth/login/", urllib.parse.urlencode(values).encode(), OPEN_WITHIN) as answer:
+        answer.read()
+    return "; ".join(f"{cookie.name}={cookie.value}" for cookie in jar)
