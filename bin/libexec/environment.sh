@@ -7,7 +7,8 @@
 VENV=$ROOT/.venv
 PYTHON=$VENV/bin/python
 STEP=0
-LOG=
+LOG=$(mktemp "${TMPDIR:-/tmp}/novella-setup.XXXXXX")
+trap drop_log EXIT
 
 # --- telling the person ------------------------------------------------------------------------------------------
 
@@ -46,20 +47,21 @@ step_ok() {
 
 # quietly COMMAND…: keep its output in a file, and show the end of it when the command fails.
 quietly() {
-    [ -n "$LOG" ] || LOG=$(mktemp "${TMPDIR:-/tmp}/novella-setup.XXXXXX")
     printf '\n$ %s\n' "$*" >>"$LOG"
     "$@" >>"$LOG" 2>&1 </dev/null
 }
 
+# The log is kept only when something failed and it was shown.
 show_log() {
-    printf '\n' >&2
+    [ -z "${STEP_OPEN:-}" ] || printf 'failed\n'
+    STEP_OPEN=
     tail -n 20 "$LOG" | sed 's/^/    /' >&2
     printf '    (all of it: %s)\n' "$LOG" >&2
+    KEEP_LOG=1
 }
 
 drop_log() {
-    [ -z "$LOG" ] || rm -f "$LOG"
-    LOG=
+    [ -n "${KEEP_LOG:-}" ] || rm -f "$LOG"
 }
 
 # --- system packages ---------------------------------------------------------------------------------------------

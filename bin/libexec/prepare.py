@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -28,16 +29,27 @@ class Progress:
     number: int
     total: int
     _began: float = field(default=0.0, repr=False)
+    _open: bool = field(default=False, repr=False)
 
     def begin(self, title: str) -> None:
         self.number += 1
         self._began = time.monotonic()
+        self._open = True
         print(f"[{self.number}/{self.total}] {title} … ", end="", flush=True)
 
     def detail(self, text: str) -> None:
         print(f"{text} … ", end="", flush=True)
 
+    def say(self, text: str) -> None:
+        """A line of its own, also while a step's line is open."""
+        if self._open:
+            print(flush=True)
+            self._open = False
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            print(text, flush=True)
+
     def done(self, result: str = "ok") -> None:
+        self._open = False
         print(f"{result} ({time.monotonic() - self._began:.1f} s)", flush=True)
 
     def step(self, title: str, work: Callable[[], str | None]) -> None:
@@ -47,6 +59,7 @@ class Progress:
             result = work()
         except PreparationError:
             print("failed", flush=True)
+            self._open = False
             raise
         self.done(result or "ok")
 

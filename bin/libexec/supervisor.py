@@ -41,13 +41,16 @@ class Supervisor:
         self._say = say
         self._selector = selectors.DefaultSelector()
         self._signals = 0
+        self.show_warnings = False
+        """Off until the cloud is ready: services that wait for each other warn of it."""
         self.services = [Service(program, self._log(program.name), self._show) for program in programs]
 
     def _log(self, name: str) -> Log:
         return Log(Path(self._data.path, "log", f"{name}.log"))
 
     def _show(self, name: str, line: str) -> None:
-        self._say(f"{name:>6} | {line}")
+        if self.show_warnings or "WARNING" not in line:
+            self._say(f"{name:>6} | {line}")
 
     # --- running -----------------------------------------------------------------------------------------------
 

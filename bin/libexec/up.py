@@ -6,7 +6,6 @@ bin/up has checked the options and the machine; what it found comes in as argume
 from __future__ import annotations
 
 import argparse
-import contextlib
 import shlex
 import sys
 import time
@@ -29,11 +28,6 @@ ASK_EVERY = 10.0
 """Seconds between two looks at a cloud that is ready."""
 NO_WORKER_FOR = 90.0
 """Seconds without a live queue worker after which the worker's processes are started again."""
-
-
-def say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone
-        print(text, flush=True)
 
 
 class Watch:
@@ -131,11 +125,13 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
     credentials.write(data, auth_url, credentials.sign_ins(data, seeded["passwords"]))
     data.write_json(JOIN_TOKENS, seeded["join_tokens"])
     progress.begin("Services")
+    say = progress.say
     supervisor = Supervisor(data, programs(data, port, hosts), say)
     supervisor.prepare()
     ready = wait_until_ready(supervisor, port, len(hosts.names))
     if ready:
         progress.done()
+        supervisor.show_warnings = True
         say(closing_lines(data, port, hosts, seeded))
         watch = Watch(supervisor, port)
         while not supervisor.stopping:
@@ -164,21 +160,24 @@ def main() -> int:
     parser.add_argument("--clean", action="store_true")
     options = parser.parse_args()
     data = DataFolder(options.data, default=CHECKOUT / "var")
+    progress = Progress(options.step, options.steps)
     try:
         if options.clean:
-            return clean(data, say)
+            return clean(data, progress.say)
+        if not data.exists:
+            health.require_free_port(options.port)
         data.claim()
         data.acquire()
         health.require_free_port(options.port)
         if options.check:
             return 0
-        return run(data, options.port, Hosts.of_this_machine(options.simulate), Progress(options.step, options.steps))
+        return run(data, options.port, Hosts.of_this_machine(options.simulate), progress)
     except (DataFolderError, PreparationError, health.PortError) as error:
         sys.stdout.flush()
         print(f"bin/up: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        say("\nbin/up: stopped before the services started.")
+        progress.say("\nbin/up: stopped before the services started.")
         return 130
 
 

@@ -22,6 +22,7 @@ programs = [
 ]
 supervisor = Supervisor(data, programs, lambda text: print(text, flush=True))
 supervisor.prepare()
+supervisor.show_warnings = True
 while not supervisor.stopping:
     supervisor.step(0.05)
 supervisor.stop([program.name for program in reversed(programs)])
