@@ -37,13 +37,25 @@ class Attempt:
         address = _network_of(source)
         self._pair = _key("pair", name, address)
         self._address = _key("address", address)
+        try:
+            self._begin()
+        except IntegrityError:  # another process made the row in between
+            self._begin()
+
+    @transaction.atomic
+    def _begin(self) -> None:
+        """Look and count in one transaction, the row locked: of many at once each sees the ones before it."""
         _check(self._address, FREE_OF_ADDRESS)
         _check(self._pair, FREE)
         _count(self._pair)
 
     def failed(self) -> None:
         """Count against the address as well."""
-        _count(self._address)
+        try:
+            with transaction.atomic():
+                _count(self._address)
+        except IntegrityError:
+            _count(self._address)
         SignInFailure.objects.filter(last_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
 
     def succeeded(self) -> None:
@@ -52,7 +64,7 @@ class Attempt:
 
 
 def _check(key: str, free: int) -> None:
-    row = SignInFailure.objects.filter(key=key).first()
+    row = SignInFailure.objects.select_for_update().filter(key=key).first()
     if row is None or row.count < free:
         return
     wait = timedelta(seconds=min(2 ** min(row.count - free, 20), LONGEST))
@@ -62,19 +74,13 @@ def _check(key: str, free: int) -> None:
 
 
 def _count(key: str) -> None:
-    """Raise the count by one, or start at one when the last attempt is long ago."""
+    """Raise the count by one, or start at one when the last attempt is long ago.  May raise IntegrityError."""
     now = timezone.now()
-    if SignInFailure.objects.filter(key=key, last_at__gte=now - FORGOTTEN_AFTER).update(
-        count=F("count") + 1, last_at=now
-    ):
+    row = SignInFailure.objects.filter(key=key)
+    if row.filter(last_at__gte=now - FORGOTTEN_AFTER).update(count=F("count") + 1, last_at=now):
         return
-    if SignInFailure.objects.filter(key=key, last_at__lt=now - FORGOTTEN_AFTER).update(count=1, last_at=now):
-        return
-    try:
-        with transaction.atomic():
-            SignInFailure.objects.create(key=key, count=1, last_at=now)
-    except IntegrityError:
-        SignInFailure.objects.filter(key=key).update(count=F("count") + 1, last_at=now)
+    if not row.update(count=1, last_at=now):
+        SignInFailure.objects.create(key=key, count=1, last_at=now)
 
 
 def _network_of(source: str) -> str:

@@ -29,7 +29,7 @@ def _filters(request: Request) -> Filters:
 
 
 class FindingView(ServiceView):
-    """A list that operators see whole; others find their own in it by name, as clients do that are given names for ids."""
+    """A list that operators see whole; others find their own in it by name: clients are given names for ids."""
 
     listing_rule: ClassVar[str]
 

@@ -1,0 +1,157 @@
+"""Guessing passwords: slowed down, and the answers tell nothing about who exists."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity import services, throttle
+from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity.models import SignInFailure
+from tests.identity.bodies import TOKENS, by_password
+from tests.support.cast import PASSWORD, Api, People, Person, make_people
+
+
+def attempt(name: str, password: str = "wrong", source: str = "192.0.2.1") -> str:
+    try:
+        services.authenticate_password(user_name=name, domain_id="default", password=password, source=source)
+    except TooManyAttemptsError:
+        return "wait"
+    except NotAuthenticatedError:
+        return "refused"
+    return "in"
+
+
+@pytest.mark.parametrize("name", ["alice", "nobody"])
+def test_known_and_unknown_names_are_slowed_down_alike(people: People, name: str) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        assert [attempt(name) for _ in range(7)] == ["refused"] * 5 + ["wait"] * 2
+        clock.shift(timedelta(seconds=1))
+        assert [attempt(name), attempt(name)] == ["refused", "wait"]
+        clock.shift(timedelta(seconds=2))
+        assert [attempt(name), attempt(name)] == ["refused", "wait"]
+
+
+def test_right_password_has_to_wait_too_and_then_clears_the_count(alice: Person) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        for _ in range(5):
+            attempt("alice")
+        assert attempt("alice", PASSWORD) == "wait"
+        clock.shift(timedelta(seconds=1))
+        assert attempt("alice", PASSWORD) == "in"
+        assert [attempt("alice") for _ in range(6)] == ["refused"] * 5 + ["wait"]
+
+
+def test_others_are_not_locked_out(people: People) -> None:
+    for _ in range(6):
+        attempt("alice")
+    assert attempt("alice", PASSWORD, source="192.0.2.2") == "in"
+    assert attempt("bob", PASSWORD) == "in"
+
+
+def test_spelling_a_name_otherwise_gains_nothing(alice: Person) -> None:
+    with time_machine.travel(timezone.now(), tick=False):
+        names = ["alice", "ALICE", "Alice", "aLice", "alIce"]
+        assert [attempt(name) for name in names] == ["refused"] * 5
+        assert attempt("alicE") == "wait"
+
+
+def test_one_network_of_ipv6_counts_as_one_address(alice: Person) -> None:
+    with time_machine.travel(timezone.now(), tick=False):
+        for last in range(5):
+            attempt("alice", source=f"2001:db8::{last}")
+        assert attempt("alice", source="2001:db8::ffff") == "wait"
+        assert attempt("alice", source="2001:db8:0:1::1") == "refused"
+
+
+def test_going_through_many_names_is_stopped(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "FREE_OF_ADDRESS", 8)
+    with time_machine.travel(timezone.now(), tick=False):
+        assert [attempt(f"name{number}") for number in range(9)] == ["refused"] * 8 + ["wait"]
+        assert attempt("alice", PASSWORD) == "wait"
+
+
+def test_counts_are_forgotten_and_removed(alice: Person) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        for _ in range(6):
+            attempt("alice")
+        clock.shift(throttle.FORGOTTEN_AFTER + timedelta(seconds=1))
+        assert [attempt("nobody"), attempt("nobody")] == ["refused"] * 2
+        assert SignInFailure.objects.count() == 2, "the name's and the address's"
+        assert attempt("alice", PASSWORD) == "in"
+
+
+def test_wait_grows_to_an_end(alice: Person) -> None:
+    throttle.Attempt("x", "y")
+    SignInFailure.objects.update(count=10_000)
+    with pytest.raises(TooManyAttemptsError) as caught:
+        throttle.Attempt("x", "y")
+    assert caught.value.retry_after in {throttle.LONGEST, throttle.LONGEST - 1}
+
+
+def test_api_says_when_to_try_again(people: People) -> None:
+    wrong = [Api(None).post(TOKENS, by_password(people.alice, password="wrong")) for _ in range(6)]
+    assert [response.status_code for response in wrong] == [401] * 5 + [429]
+    assert wrong[-1]["Retry-After"] == "1"
+    assert wrong[-1].json()["error"]["code"] == 429
+
+
+def test_unknown_user_locked_user_and_wrong_password_give_one_answer(people: People) -> None:
+    services.set_user_enabled(people.bob.user, enabled=False)
+    answers = []
+    for person, password in ((people.alice, "wrong"), (people.bob, PASSWORD)):
+        answers.append(Api(None).post(TOKENS, by_password(person, password=password)))
+    unknown = by_password(people.alice)
+    unknown["auth"]["identity"]["password"]["user"]["name"] = "nobody"
+    answers.append(Api(None).post(TOKENS, unknown))
+    elsewhere = by_password(people.alice)
+    elsewhere["auth"]["identity"]["password"]["user"]["domain"] = {"name": "no such domain"}
+    answers.append(Api(None).post(TOKENS, elsewhere))
+    assert {response.status_code for response in answers} == {401}
+    assert len({response.content for response in answers}) == 1
+
+
+def test_unknown_names_take_the_work_of_a_hash(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "FREE", 1000)
+
+    def cost(name: str) -> float:
+        spent = []
+        for _ in range(9):
+            begun = time.thread_time()
+            attempt(name)
+            spent.append(time.thread_time() - begun)
+        return statistics.median(spent)
+
+    known, unknown = cost("alice"), cost("nobody")
+    assert unknown > 0.005, "no hash was computed"
+    assert 0.5 < known / unknown < 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_guesses_at_once_gain_nothing() -> None:
+    make_people()
+    results: list[str] = []
+    start = threading.Barrier(16)
+
+    def guess() -> None:
+        start.wait(10)
+        try:
+            results.append(attempt("alice"))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=guess) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(results) == 16
+    assert results.count("refused") <= throttle.FREE + 1, "one more may find that its second has passed"

@@ -1,0 +1,177 @@
+"""Reserve, commit, release: each once, all or nothing, never more than the limit."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.quotas import selectors, services
+from provisioning.quotas.models import QuotaUsage, Reservation
+
+pytestmark = pytest.mark.django_db
+PROJECT = uuid.UUID(int=1)
+SIZE = {"instances": 1, "cores": 2, "ram": 512}
+
+
+def held() -> dict[str, int]:
+    return {name: used for name, used in selectors.usage_of(PROJECT).items() if used}
+
+
+def test_limits_are_novas_until_somebody_sets_them() -> None:
+    limits = selectors.limits_of(PROJECT)
+    assert (limits["instances"], limits["cores"], limits["ram"], limits["key_pairs"]) == (10, 20, 51_200, 100)
+    services.set_limit(None, "instances", 7)
+    services.set_limit(PROJECT, "cores", 3)
+    services.set_limit(None, "cores", 5)
+    assert selectors.limits_of(PROJECT)["instances"] == 7
+    assert selectors.limits_of(PROJECT)["cores"] == 3
+    assert selectors.limits_of(uuid.UUID(int=2))["cores"] == selectors.default_limits()["cores"] == 5
+    services.set_limit(PROJECT, "cores", None)
+    assert selectors.limits_of(PROJECT)["cores"] == 5
+    for resource, limit in (("cores", -2), ("cores", 1 << 31), ("unicorns", 1)):
+        with pytest.raises(InvalidInputError):
+            services.set_limit(PROJECT, resource, limit)
+
+
+def test_life_of_a_reservation() -> None:
+    owner = uuid.uuid4()
+    services.reserve(PROJECT, owner, SIZE)
+    assert held() == SIZE == selectors.reserved_of(PROJECT)
+    services.commit(owner)
+    assert held() == SIZE
+    assert set(selectors.reserved_of(PROJECT).values()) == {0}
+    services.release(owner)
+    assert held() == {}
+    assert selectors.differences() == []
+
+
+def test_each_step_repeated_changes_nothing() -> None:
+    owner = uuid.uuid4()
+    for step in (lambda: services.reserve(PROJECT, owner, SIZE), lambda: services.commit(owner)):
+        step()
+        step()
+        assert held() == SIZE
+    services.reserve(PROJECT, owner, SIZE)
+    assert held() == SIZE, "what is in use is not reserved again"
+    services.release(owner)
+    services.release(owner)
+    services.commit(owner)
+    assert held() == {}
+    assert selectors.differences() == []
+
+
+def test_over_quota_names_the_limit_and_leaves_nothing_behind() -> None:
+    services.set_limit(PROJECT, "cores", 3)
+    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    before = list(QuotaUsage.objects.order_by("id").values())
+    with pytest.raises(OverQuotaError) as caught:
+        services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    error = caught.value
+    assert (error.resource, error.limit, error.used, error.asked) == ("cores", 3, 2, 2)
+    assert error.message == ("Quota exceeded for cores: Requested 2, but already used 2 of 3 cores (1 left)")
+    assert list(QuotaUsage.objects.order_by("id").values()) == before
+    assert Reservation.objects.count() == 3
+
+
+def test_first_request_over_the_limit_leaves_no_counter() -> None:
+    with pytest.raises(OverQuotaError):
+        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1, "ram": 60_000})
+    assert not QuotaUsage.objects.exists()
+    assert not Reservation.objects.exists()
+
+
+def test_callers_transaction_takes_the_reservation_back() -> None:
+    with pytest.raises(ZeroDivisionError), transaction.atomic():  # noqa: PT012
+        services.reserve(PROJECT, uuid.uuid4(), SIZE)
+        raise ZeroDivisionError
+    assert held() == {}
+    assert selectors.differences() == []
+
+
+def test_unlimited_lowered_and_zero() -> None:
+    services.set_limit(PROJECT, "instances", -1)
+    for _ in range(15):
+        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+    services.set_limit(PROJECT, "instances", 4)
+    with pytest.raises(OverQuotaError) as caught:
+        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+    assert "0 left" in caught.value.message
+    services.set_limit(PROJECT, "cores", 0)
+    with pytest.raises(OverQuotaError):
+        services.reserve(PROJECT, uuid.uuid4(), {"cores": 1})
+    services.reserve(PROJECT, uuid.uuid4(), {"cores": 0})
+
+
+def test_projects_do_not_share() -> None:
+    services.set_limit(None, "instances", 1)
+    services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+    services.reserve(uuid.UUID(int=2), uuid.uuid4(), {"instances": 1})
+    assert held() == {"instances": 1}
+
+
+def test_counted_resources_are_checked() -> None:
+    services.check(PROJECT, "key_pairs", used=99)
+    with pytest.raises(OverQuotaError):
+        services.check(PROJECT, "key_pairs", used=100)
+
+
+def test_reserving_takes_few_queries(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    owner = uuid.uuid4()
+    with transaction.atomic(), django_assert_max_num_queries(8):
+        services.reserve(PROJECT, owner, SIZE)
+    with transaction.atomic(), django_assert_max_num_queries(5):
+        services.commit(owner)
+    with transaction.atomic(), django_assert_max_num_queries(5):
+        services.release(owner)
+
+
+def test_wrong_counters_are_found_and_repaired_once() -> None:
+    owner = uuid.uuid4()
+    services.reserve(PROJECT, owner, SIZE)
+    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    services.commit(owner)
+    assert selectors.differences() == []
+    QuotaUsage.objects.filter(resource="ram").update(in_use=7)
+    QuotaUsage.objects.filter(resource="cores").delete()
+    assert {found.resource for found in selectors.differences()} == {"ram", "cores"}
+    assert services.repair() == 2
+    assert selectors.differences() == []
+    assert services.repair() == 0
+    assert held() == {name: amount * 2 for name, amount in SIZE.items()}
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["reserve", "commit", "release"]), st.integers(0, 5), st.integers(1, 4)), max_size=40
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_order_of_steps_keeps_the_ledger(steps: list[tuple[str, int, int]], db: None) -> None:
+    Reservation.objects.all().delete()
+    QuotaUsage.objects.all().delete()
+    services.set_limit(PROJECT, "instances", 8)
+    holds: dict[int, int] = {}
+    for step, number, amount in steps:
+        owner = uuid.UUID(int=100 + number)
+        if step == "commit":
+            services.commit(owner)
+        elif step == "release":
+            services.release(owner)
+            holds.pop(number, None)
+        elif number not in holds:
+            if sum(holds.values()) + amount > 8:
+                with pytest.raises(OverQuotaError):
+                    services.reserve(PROJECT, owner, {"instances": amount})
+            else:
+                services.reserve(PROJECT, owner, {"instances": amount})
+                holds[number] = amount
+        assert selectors.usage_of(PROJECT)["instances"] == sum(holds.values())
+    assert selectors.differences() == []
