@@ -1,0 +1,149 @@
+"""Uploads and downloads through the real web server: constant memory, and clients that go away."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.one_machine import CHECKOUT, free_port
+
+OCTETS = {"Content-Type": "application/octet-stream"}
+MIB = 1 << 20
+LARGE = 300 * MIB
+ROOM = 24 * 1024
+"""KiB that the server may grow by, whatever goes through it."""
+
+
+@dataclass
+class Server:
+    port: int
+    log: Path
+
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def state(self) -> dict[str, int]:
+        return dict(json.loads(self.ask("GET", "/state")[1]))
+
+
+def wait_for(check: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    port, log = free_port(), tmp_path_factory.mktemp("streams") / "log"
+    log.touch()
+    command = [sys.executable, "-m", "daphne", "-v0", "-p", str(port), "tests.image.stream_app:application"]
+    process = subprocess.Popen(command, cwd=CHECKOUT, env={**os.environ, "STREAM_LOG": str(log)})
+    try:
+        wait_for(lambda: process.poll() is not None or _answers(port))
+        yield Server(port, log)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def pieces(total: int) -> Iterator[bytes]:
+    piece = bytes(MIB)
+    return (piece for _ in range(total // MIB))
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["with length", "chunked"])
+def test_a_large_upload_takes_constant_memory(server: Server, announced: bool) -> None:
+    before = server.state()
+    headers = OCTETS | ({"Content-Length": str(LARGE)} if announced else {})
+    status, body = server.ask("PUT", "/count", pieces(LARGE), headers)
+    assert (status, json.loads(body)["total"]) == (200, LARGE)
+    after = server.state()
+    assert after["peak"] - before["peak"] < ROOM
+    assert after["exchanges"] == before["exchanges"]
+
+
+def test_a_large_download_to_a_slow_client_takes_constant_memory(server: Server) -> None:
+    before = server.state()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request("GET", f"/send?size={LARGE}")
+    answer = connection.getresponse()
+    answer.read(MIB)
+    during = server.state()
+    total = MIB
+    while piece := answer.read(4 * MIB):
+        total += len(piece)
+    assert total == LARGE
+    assert max(during["peak"], server.state()["peak"]) - before["peak"] < ROOM
+    connection.close()
+
+
+def test_a_client_that_goes_away_while_sending(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.putrequest("PUT", "/count")
+    for name, value in (OCTETS | {"Content-Length": str(10 * MIB)}).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    connection.send(bytes(MIB))
+    connection.close()
+    wait_for(lambda: "interrupted after" in server.log.read_text())
+    assert server.state()["exchanges"] == 1
+
+
+def test_a_client_that_goes_away_while_receiving(server: Server) -> None:
+    before = server.state()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request("GET", f"/send?size={LARGE}")
+    connection.getresponse().read(MIB)
+    assert server.state()["files"] > before["files"]
+    connection.close()
+    wait_for(lambda: server.state()["files"] <= before["files"])
+
+
+def test_an_answer_without_reading_reaches_the_client_and_the_connection_lives_on(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    for _ in range(2):
+        connection.request("PUT", "/refuse", bytes(20 * MIB), OCTETS)
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())) == (409, {"refused": True})
+    connection.close()
+
+
+def test_any_other_body_is_bounded(server: Server) -> None:
+    before = server.state()
+    for headers in ({"Content-Length": str(LARGE)}, {"Transfer-Encoding": "chunked"}):
+        with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+            lines = [f"{name}: {value}" for name, value in {"Host": "127.0.0.1", **headers}.items()]
+            client.sendall("\r\n".join(["POST /count HTTP/1.1", *lines, "", ""]).encode())
+            if "Transfer-Encoding" in headers:
+                for _ in range(17):
+                    client.sendall(b"100000\r\n" + bytes(MIB) + b"\r\n")
+            assert client.recv(64).startswith(b"HTTP/1.1 413")
+    assert server.state()["peak"] - before["peak"] < ROOM
+
+
+def test_a_client_cannot_name_an_exchange(server: Server) -> None:
+    status, body = server.ask("PUT", "/count", b"12345", OCTETS | {"X-Novella-Exchange": "0" * 32})
+    assert (status, json.loads(body)["total"]) == (200, 5)
