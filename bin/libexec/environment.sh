@@ -143,10 +143,13 @@ needs_of_python() {
 }
 
 needs_of_hypervisor() {
-    _python=$(python_package)
-    need "gcc libc6-dev" compiles
-    need "$_python-dev" python_headers
-    need "pkg-config libvirt-dev" pkg-config --exists libvirt
+    # The binding is compiled; once it is in the environment, the compiler is not needed.
+    if ! python_ready libvirt; then
+        _python=$(python_package)
+        need "gcc libc6-dev" compiles
+        need "$_python-dev" python_headers
+        need "pkg-config libvirt-dev" pkg-config --exists libvirt
+    fi
     need libvirt-daemon-driver-qemu qemu_driver
     need qemu-system-x86 qemu-system-x86_64 --version
     need qemu-utils qemu-img --version
