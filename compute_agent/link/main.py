@@ -68,7 +68,7 @@ async def _run(options: Options, machine: Machine) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    threads = Threads(options.hosts[0].workers)
+    threads = Threads(options.hosts[0].workers, len(options.hosts))
     hosts: list[Host] = []
     serving: list[asyncio.Task[None]] = []
     try:

@@ -55,10 +55,11 @@ class Session:
                 tasks.create_task(self._send_acks())
                 tasks.create_task(self._send_events())
                 await self._receive(tasks)
-        except* ConnectionClosed as group:
-            raise group.exceptions[0] from None
-        except* RefusedByPortalError as group:
-            raise group.exceptions[0] from None
+        except ExceptionGroup as group:
+            for kind in (RefusedByPortalError, ConnectionClosed):
+                if (expected := group.subgroup(kind)) is not None:
+                    raise expected.exceptions[0] from None
+            raise
 
     async def _send(self, message: Message) -> None:
         await self._connection.send(encode(message), text=True)

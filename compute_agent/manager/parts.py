@@ -25,6 +25,7 @@ POWER_THREADS = 8
 """Power orders mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
 
 CALL_THREADS = 4
+MOST_WORKERS = 256
 
 
 class CachedImage(Protocol):
@@ -59,10 +60,10 @@ class ImageStore(Protocol):
 class Threads:
     """Worker threads for everything that may block.  Several simulated hosts share one set."""
 
-    def __init__(self, workers: int) -> None:
-        """Make room for ``workers`` builds and one more, so that a destroy never waits for a build to end."""
+    def __init__(self, workers: int, hosts: int = 1) -> None:
+        """Make room for ``workers`` builds a host and one more, so that a destroy never waits for a build to end."""
         self.workers = workers
-        self.work = ThreadPoolExecutor(workers + 1, thread_name_prefix="work")
+        self.work = ThreadPoolExecutor(min(workers * hosts, MOST_WORKERS) + 1, thread_name_prefix="work")
         self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
         self.calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="call")
 

@@ -1,0 +1,45 @@
+"""Guests whose start was cut off: what the embedded libvirt wrote of them would hold it up for minutes.
+
+libvirt notes a guest as starting, with process 0, before it starts QEMU.  When the agent dies in between, the next one
+finds the note, waits for a process that never was, and answers every call about that guest with "cannot acquire state
+change lock".  The same holds for notes that outlived a restart of the machine.  A defined guest whose note is gone is
+shut off.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_PID = re.compile(rb"<domstatus [^>]*\bpid='(\d+)'")
+_HEAD = 64 * 1024
+
+
+def forget(root: Path) -> list[str]:
+    """Remove the notes under libvirt's ``root`` of guests without a QEMU process; return the domains' names.
+
+    Call it before libvirt opens the root.  A note of a process that lives and is a QEMU is never touched.
+    """
+    forgotten = []
+    for note in sorted((root / "run" / "qemu").glob("*.xml")):
+        with note.open("rb") as file:
+            found = _PID.search(file.read(_HEAD))
+        if found is None or _is_qemu(int(found[1])):
+            continue
+        note.unlink(missing_ok=True)
+        note.with_suffix(".pid").unlink(missing_ok=True)
+        log.warning("The start of %s was cut off; it counts as shut off.", note.stem)
+        forgotten.append(note.stem)
+    return forgotten
+
+
+def _is_qemu(pid: int) -> bool:
+    if pid == 0:
+        return False
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().startswith("qemu")
+    except OSError:
+        return False
