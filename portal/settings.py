@@ -139,7 +139,7 @@ def _database() -> dict[str, Any]:
     url = env.str("NOVELLA_DATABASE_URL", default="")
     if not url:
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "provisioning.common.sqlite",
             "NAME": str(DATA_DIR / "db.sqlite3"),
             "CONN_MAX_AGE": 0 if ROLE == "web" else None,
             "OPTIONS": {

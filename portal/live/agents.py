@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -39,6 +40,8 @@ from provisioning.rpc import hosts
 from provisioning.rpc.threads import in_thread
 
 FIRST_FRAME_WITHIN = 15.0
+ACKNOWLEDGE_AFTER = 0.5
+"""Seconds."""
 REFUSED, REPLACED, FAILED = 4401, 4409, 1011
 """Codes the link is closed with."""
 
@@ -64,9 +67,11 @@ class AgentConsumer(AsyncWebsocketConsumer):
         self._own_event = self._newest_link = 0
         self._sent: set[str] = set()
         self._questions: set[str] = set()
-        self._orders = asyncio.Event()
+        self._stored: list[str] = []
+        self._news = asyncio.Event()
+        self._orders = self._calls = True
         self._subscription: Subscription | None = None
-        self._delivery: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         await self.accept()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: loop.create_task(self._end(REFUSED)))
@@ -75,8 +80,8 @@ class AgentConsumer(AsyncWebsocketConsumer):
         """The link is gone."""
         self._timer.cancel()
         self._closed = True
-        if self._delivery is not None:
-            self._delivery.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._subscription is None or self._host is None:
             return
         self._subscription.close()
@@ -129,7 +134,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
             )
         )
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
-        self._delivery = asyncio.create_task(self._deliver(host.id))
+        self._tasks = [asyncio.create_task(self._guard(self._deliver, host.id))]
 
     def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
         """Be woken for this host, then tell an older link of it to end."""
@@ -150,28 +155,40 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 self._newest_link = max(self._newest_link, event.id)
             if self._own_event and self._newest_link > self._own_event:
                 asyncio.get_running_loop().create_task(self._end(REPLACED))
+            return
+        if event.kind == "call":
+            self._calls = True
         else:
-            self._orders.set()
+            self._orders = True
+        self._news.set()
 
     # --- to the host --------------------------------------------------------------------------------------------
 
     async def _deliver(self, host_id: uuid.UUID) -> None:
         """Send every order and question once on this link, in order; what is not acknowledged goes out on the next."""
-        self._orders.set()
-        try:
-            while True:
-                await self._orders.wait()
-                self._orders.clear()
+        while True:
+            if self._orders:
+                self._orders = False
                 for command in await in_thread(hosts.pending, host_id):
                     if command.id not in self._sent:
                         self._sent.add(command.id)
                         await self._tell(command)
+            if self._calls:
+                self._calls = False
                 for call in await in_thread(hosts.pending_calls, host_id):
                     if call.id not in self._questions:
                         self._questions.add(call.id)
                         await self._tell(call)
+            if not (self._orders or self._calls):
+                await self._news.wait()
+            self._news.clear()
+
+    async def _guard(self, work: Callable[[uuid.UUID], Awaitable[None]], host_id: uuid.UUID) -> None:
+        """Run a task of this link; when it fails, the link ends, and the next one starts afresh."""
+        try:
+            await work(host_id)
         except Exception:
-            logger.exception("Orders cannot be delivered to host %s.", host_id)
+            logger.exception("The link of host %s fails.", host_id)
             await self._end(FAILED)
 
     # --- from the host ------------------------------------------------------------------------------------------
@@ -183,8 +200,9 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 if reports:
                     await self._tell(EventsAck(seq=max(report.seq for report in reports)))
             case CommandAck(ids=ids):
-                await in_thread(hosts.acknowledge, host_id, ids)
-                self._sent.difference_update(ids)
+                if not self._stored:
+                    self._tasks[1:] = [asyncio.create_task(self._guard(self._acknowledge, host_id))]
+                self._stored += ids
             case Heartbeat():
                 await in_thread(agents.heartbeat, host_id)
             case ResourceAudit():
@@ -195,6 +213,16 @@ class AgentConsumer(AsyncWebsocketConsumer):
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."
                 raise ContractError(text)
+
+    async def _acknowledge(self, host_id: uuid.UUID) -> None:
+        """Write down, a moment later, what the host has stored: by then many a command is finished and needs no note.
+
+        What is not written when the link breaks is sent again, which changes nothing.
+        """
+        await asyncio.sleep(ACKNOWLEDGE_AFTER)
+        ids, self._stored = self._stored, []
+        await in_thread(hosts.acknowledge, host_id, ids)
+        self._sent.difference_update(ids)
 
     # --- sending ------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def health(request: HttpRequest) -> HttpResponse:
     """Whether launching works: 200 or 503, and why, without naming anything."""
     try:
         workers = live_workers()
-        hosts_up = sum(state.alive and state.enabled for state in host_states())
+        hosts_up = sum(state.alive and state.enabled and state.vcpus_total > 0 for state in host_states())
     except Error:
         workers = hosts_up = 0
     ok = workers > 0 and hosts_up > 0

@@ -82,7 +82,7 @@ def pending(host_id: uuid.UUID) -> list[Command]:
 def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
     """The host has stored these commands; ids that are not its own change nothing.  Returns how many were new."""
     known = HostCommand.objects.filter(host_id=host_id, id__in=_uuids(ids), acknowledged_at=None)
-    return known.update(acknowledged_at=timezone.now())
+    return known.update(acknowledged_at=timezone.now()) if known.exists() else 0
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
