@@ -1,0 +1,79 @@
+"""The cast of the host's tests: networks, rules and guests that fit together."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compute_agent.contract.build import (
+    FixedAddress,
+    FlavorRef,
+    ImageRef,
+    InstanceSpec,
+    KeyPairRef,
+    NetworkRef,
+    PortRef,
+    SecurityRule,
+)
+
+EGRESS = SecurityRule(direction="egress")
+PING = SecurityRule(direction="ingress", protocol="icmp", remote_ip_prefix="0.0.0.0/0")
+SSH = SecurityRule(direction="ingress", protocol="tcp", port_range_min=22, port_range_max=22)
+GROUP = SecurityRule(direction="ingress", remote_network=True)
+
+NO_IMAGE = ImageRef(id="none", name="none", disk_format="raw", size=0, hash_algo="sha512", hash_value="")
+
+
+def network(number: int = 20, mtu: int = 1442) -> NetworkRef:
+    """A network 10.``number``.0.0/24 with its gateway."""
+    return NetworkRef(
+        id=f"5f1d2c3b-0000-4000-8000-0000000000{number:02d}",
+        name=f"net-{number}",
+        bridge=f"nvbr{number}",
+        cidr=f"10.{number}.0.0/24",
+        gateway=f"10.{number}.0.1",
+        mtu=mtu,
+    )
+
+
+@dataclass
+class Wish:
+    """What a test wants of a guest."""
+
+    number: int = 1
+    rules: Sequence[SecurityRule] = (EGRESS,)
+    network: NetworkRef = field(default_factory=network)
+    image: ImageRef = NO_IMAGE
+    public_key: str | None = None
+    user_data: str | None = None
+    port_security: bool = True
+    root_gb: int = 1
+
+    def port(self) -> PortRef:
+        identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.network.bridge}/{self.number}"))
+        prefix = self.network.cidr.rsplit(".", 1)[0]
+        address = FixedAddress(address=f"{prefix}.{self.number + 4}", prefix_length=24, gateway=self.network.gateway)
+        return PortRef(
+            id=identifier,
+            mac_address=f"fa:16:3e:{self.network.cidr.split('.')[1]}:00:{self.number:02x}",
+            tap="tap" + identifier[:11],
+            network=self.network,
+            fixed_ips=[address],
+            port_security=self.port_security,
+            security_rules=list(self.rules),
+        )
+
+    def spec(self) -> InstanceSpec:
+        return InstanceSpec(
+            uuid=str(uuid.uuid4()),
+            name=f"Web <{self.number}> & co",
+            hostname=f"web-{self.number}",
+            project_id="0" * 32,
+            user_id="1" * 32,
+            image=self.image,
+            flavor=FlavorRef(name="m1.nano", vcpus=1, memory_mb=96, root_gb=self.root_gb),
+            ports=[self.port()],
+            key_pair=KeyPairRef(name="my key", public_key=self.public_key) if self.public_key else None,
+            user_data=self.user_data,
+        )

@@ -1,0 +1,52 @@
+"""Fixtures of the tests that need the real things: root, namespaces, nftables, dnsmasq, QEMU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.lab import Lab, make_lab, remove_lab
+from tests.support.guest_image import GuestImage, guest_image
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.libvirt)
+            item.add_marker(pytest.mark.timeout(120))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: real guests, bridges and namespaces")
+
+
+@pytest.fixture(scope="session")
+def image() -> GuestImage:
+    """The guest image, built once."""
+    return guest_image()
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A machine of its own for each test module; nothing of it is left."""
+    folder = Path(tempfile.mkdtemp(prefix="nvt-"))
+    lab = make_lab(folder / "state", f"nvt-{os.getpid()}-{abs(hash(request.node.nodeid)) % 10000}")
+    yield lab
+    remove_lab(lab, folder)
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ed25519 key; its public half has the suffix .pub."""
+    path = tmp_path_factory.mktemp("key") / "id"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "alice", "-f", str(path)], check=True)
+    return path

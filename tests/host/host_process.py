@@ -1,0 +1,162 @@
+"""A process that is a host: the driver, the network and the image cache of an agent, called from the tests by a pipe.
+
+It stands in a network namespace that the tests made; that one plays the machine's own: the real one is never touched.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.contract.power import PowerState
+from compute_agent.network import namespace
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.driver import ComputeDriver, PowerListener
+
+ANSWER_SECONDS = 60.0
+
+
+def serve(calls: Connection, events: Connection, settings: AgentSettings, machine: Path, image: Path) -> None:
+    """Be a host until the pipe is closed."""
+    descriptor = os.open(machine, os.O_RDONLY)
+    namespace.move(descriptor)
+    if settings.netns is not None:
+        namespace.enter(settings.netns)
+    # Imported here, after the namespaces: what follows may start threads.
+    from compute_agent.images.cache import ImageCache  # noqa: PLC0415
+    from compute_agent.network.linux import LinuxNetwork  # noqa: PLC0415
+    from compute_agent.virt.libvirt import kvm  # noqa: PLC0415
+    from compute_agent.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+
+    def fetch(_image: ImageRef, _instance: str) -> Iterator[bytes]:
+        with image.open("rb") as file:
+            while piece := file.read(1 << 20):
+                yield piece
+
+    virt_type = kvm.prepare(settings)
+    driver = LibvirtDriver(settings, virt_type)
+    driver.on_power_change(lambda uuid, state: events.send((uuid, int(state))))
+    parts = {
+        "driver": driver,
+        "network": LinuxNetwork(settings),
+        "images": ImageCache(settings.state_dir, fetch),
+        "foreign": Foreign(driver),
+    }
+    while True:
+        try:
+            part, method, arguments, options = calls.recv()
+        except EOFError:
+            return
+        try:
+            calls.send((getattr(parts[part], method)(*arguments, **options), None))
+        except Exception as error:  # noqa: BLE001
+            calls.send((None, error))
+
+
+class Foreign:
+    """Domains that somebody else made on the same hypervisor."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+
+    @property
+    def _connection(self) -> Any:
+        return self._driver._hypervisor.get()
+
+    def define(self, uuid: str) -> None:
+        self._connection.defineXML(
+            f"<domain type='qemu'><name>somebody-elses</name><uuid>{uuid}</uuid><memory unit='MiB'>32</memory>"
+            "<os><type arch='x86_64' machine='pc'>hvm</type></os></domain>"
+        )
+
+    def names(self) -> list[str]:
+        return [
+            name for domain in self._connection.listAllDomains() if not (name := domain.name()).startswith("novella-")
+        ]
+
+    def remove(self, uuid: str) -> None:
+        self._connection.lookupByUUIDString(uuid).undefine()
+
+
+class Part:
+    """One part of a host, at the other end of the pipe."""
+
+    def __init__(self, host: HostProcess, name: str) -> None:
+        self._host, self._name = host, name
+
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments, **options: self._host.call(self._name, method, arguments, options)
+
+
+class HostProcess:
+    """Starts the process; ``driver``, ``network`` and ``images`` are its parts."""
+
+    def __init__(self, settings: AgentSettings, machine: Path, image: Path) -> None:
+        self.settings, self._machine, self._image = settings, machine, image
+        self.driver, self.network, self.images = Part(self, "driver"), Part(self, "network"), Part(self, "images")
+        self.foreign = Part(self, "foreign")
+        self.listener: PowerListener | None = None
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._calls, theirs = context.Pipe()
+        self._events, their_events = context.Pipe()
+        arguments = (theirs, their_events, self.settings, self._machine, self._image)
+        self.process = context.Process(target=serve, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        their_events.close()
+        threading.Thread(target=self._hear, args=(self._events,), daemon=True).start()
+
+    def call(self, part: str, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        self._calls.send((part, method, arguments, options))
+        assert self._calls.poll(ANSWER_SECONDS), f"{part}.{method} does not answer"
+        result, error = self._calls.recv()
+        if error is not None:
+            raise error
+        return result
+
+    def kill(self) -> None:
+        """End the process as a power failure would end an agent."""
+        self.process.kill()
+        self.process.join()
+        self._calls.close()
+
+    def _hear(self, events: Connection) -> None:
+        while True:
+            try:
+                uuid, state = events.recv()
+            except (EOFError, OSError):
+                events.close()
+                return
+            if self.listener is not None:
+                self.listener(uuid, PowerState(state))
+
+
+class RemoteDriver(ComputeDriver):
+    """The host's driver as a driver of the test's own process, so that it can be held to the contract."""
+
+    def __init__(self, host: HostProcess) -> None:
+        self._host = host
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        self._host.listener = listener
+
+
+def _forward(name: str) -> Any:
+    def method(self: RemoteDriver, *arguments: Any, **options: Any) -> Any:
+        return self._host.call("driver", name, arguments, options)
+
+    return method
+
+
+for _name in sorted(ComputeDriver.__abstractmethods__ - {"on_power_change"}):
+    setattr(RemoteDriver, _name, _forward(_name))
+RemoteDriver.__abstractmethods__ = frozenset()

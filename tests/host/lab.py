@@ -1,0 +1,232 @@
+"""The laboratory: network namespaces that stand for a machine, the world outside it and cards of guests."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyroute2 import IPRoute, netns
+
+from compute_agent.contract.build import PortRef
+from compute_agent.network import cleanup as network_cleanup
+from compute_agent.network import namespace
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.libvirt import cleanup as libvirt_cleanup
+
+T = TypeVar("T")
+
+PATIENCE = 40.0
+ETH_P_ALL = 3
+NOBODY = "0.0.0.0"  # noqa: S104
+
+
+def until(question: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
+    """Ask until the answer is true; fail after ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while not (answer := question()):
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.05)
+    return answer
+
+
+class Space:
+    """A network namespace of the tests."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        namespace.ensure(name)
+        self.path = namespace.FOLDER / name
+        self.run("ip", "link", "set", "lo", "up")
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """Run a program inside."""
+        done = subprocess.run(
+            ["nsenter", f"--net={self.path}", *command], capture_output=True, text=True, timeout=30, check=False
+        )
+        assert not check or done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Call ``work`` with this thread inside; sockets it opens stay inside."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            return namespace.open_in(descriptor, work)
+        finally:
+            os.close(descriptor)
+
+    def connects(self, address: str, port: int, patience: float = 1.0, source: str | None = None) -> bool:
+        """Say whether a TCP connection from here is accepted."""
+
+        def dial() -> bool:
+            with socket.socket() as client:
+                client.settimeout(patience)
+                if source:
+                    client.bind((source, 0))
+                try:
+                    client.connect((address, port))
+                except OSError:
+                    return False
+                return True
+
+        return self.do(dial)
+
+    def listens(self, address: str, port: int) -> socket.socket:
+        """Open a TCP server socket here."""
+        return self.do(lambda: socket.create_server((address, port)))
+
+    def remove(self) -> None:
+        if self.path.exists():
+            netns.remove(self.name)
+
+
+@dataclass
+class Lab:
+    """One machine with the settings of the agent on it."""
+
+    settings: AgentSettings
+    machine: Space
+    host: Space | None = None
+    """The agent's own namespace, once it is there."""
+
+    def inside(self) -> Space:
+        assert self.settings.netns is not None
+        return Space(self.settings.netns)
+
+    def clean(self) -> list[str]:
+        """Remove all that the agent made, as ``--clean`` does, in the machine's namespace."""
+        done = libvirt_cleanup.remove_everything(self.settings)
+        return done + self.machine.do(lambda: network_cleanup.remove_everything(self.settings))
+
+
+def make_lab(folder: Path, name: str) -> Lab:
+    settings = AgentSettings(host="lab", state_dir=folder, netns=f"{name}-host", virt_type="auto")
+    machine = Space(f"{name}-machine")
+    # A new namespace takes over what this machine has now.
+    machine.do(lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("0"))
+    return Lab(settings, machine)
+
+
+def processes_naming(text: str | Path) -> list[str]:
+    """List the command lines that name ``text``, zombies and this process excepted."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes()
+        except OSError:
+            continue
+        if str(text).encode() in command and int(path.parent.name) != os.getpid():
+            found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if "multiprocessing" not in line]
+
+
+class Card:
+    """A guest's card without the guest: a veth whose host end has the tap's name, its other end in a namespace."""
+
+    def __init__(self, host: Space, port: PortRef, name: str) -> None:
+        self.port = port
+        self.space = Space(name)
+        host.run("ip", "link", "add", port.tap, "type", "veth", "peer", "name", "eth0", "netns", str(self.space.path))
+        host.run("ip", "link", "set", port.tap, "master", port.network.bridge, "up")
+        # IPv6 is left on: the filters must stop it, not the guest.
+        self.space.run("ip", "link", "set", "eth0", "address", port.mac_address, "up")
+        self.raw = self.space.do(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
+        self.raw.bind(("eth0", 0))
+
+    @property
+    def address(self) -> str:
+        return self.port.fixed_ips[0].address
+
+    def configure(self) -> None:
+        """Take the fixed address, as DHCP would give it."""
+        self.space.run("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
+        if self.port.network.gateway:
+            self.space.run("ip", "route", "add", "default", "via", self.port.network.gateway)
+
+    def send(self, frame: bytes) -> None:
+        self.raw.send(frame)
+
+    def hears(self, wanted: Callable[[bytes], bool], patience: float = 1.0) -> bytes | None:
+        """Return the first frame that arrives and is wanted."""
+        deadline = time.monotonic() + patience
+        while (left := deadline - time.monotonic()) > 0:
+            if select.select([self.raw], [], [], left)[0]:
+                frame, origin = self.raw.recvfrom(65536)
+                if origin[2] != socket.PACKET_OUTGOING and wanted(frame):
+                    return frame
+        return None
+
+    def drain(self) -> None:
+        """Forget what has arrived."""
+        while select.select([self.raw], [], [], 0)[0]:
+            self.raw.recv(65536)
+
+    def remove(self) -> None:
+        self.raw.close()
+        self.space.remove()
+
+
+def mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def _checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def udp_frame(source: tuple[str, str, int], target: tuple[str, str, int], payload: bytes) -> bytes:
+    """An Ethernet frame with UDP over IPv4; each end is (MAC, address, port)."""
+    udp = struct.pack("!HHHH", source[2], target[2], 8 + len(payload), 0) + payload
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0,
+                       socket.inet_aton(source[1]), socket.inet_aton(target[1]))  # fmt: skip
+    head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
+    return mac(target[0]) + mac(source[0]) + b"\x08\x00" + head + udp
+
+
+def arp_frame(source_mac: str, sender: tuple[str, str], target: str) -> bytes:
+    """A broadcast ARP request; ``sender`` is the (MAC, address) that it claims."""
+    body = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + mac(sender[0]) + socket.inet_aton(sender[1])
+    return b"\xff" * 6 + mac(source_mac) + b"\x08\x06" + body + b"\0" * 6 + socket.inet_aton(target)
+
+
+def dhcp_discover(card_mac: str) -> bytes:
+    """The frame a card sends when it asks who it is."""
+    body = struct.pack(
+        "!BBBBIHH4s4s4s4s16s192s", 1, 1, 6, 0, 0x12345678, 0, 0x8000, b"", b"", b"", b"", mac(card_mac), b""
+    )
+    body += bytes.fromhex("63825363") + bytes([53, 1, 1, 255])
+    return udp_frame((card_mac, NOBODY, 68), ("ff:ff:ff:ff:ff:ff", "255.255.255.255", 67), body)
+
+
+def dhcp_offer(frame: bytes) -> str | None:
+    """The address a DHCP server offers in this frame."""
+    if frame[12:14] != b"\x08\x00" or frame[23] != 17 or struct.unpack("!H", frame[34:36])[0] != 67:
+        return None
+    return socket.inet_ntoa(frame[42 + 16 : 42 + 20])
+
+
+def remove_lab(lab: Lab, folder: Path) -> None:
+    lab.clean()
+    lab.machine.remove()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def links(space: Space) -> set[str]:
+    """The cards of a namespace, loopback excepted."""
+
+    def look() -> Any:
+        with IPRoute() as route:
+            return {link.get_attr("IFLA_IFNAME") for link in route.get_links()} - {"lo"}
+
+    return set(space.do(look))

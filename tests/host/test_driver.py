@@ -1,0 +1,59 @@
+"""The libvirt driver keeps the contract of all drivers, with real QEMU behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.errors import ImageUnacceptableError
+from tests.agent.driver_contract import DriverContract
+from tests.host.cast import Wish
+from tests.host.host_process import HostProcess, RemoteDriver
+from tests.host.lab import Lab
+from tests.support.guest_image import GuestImage
+
+
+@pytest.fixture(scope="module")
+def host(lab: Lab, image: GuestImage) -> Iterator[HostProcess]:
+    host = HostProcess(lab.settings, lab.machine.path, image.path)
+    host.driver.init_host()
+    yield host
+    host.kill()
+
+
+@pytest.fixture
+def driver(host: HostProcess) -> Iterator[ComputeDriver]:
+    yield RemoteDriver(host)
+    for guest in host.driver.guests():
+        host.driver.destroy(guest.uuid)
+    host.listener = None
+
+
+@pytest.fixture
+def spec(image: GuestImage) -> InstanceSpec:
+    """A guest without a card: its network is not the driver's business."""
+    return replace(Wish(1, image=image.ref).spec(), ports=[])
+
+
+@pytest.fixture
+def base(host: HostProcess, spec: InstanceSpec) -> Path:
+    return host.images.get(spec.image, spec.uuid).path
+
+
+class TestLibvirtDriver(DriverContract):
+    """The same promises as for simulated guests."""
+
+
+def test_an_image_larger_than_the_flavors_disk_is_refused(
+    driver: ComputeDriver, spec: InstanceSpec, tmp_path: Path
+) -> None:
+    large = tmp_path / "large.raw"
+    with large.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    with pytest.raises(ImageUnacceptableError, match="needs a disk of 2 GiB"):
+        driver.create_disk(spec, large)

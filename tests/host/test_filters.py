@@ -1,0 +1,324 @@
+"""The host's network without guests: cards in namespaces send what a hostile guest would send."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from compute_agent.contract.build import FixedAddress, InstanceSpec, SecurityRule
+from compute_agent.virt.errors import RetryableHostError
+from tests.host.cast import EGRESS, GROUP, PING, SSH, Wish, network
+from tests.host.host_process import HostProcess
+from tests.host.lab import (
+    Card,
+    Lab,
+    Space,
+    arp_frame,
+    dhcp_discover,
+    dhcp_offer,
+    links,
+    mac,
+    processes_naming,
+    udp_frame,
+    until,
+)
+
+Plug = Callable[[Wish], Card]
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+STRANGER = "fa:16:3e:66:66:66"
+
+
+@pytest.fixture(scope="module")
+def host(lab: Lab) -> Iterator[HostProcess]:
+    host = HostProcess(lab.settings, lab.machine.path, Path("/dev/null"))
+    host.network.init_host()
+    yield host
+    host.kill()
+
+
+@pytest.fixture
+def inside(lab: Lab, host: HostProcess) -> Space:
+    return lab.inside()
+
+
+@pytest.fixture
+def plugged(host: HostProcess) -> Iterator[list[InstanceSpec]]:
+    """The instances of one test; they are unplugged after it."""
+    specs: list[InstanceSpec] = []
+    yield specs
+    for spec in specs:
+        host.network.unplug(spec.uuid)
+
+
+@pytest.fixture
+def plug(lab: Lab, host: HostProcess, inside: Space, plugged: list[InstanceSpec]) -> Iterator[Plug]:
+    cards: list[Card] = []
+
+    def plug(wish: Wish) -> Card:
+        spec = wish.spec()
+        host.network.plug(spec)
+        host.network.apply_firewall(spec)
+        plugged.append(spec)
+        cards.append(Card(inside, spec.ports[0], f"{lab.settings.netns}-{len(cards)}"))
+        return cards[-1]
+
+    yield plug
+    for card in cards:
+        card.remove()
+
+
+def two(plug: Plug, rules: tuple[SecurityRule, ...] = (EGRESS, PING, SSH)) -> tuple[Card, Card]:
+    first, second = plug(Wish(1, rules=(EGRESS,))), plug(Wish(2, rules=rules))
+    first.configure()
+    second.configure()
+    return first, second
+
+
+def serve(card: Card, port: int) -> socket.socket:
+    return card.space.listens(card.address, port)
+
+
+# --- spoofing -------------------------------------------------------------------------------------
+
+
+def flood(card: Card, frame: bytes, listener: Card) -> bool:
+    """Say whether a broadcast frame of ``card`` arrives at ``listener``."""
+    listener.drain()
+    card.send(frame)
+    return listener.hears(lambda got: got[6:] == frame[6:], 0.3) is not None
+
+
+@pytest.fixture
+def watcher(plug: Plug) -> Card:
+    """A card without port security, so that it is shown every frame that the others get through."""
+    card = plug(Wish(9, port_security=False))
+    card.space.run("ip", "link", "set", "eth0", "promisc", "on")
+    return card
+
+
+def test_own_frames_pass(plug: Plug, watcher: Card) -> None:
+    card = plug(Wish(1))
+    own = card.port.mac_address
+    assert flood(card, arp_frame(own, (own, card.address), "10.20.0.1"), watcher)
+    probe = udp_frame((own, card.address, 5000), (BROADCAST, "10.20.0.255", 5000), b"hello")
+    assert flood(card, probe, watcher)
+
+
+@pytest.mark.parametrize(
+    "what", ["hardware address", "ARP address", "ARP hardware address", "IPv4 address", "DHCP server", "VLAN", "IPv6"]
+)
+def test_a_lie_about_who_sends_is_dropped(plug: Plug, watcher: Card, what: str) -> None:
+    card = plug(Wish(1))
+    own, address = card.port.mac_address, card.address
+    everyone = (BROADCAST, "10.20.0.255", 5000)
+    honest = udp_frame((own, address, 5000), everyone, b"x")
+    lies = {
+        "hardware address": udp_frame((STRANGER, address, 5000), everyone, b"x"),
+        "ARP address": arp_frame(own, (own, "10.20.0.1"), "10.20.0.77"),
+        "ARP hardware address": arp_frame(own, (STRANGER, address), "10.20.0.77"),
+        "IPv4 address": udp_frame((own, "10.20.0.99", 5000), everyone, b"x"),
+        "DHCP server": udp_frame((own, address, 67), (BROADCAST, "255.255.255.255", 68), b"x" * 300),
+        "VLAN": honest[:12] + b"\x81\x00\x00\x05" + honest[12:],
+        "IPv6": mac("33:33:00:00:00:01") + mac(own) + b"\x86\xdd" + b"\x60" + b"\0" * 60,
+    }
+    assert not flood(card, lies[what], watcher)
+
+
+# --- security rules -------------------------------------------------------------------------------
+
+
+def test_without_a_rule_nothing_comes_in(plug: Plug, inside: Space) -> None:
+    first, second = two(plug, rules=(EGRESS,))
+    with serve(second, 22):
+        assert not first.space.connects(second.address, 22, 0.3)
+        assert not inside.connects(second.address, 22, 0.3)
+
+
+def test_a_rule_opens_its_port_only(plug: Plug, inside: Space) -> None:
+    first, second = two(plug)
+    with serve(second, 22), serve(second, 23):
+        assert first.space.connects(second.address, 22)
+        assert inside.connects(second.address, 22)
+        assert not first.space.connects(second.address, 23, 0.3)
+        assert not inside.connects(second.address, 23, 0.3)
+
+
+def test_a_remote_group_lets_guests_in_and_not_the_host(plug: Plug, inside: Space) -> None:
+    first, second = two(plug, rules=(EGRESS, GROUP))
+    with serve(second, 80):
+        assert first.space.connects(second.address, 80)
+        assert not inside.connects(second.address, 80, 0.3)
+
+
+def test_a_remote_prefix_counts(plug: Plug) -> None:
+    only = SecurityRule(direction="ingress", protocol="tcp", remote_ip_prefix="10.20.0.5/32")
+    first, second = two(plug, rules=(EGRESS, only))
+    third = plug(Wish(3))
+    third.configure()
+    with serve(second, 80):
+        assert first.space.connects(second.address, 80)
+        assert not third.space.connects(second.address, 80, 0.3)
+
+
+def test_without_an_egress_rule_nothing_goes_out(plug: Plug, inside: Space) -> None:
+    mute = plug(Wish(1, rules=(SSH,)))
+    other = plug(Wish(2, rules=(EGRESS, SSH)))
+    mute.configure()
+    other.configure()
+    with serve(other, 22), serve(mute, 22):
+        assert not mute.space.connects(other.address, 22, 0.3)
+        assert other.space.connects(mute.address, 22)
+
+
+def test_a_port_without_security_is_not_filtered(plug: Plug) -> None:
+    first, router = plug(Wish(1)), plug(Wish(2, rules=(), port_security=False))
+    first.configure()
+    router.configure()
+    with serve(router, 8080), serve(first, 8080):
+        assert first.space.connects(router.address, 8080)
+        assert not router.space.connects(first.address, 8080, 0.3)
+
+
+def test_networks_do_not_see_each_other(plug: Plug) -> None:
+    here = plug(Wish(1, rules=(EGRESS, SSH)))
+    there = plug(Wish(1, rules=(EGRESS, SSH), network=network(21)))
+    here.configure()
+    there.configure()
+    with serve(there, 22):
+        assert not here.space.connects(there.address, 22, 0.3)
+
+
+def test_the_host_gives_guests_nothing_but_dhcp_and_names(plug: Plug, inside: Space) -> None:
+    card = plug(Wish(1))
+    card.configure()
+    with inside.listens("10.20.0.1", 8080):
+        assert not card.space.connects("10.20.0.1", 8080, 0.3)
+    assert card.space.connects("10.20.0.1", 53)
+
+
+# --- DHCP -----------------------------------------------------------------------------------------
+
+
+def offered(card: Card, hardware: str | None = None) -> str | None:
+    card.drain()
+    card.send(dhcp_discover(hardware or card.port.mac_address))
+    frame = card.hears(lambda got: dhcp_offer(got) is not None, 1.5)
+    return dhcp_offer(frame) if frame else None
+
+
+def test_dhcp_gives_each_card_its_fixed_address(plug: Plug) -> None:
+    first, second = plug(Wish(1)), plug(Wish(2))
+    assert offered(first) == first.address
+    assert offered(second) == second.address
+
+
+def test_dhcp_ignores_cards_it_does_not_know(plug: Plug) -> None:
+    stranger = plug(Wish(1, port_security=False))
+    stranger.space.run("ip", "link", "set", "eth0", "address", STRANGER)
+    assert offered(stranger, STRANGER) is None
+
+
+def test_an_address_given_back_goes_to_another_card(plug: Plug, host: HostProcess, plugged: list[InstanceSpec]) -> None:
+    plug(Wish(9))  # keeps the bridge and its server
+    old = plug(Wish(1))
+    assert offered(old) == "10.20.0.5"
+    host.network.unplug(plugged.pop().uuid)
+    # The same address, another card.
+    other = replace(Wish(1).port(), id="7b000000", tap="tap7b000000-00", mac_address="fa:16:3e:20:00:aa")
+    spec = replace(Wish(1).spec(), ports=[other])
+    host.network.plug(spec)
+    host.network.apply_firewall(spec)
+    plugged.append(spec)
+    card = Card(Space(str(host.settings.netns)), other, f"{host.settings.netns}-new")
+    try:
+        assert offered(card) == "10.20.0.5"
+    finally:
+        card.remove()
+
+
+# --- life -----------------------------------------------------------------------------------------
+
+
+def test_unplugging_the_last_guest_leaves_nothing(
+    lab: Lab, plug: Plug, host: HostProcess, inside: Space, plugged: list[InstanceSpec]
+) -> None:
+    before = links(inside)
+    card = plug(Wish(1))
+    assert {card.port.tap, "nvbr20"} <= links(inside)
+    spec = plugged.pop()
+    for _ in range(2):
+        host.network.unplug(spec.uuid)
+    assert links(inside) == before
+    assert "nvbr20" not in inside.run("nft", "list", "ruleset")
+    assert card.port.tap not in inside.run("nft", "list", "ruleset")
+    assert processes_naming(lab.settings.state_dir / "network") == []
+    assert list((lab.settings.state_dir / "network").glob("*/*")) == []
+
+
+def test_a_dead_dhcp_server_is_noticed_and_started_again(plug: Plug, host: HostProcess, lab: Lab) -> None:
+    card = plug(Wish(1))
+    pid = int((lab.settings.state_dir / "network/bridges/nvbr20/dnsmasq.pid").read_text())
+    assert host.network.check() == []
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not processes_naming("nvbr20/dnsmasq.conf"), "dnsmasq is dead", 5)
+    assert host.network.check() == ["DHCP of nvbr20"]
+    assert offered(card) == card.address
+
+
+def test_lost_filters_are_noticed_and_put_back(plug: Plug, host: HostProcess, inside: Space) -> None:
+    plug(Wish(1))
+    whole = inside.run("nft", "list", "ruleset")
+    inside.run("nft", "flush", "ruleset")
+    assert host.network.check() == ["filters"]
+    assert inside.run("nft", "list", "ruleset") == whole
+
+
+def test_a_new_agent_restores_what_the_instances_need(
+    lab: Lab, plug: Plug, host: HostProcess, inside: Space, plugged: list[InstanceSpec]
+) -> None:
+    keeps, goes = plug(Wish(1, rules=(EGRESS, SSH))), plug(Wish(2))
+    keeps.configure()
+    host.kill()
+    inside.run("nft", "flush", "ruleset")
+    inside.run("ip", "link", "del", "nvbr20")
+    host.start()
+    host.network.init_host()
+    host.network.restore([plugged[0]])
+    with serve(keeps, 22), serve(keeps, 23):
+        assert inside.connects(keeps.address, 22)
+        assert not inside.connects(keeps.address, 23, 0.3)
+    assert offered(keeps) == keeps.address
+    assert goes.port.tap not in links(inside)
+    plugged[:] = plugged[:1]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"tap": 'x" ; drop'},
+        {"tap": "../../etc"},
+        {"mac_address": "fa:16:3e:00:00:01 accept"},
+        {"network": replace(network(), bridge="br0\ndhcp-script=/bin/sh")},
+        {"network": replace(network(), cidr="10.20.0.0/24,static")},
+        {"fixed_ips": [FixedAddress(address="10.20.0.5 }", prefix_length=24)]},
+    ],
+    ids=lambda hostile: next(iter(hostile)),
+)
+def test_a_hostile_description_never_reaches_a_program(
+    host: HostProcess, lab: Lab, inside: Space, hostile: dict[str, Any]
+) -> None:
+    before = inside.run("nft", "list", "ruleset")
+    spec = replace(Wish(1).spec(), ports=[replace(Wish(1).port(), **hostile)])
+    for work in (host.network.plug, host.network.apply_firewall):
+        with pytest.raises(RetryableHostError):
+            work(spec)
+    host.network.unplug(spec.uuid)
+    assert inside.run("nft", "list", "ruleset") == before
+    assert list((lab.settings.state_dir / "network/instances").glob("*")) == []

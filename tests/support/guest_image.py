@@ -1,0 +1,42 @@
+"""The small guest image, built once per checkout for all tests that boot real guests."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import ImageRef
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = CHECKOUT / ".cache" / "guest"
+
+
+@dataclass(frozen=True)
+class GuestImage:
+    """The image's file and what its record says."""
+
+    path: Path
+    ref: ImageRef
+
+
+def guest_image() -> GuestImage:
+    """Return the image, building it when its recipe has changed; test processes wait for one another."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        builder = CHECKOUT / "bin" / "libexec" / "guest_image.py"
+        subprocess.run(["/usr/bin/python3", str(builder), str(FOLDER)], check=True, timeout=300)
+    record = json.loads((FOLDER / "novella-guest.json").read_text())
+    ref = ImageRef(
+        id="9c000000-0000-4000-8000-000000000009",
+        name="novella-guest",
+        disk_format="qcow2",
+        size=record["size"],
+        hash_algo="sha512",
+        hash_value=record["sha512"],
+        min_ram=record["min_ram"],
+    )
+    return GuestImage(FOLDER / record["file"], ref)
