@@ -40,24 +40,34 @@ class Reaper:
     def _run(self) -> None:
         pause = SHORT_PAUSE
         while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-            except ChildProcessError:  # there is no child at all
-                ended = None
-            if ended is not None and self._is_daemon(ended.si_pid):
-                collect(ended.si_pid)
-                pause = SHORT_PAUSE
-                continue
+            with contextlib.suppress(ChildProcessError):  # there is no child at all
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            daemons = [pid for pid in self._children() if self._is_daemon(pid)]
+            for pid in daemons:
+                collect(pid)
+            # What else has ended is about to be collected by who waits for it.
+            pause = SHORT_PAUSE if daemons else min(pause * 2, LONG_PAUSE)
             time.sleep(pause)
-            pause = min(pause * 2, LONG_PAUSE)
+
+    @staticmethod
+    def _children() -> list[int]:
+        """List the children of all threads of this process, ended ones included."""
+        found: list[int] = []
+        for path in Path("/proc/self/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # the thread has ended
+                found += map(int, path.read_text().split())
+        return found
 
     def _is_daemon(self, pid: int) -> bool:
+        """Say whether the child has ended and nobody here waits for it."""
         try:
             before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         except OSError:
             return False
-        session, name = int(after.split()[3]), before.partition("(")[2]
-        return session != self._session and (session != pid or name.startswith(DAEMONS))
+        state, _parent, _group, session = after.split()[:4]
+        if state != "Z" or int(session) == self._session:
+            return False
+        return int(session) != pid or before.partition("(")[2].startswith(DAEMONS)
 
 
 def is_ours(pid: int, marks: Iterable[Path]) -> bool:

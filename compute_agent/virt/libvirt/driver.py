@@ -75,11 +75,9 @@ class LibvirtDriver(ComputeDriver):
             return capacity.measure(self._hypervisor.get(), domains, self._paths.instances, self._virt_type)
 
     def guests(self) -> list[Guest]:
-        found = []
         with translated("list its guests"):
-            for domain, mark in self._marked():
-                found.append(Guest(uuid=mark.uuid, attempt=mark.attempt, power_state=from_state(*domain.state())))
-        return found
+            found = [Guest(mark.uuid, mark.attempt, from_state(*domain.state())) for domain, mark in self._marked()]
+        return sorted(found, key=lambda guest: guest.uuid)
 
     def on_power_change(self, listener: PowerListener) -> None:
         self._listener = listener
