@@ -26,6 +26,7 @@ from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import selectors, services, tokens
+from provisioning.identity.errors import TooManyAttemptsError
 from provisioning.identity.models import Project, User
 from provisioning.identity.tokens import TokenData
 
@@ -104,14 +105,19 @@ def sign_in(
     NotAuthenticatedError (its subclass TooManyAttemptsError while the caller has to wait) and ForbiddenError without a
     role on any project.
     """
-    known = selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
-    user = services.authenticate_password(
-        user_name=user_name,
-        domain_id=known.id if known else None,
-        domain_name=None if known else domain,
-        password=password,
-        source=client_address(request),
-    )
+    known = None if "\0" in domain else selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
+    try:
+        user = services.authenticate_password(
+            user_name=user_name,
+            domain_id=known.id if known else None,
+            domain_name=None if known else domain,
+            password=password,
+            source=client_address(request),
+        )
+    except TooManyAttemptsError:
+        raise
+    except NotAuthenticatedError as error:
+        raise NotAuthenticatedError("The name or the password is wrong.") from error
     issued = _issue(user, services.project_for_sign_in(user, project))
     request.session.flush()
     rotate_token(request)

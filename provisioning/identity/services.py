@@ -39,8 +39,11 @@ def authenticate_password(
     An unknown name, a wrong password and a disabled user give the same NotAuthenticatedError after the same work;
     TooManyAttemptsError while the caller has to wait.
     """
-    attempt = Attempt(_typed_name(user_id, user_name, domain_id, domain_name), source)
-    user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
+    typed = _typed_name(user_id, user_name, domain_id, domain_name)
+    attempt = Attempt(typed, source)
+    user: User | None = None
+    if "\0" not in typed:  # PostgreSQL refuses to look for it
+        user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
     if user is None or not user.has_usable_password():
         make_password(password[:LONGEST_PASSWORD])
         right = False

@@ -60,8 +60,9 @@ def test_operator_lists_are_narrowed_by_name_domain_and_state(people: People) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "key"), [("users?name=alice", "users"), ("projects?name=wonderland", "projects"), ("domains?name=Default", "domains")]
-)  # fmt: skip
+    ("path", "key"),
+    [("users?name=alice", "users"), ("projects?name=wonderland", "projects"), ("domains?name=Default", "domains")],
+)
 def test_others_find_their_own_by_name(people: People, path: str, key: str) -> None:
     assert len(Api(people.alice).get(f"{V3}/{path}").json()[key]) == 1
 

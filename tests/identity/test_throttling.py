@@ -19,8 +19,10 @@ from provisioning.identity.models import SignInFailure
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person, make_people
 
+WRONG = "wrong"
 
-def attempt(name: str, password: str = "wrong", source: str = "192.0.2.1") -> str:
+
+def attempt(name: str, password: str = WRONG, source: str = "192.0.2.1") -> str:
     try:
         services.authenticate_password(user_name=name, domain_id="default", password=password, source=source)
     except TooManyAttemptsError:

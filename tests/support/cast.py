@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from provisioning.identity import selectors, services
@@ -105,13 +106,19 @@ class People:
 
 
 def make_people() -> People:
-    wonderland, factory, admin = make_project("wonderland"), make_project("factory"), make_project("admin")
+    domain = make_domain()
+    wonderland, factory, admin = (make_project(name, domain) for name in ("wonderland", "factory", "admin"))
     return People(
-        alice=Person(make_user("alice", {wonderland: "member"}, default_project=wonderland), wonderland),
-        bob=Person(make_user("bob", {wonderland: "reader"}), wonderland),
-        charlie=Person(make_user("charlie", {factory: "member"}), factory),
-        operator=Person(make_user("operator", {admin: "admin"}, default_project=admin), admin),
+        alice=Person(_join("alice", "member", wonderland), wonderland),
+        bob=Person(make_user("bob", {wonderland: "reader"}, domain=domain), wonderland),
+        charlie=Person(make_user("charlie", {factory: "member"}, domain=domain), factory),
+        operator=Person(_join("operator", "admin", admin), admin),
     )
+
+
+def _join(name: str, role: str, project: Project) -> User:
+    """Make a user whose default project this is."""
+    return make_user(name, {project: role}, domain=project.domain, default_project=project)
 
 
 class Api:
@@ -185,3 +192,10 @@ def charlie(people: People) -> Person:
 @pytest.fixture
 def operator(people: People) -> Person:
     return people.operator
+
+
+@pytest.fixture
+def plain_static(settings: Settings) -> None:
+    """Pages render without ``collectstatic``: the names of static files are not hashed."""
+    backend = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    settings.STORAGES = settings.STORAGES | {"staticfiles": {"BACKEND": backend}}
