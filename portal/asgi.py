@@ -2,12 +2,13 @@
 
 import os
 
+import django
 from channels.routing import ProtocolTypeRouter
-from django.core.asgi import get_asgi_application
 from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-http = get_asgi_application()  # sets Django up, which the imports below need
+django.setup(set_prefix=False)  # which the imports below need
+http = import_string("portal.common.web_handler.PooledHandler")()
 import_string("portal.common.web_requests.install")()
 import_string("portal.live.backpressure.install")()
 render = import_string("portal.dashboard.live.render")

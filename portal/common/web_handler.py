@@ -1,0 +1,77 @@
+"""Django's HTTP handler with one change of threads for each request.
+
+Under ASGI Django makes a thread for each request and changes between it and the event loop at every middleware, signal
+and view, which costs more than most requests themselves.  Everything here is synchronous, so a request is carried from
+its first signal to its last in one thread of a pool; these threads also keep their SQLite connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from django.core import signals
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+THREADS = 16
+"""Requests that are worked on at the same time; some of them wait for hosts."""
+UPLOAD_THREADS = 64
+"""Uploads at the same time: each waits for its client, so they have threads of their own."""
+
+
+class PooledHandler(ASGIHandler):
+    """Serves HTTP; the middleware is loaded for synchronous use."""
+
+    def __init__(self) -> None:
+        BaseHandler.__init__(self)
+        self.load_middleware(is_async=False)
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="http")
+        self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request."""
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        loop = asyncio.get_running_loop()
+        pool = self._uploads if _is_upload(scope) else self._pool
+        context = contextvars.copy_context()
+        response = await loop.run_in_executor(pool, functools.partial(context.run, self._respond, scope, body))
+        try:
+            await self.send_response(response, send)
+        finally:
+            if response.streaming:
+                await loop.run_in_executor(pool, response.close)
+
+    def _respond(self, scope: dict[str, Any], body: IO[bytes] | SpooledTemporaryFile[bytes]) -> HttpResponseBase:
+        """Carry the request to its response, in a thread; all but a streamed one is closed here."""
+        set_script_prefix(get_script_prefix(scope))
+        signals.request_started.send(sender=self.__class__, scope=scope)
+        try:
+            request, response = self.create_request(scope, body)
+            if request is not None:
+                response = self.get_response(request)
+            if response is None:
+                raise RuntimeError("Neither a request nor a refusal was made of the scope.")
+            if not response.streaming:
+                response.close()
+            return response
+        finally:
+            body.close()
+
+
+def _is_upload(scope: dict[str, Any]) -> bool:
+    """Whether a large body may be on its way in."""
+    return scope["method"] in {"PUT", "POST"} and any(
+        name == b"content-type" and not value.startswith((b"application/json", b"application/x-www-form-urlencoded"))
+        for name, value in scope["headers"]
+    )
