@@ -161,7 +161,7 @@ def test_pages_fit_a_phone(cloud: OneMachine, signed_in: BrowserContext, scheme:
         watched.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         watched.page.set_viewport_size({"width": 390, "height": 844})
         width = watched.page.evaluate("document.documentElement.scrollWidth")
-        picture(watched.page, f"phone-{scheme}-{path.strip("/").replace("/", "-") or "overview"}")
+        picture(watched.page, "-".join(["phone", scheme, *path.strip("/").split("/")]))
         assert width <= 390, f"{path} is {width} px wide"
         assert watched.complaints == []
         watched.page.close()
