@@ -136,7 +136,9 @@ qemu_driver() {
     ls /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so
 }
 
+# Once the environment is complete, neither a Python to make it with nor certificates to fetch it are needed.
 needs_of_python() {
+    python_ready base client && return 0
     _python=$(python_package)
     need "$_python $_python-venv" find_python
     need ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
