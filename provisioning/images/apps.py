@@ -1,4 +1,6 @@
-"""Registers the app with Django."""
+"""Registers the app with Django, and its work by the clock with the queue."""
+
+from importlib import import_module
 
 from django.apps import AppConfig
 
@@ -8,3 +10,7 @@ class ImagesConfig(AppConfig):
 
     name = "provisioning.images"
     label = "images"
+
+    def ready(self) -> None:
+        """Make the periodic work known."""
+        import_module("provisioning.images.jobs")
