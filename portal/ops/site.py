@@ -1,11 +1,39 @@
 """The operators' admin site."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from provisioning.identity import policy
+
+SHOWN = frozenset({"compute", "identity", "images", "network", "quotas"})
+"""Apps whose records operators see here; what other apps register for themselves (queues, groups) stays out."""
 
 
 class NovellaAdminSite(admin.AdminSite):
-    """Django's admin in Novella's words."""
+    """Django's admin in Novella's words, for whoever the policy calls an operator."""
 
     site_header = "Novella operators"
     site_title = "Novella"
     index_title = "The cloud"
+    site_url = "/"
+    enable_nav_sidebar = True
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Let in whose session is in a project where the policy makes them an operator."""
+        context = getattr(request, "context", None)
+        return context is not None and policy.allows(context, "ops:admin")
+
+    def register(
+        self, model_or_iterable: type[Model] | Iterable[type[Model]], admin_class: Any = None, **options: Any
+    ) -> None:
+        """Take Novella's own records only."""
+        given = [model_or_iterable] if isinstance(model_or_iterable, type) else list(model_or_iterable)
+        own = [model for model in given if model._meta.app_label in SHOWN]
+        if own:
+            super().register(own, admin_class, **options)

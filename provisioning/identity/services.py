@@ -142,6 +142,18 @@ def change_password(user_id: uuid.UUID, original: str, password: str, *, source:
     set_password(authenticate_password(user_id=user_id.hex, password=original, source=source), password)
 
 
+def describe_project(project: Project, description: str) -> None:
+    """Change what people read about the project."""
+    project.description = description
+    project.save(update_fields=["description"])
+
+
+def update_user(user: User, *, email: str, description: str, default_project: Project | None) -> None:
+    """Change what people read about the user, and where the user starts after signing in."""
+    user.email, user.description, user.default_project = email, description, default_project
+    user.save(update_fields=["email", "description", "default_project"])
+
+
 @transaction.atomic
 def set_user_enabled(user: User, *, enabled: bool) -> None:
     """Let the user in, or lock the user out and void every token."""

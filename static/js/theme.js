@@ -12,7 +12,7 @@
     const apply = () => {
         const choice = read();
         const resolved = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
-        document.documentElement.dataset.bsTheme = resolved;
+        document.documentElement.dataset.bsTheme = document.documentElement.dataset.theme = resolved; // ours and the admin's
         for (const button of document.querySelectorAll("[data-theme-choice]")) {
             button.setAttribute("aria-pressed", String(button.dataset.themeChoice === choice));
         }

@@ -1,0 +1,186 @@
+"""Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.cache import never_cache
+
+from portal.ops.admin.base import ModelForm, Written, context_of, each
+from provisioning.common.errors import NovellaError
+from provisioning.compute import services
+from provisioning.compute.models import Host
+from provisioning.compute.selectors import is_alive
+from provisioning.compute.selectors.hosts import state_of
+from provisioning.conductor import agents
+
+MEASURED = (
+    "name", "id", "state", "last_seen_at", "agent_version", "contract_version", "hypervisor_type", "hypervisor_version",
+    "hypervisor_hostname", "architecture", "host_ip", "vcpus_total", "memory_mb_total", "disk_gb_total",
+    "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated",
+    "instances_allocated", "created_at",
+)  # fmt: skip
+CHANGED = (
+    "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
+    "reserved_disk_gb",
+)  # fmt: skip
+LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
+
+
+class JoinForm(forms.Form):
+    """What a join token is for."""
+
+    host_name = forms.CharField(
+        max_length=255,
+        required=False,
+        help_text="Only a host of this name can use the token. Empty: the first host that does.",
+    )
+    lifetime = forms.TypedChoiceField(choices=LIFETIMES, coerce=int, initial=3600)
+
+
+class HostForm(ModelForm):
+    """A host's change form with the words for disabling it."""
+
+    class Meta:
+        model = Host
+        fields = ("enabled", "disabled_reason", *CHANGED)
+
+
+@admin.register(Host)
+class HostAdmin(Written):
+    """The hosts."""
+
+    form = HostForm
+    list_display = (
+        "name",
+        "state",
+        "availability_zone",
+        "vcpus",
+        "memory",
+        "disk",
+        "instances_allocated",
+        "last_seen_at",
+    )
+    list_filter = ("enabled", "availability_zone", "hypervisor_type")
+    search_fields = ("name",)
+    readonly_fields = MEASURED
+    actions = ("enable", "disable")
+    change_list_template = "admin/novella/hosts.html"
+    fieldsets = (
+        (None, {"fields": ("name", "state", "enabled", "disabled_reason", "availability_zone")}),
+        ("Capacity", {"fields": (*CHANGED[1:], "vcpus_total", "memory_mb_total", "disk_gb_total")}),
+        (
+            "In use",
+            {"fields": ("vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated",
+                        "memory_mb_used", "disk_gb_used", "running_vms")},
+        ),
+        (
+            "Agent",
+            {"fields": ("id", "last_seen_at", "agent_version", "contract_version", "hypervisor_type",
+                        "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "created_at")},
+        ),
+    )  # fmt: skip
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A host adds itself, with a join token."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
+        """A host that is gone is disabled; its record is the history of its servers."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Host, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services what was changed."""
+        context, changed = context_of(request), set(form.changed_data)
+        values = {name: form.cleaned_data[name] for name in CHANGED if name in changed}
+        if values:
+            services.update_host(context, obj.id, values)
+        if changed & {"enabled", "disabled_reason"}:
+            if form.cleaned_data["enabled"]:
+                services.enable_host(context, obj.id)
+            else:
+                services.disable_host(context, obj.id, form.cleaned_data["disabled_reason"])
+
+    @admin.action(description="Enable: give new servers")
+    def enable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
+        """Let the scheduler use them."""
+        each(request, queryset, lambda context, host: services.enable_host(context, host.id), "Hosts enabled")
+
+    @admin.action(description="Disable: give no new servers")
+    def disable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
+        """Keep the scheduler from them; the reason can be written on each host's page."""
+        reason = f"Disabled by {context_of(request).user_name}."
+        each(request, queryset, lambda context, host: services.disable_host(context, host.id, reason), "Hosts disabled")
+
+    @admin.display(description="state")
+    def state(self, host: Host) -> SafeString:
+        """Show whether it answers and gets servers."""
+        if not is_alive(host, timezone.now()):
+            return format_html('<span class="status bad">{}</span>', "Does not answer")
+        if not host.enabled:
+            return format_html('<span class="status warn" title="{}">{}</span>', host.disabled_reason, "Disabled")
+        return format_html('<span class="status ok">{}</span>', "At work")
+
+    @admin.display(description="vCPUs", ordering="vcpus_allocated")
+    def vcpus(self, host: Host) -> SafeString:
+        """Draw what is allocated."""
+        return _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, "")
+
+    @admin.display(description="memory", ordering="memory_mb_allocated")
+    def memory(self, host: Host) -> SafeString:
+        """Draw what is allocated."""
+        return _meter(host.memory_mb_allocated, state_of(host, timezone.now()).memory_mb_limit, "MiB")
+
+    @admin.display(description="disk", ordering="disk_gb_allocated")
+    def disk(self, host: Host) -> SafeString:
+        """Draw what is allocated."""
+        return _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page for a new host."""
+        join = self.admin_site.admin_view(never_cache(self.join))
+        return [path("join/", join, name="compute_host_join"), *super().get_urls()]
+
+    def join(self, request: HttpRequest) -> HttpResponse:
+        """Make a join token and show it once, with the command to run on the new host."""
+        form, token = JoinForm(request.POST or None), ""
+        if request.method == "POST" and form.is_valid():
+            try:
+                token = agents.create_join_token(form.cleaned_data["host_name"], form.cleaned_data["lifetime"])
+            except NovellaError as error:
+                messages.error(request, error.message)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Join a new host",
+            "opts": self.model._meta,
+            "form": form,
+            "token": token,
+            "host_name": form.cleaned_data["host_name"] if token else "",
+            "portal": settings.PUBLIC_URL,
+            "unused": uuid.uuid4().hex[:6],
+        }
+        return TemplateResponse(request, "admin/novella/join.html", context)
+
+
+def _meter(used: int, limit: int, unit: str) -> SafeString:
+    percent = min(round(100 * used / limit), 100) if limit > 0 else 0
+    return format_html(
+        '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="8"/><rect class="{}" width="{}" height="8"/></svg>{} / {} {}</span>',
+        "over" if percent >= 90 else "this",
+        percent,
+        used,
+        limit,
+        unit,
+    )

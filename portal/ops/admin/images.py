@@ -1,0 +1,37 @@
+"""Images of all projects: to look at, and to remove."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from portal.ops.admin.base import Readable, confirmed, each
+from provisioning.identity import selectors as identity
+from provisioning.images import services
+from provisioning.images.models import Image
+
+
+@admin.register(Image)
+class ImageAdmin(Readable):
+    """The images."""
+
+    list_display = ("name", "status", "visibility", "project", "disk_format", "size", "created_at")
+    list_filter = ("status", "visibility", "disk_format")
+    search_fields = ("name", "id__startswith")
+    ordering = ("-created_at",)
+    actions = ("delete_images",)
+
+    @admin.display(description="project")
+    def project(self, image: Image) -> str:
+        """Name the project it belongs to."""
+        return str(identity.projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
+
+    @admin.action(description="Delete")
+    def delete_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:
+        """Delete them after a question; protected ones are refused."""
+        rows = queryset.exclude(status=Image.Status.DELETED)
+        question = confirmed(self, request, rows, "delete_images", "Delete these images?")
+        if question is None:
+            each(request, rows, lambda context, row: services.delete(context, row.id), "Images deleted")
+        return question

@@ -1,0 +1,117 @@
+"""Instances of all projects: to look at, with actions that are safe in every state."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import Readable, TabularInline, confirmed, each
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.compute import services
+from provisioning.compute.models import Instance, InstanceFault
+from provisioning.compute.states import VmState, api_status
+from provisioning.conductor import undo
+from provisioning.identity import selectors as identity
+
+TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
+
+
+class FaultInline(TabularInline):
+    """Why it failed, with what only operators see."""
+
+    model = InstanceFault
+    fields = readonly_fields = ("created_at", "message", "host_name", "details")
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return False
+
+
+@admin.register(Instance)
+class InstanceAdmin(Readable):
+    """The instances."""
+
+    list_display = ("name", "status", "task_state", "project", "host", "size", "created_at")
+    list_filter = ("vm_state", "task_state", "host")
+    list_select_related = ("host",)
+    search_fields = ("name", "hostname", "id__startswith")
+    ordering = ("-created_at",)
+    actions = ("delete_instances", "stop_instances", "start_instances", "give_up")
+    inlines = (FaultInline,)
+    fields = (
+        "name", "page", "id", "status", "vm_state", "task_state", "power_state", "task_deadline", "attempt", "project",
+        "owner", "host", "size", "image_name", "image_id", "key_name", "hostname", "availability_zone",
+        "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at", "updated_at", "deleted_at",
+    )  # fmt: skip
+    readonly_fields = ("page", "status", "project", "owner", "size")
+
+    @admin.display(description="status")
+    def status(self, instance: Instance) -> SafeString:
+        """Show the API's word in its colour."""
+        word = api_status(instance.vm_state, instance.task_state)
+        return format_html('<span class="status {}">{}</span>', TONES.get(word, "busy"), word)
+
+    @admin.display(description="project")
+    def project(self, instance: Instance) -> str:
+        """Name the project."""
+        known = identity.projects_by_id([instance.project_id]).get(instance.project_id)
+        return str(known or instance.project_id)
+
+    @admin.display(description="launched by")
+    def owner(self, instance: Instance) -> str:
+        """Name the person."""
+        return str(identity.users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
+
+    @admin.display(description="size")
+    def size(self, instance: Instance) -> str:
+        """Name the flavor it was made with."""
+        return str(instance.flavor["name"])
+
+    @admin.display(description="page")
+    def page(self, instance: Instance) -> SafeString:
+        """Lead to the timeline and the console log."""
+        address = reverse("dashboard:instance", args=[instance.id])
+        return format_html('<a href="{}">Timeline and console log</a>', address)
+
+    @admin.action(description="Delete")
+    def delete_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
+        """Delete them, whatever state they are in, after a question."""
+        rows = queryset.exclude(vm_state=VmState.DELETED)
+        question = confirmed(self, request, rows, "delete_instances", "Delete these instances?")
+        if question is None:
+            each(request, rows, lambda context, row: services.delete(context, row.id), "Instances being deleted")
+        return question
+
+    @admin.action(description="Stop")
+    def stop_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
+        """Shut them down after a question."""
+        question = confirmed(self, request, queryset, "stop_instances", "Stop these instances?")
+        if question is None:
+            each(request, queryset, lambda context, row: services.stop(context, row.id), "Instances being stopped")
+        return question
+
+    @admin.action(description="Start")
+    def start_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> None:
+        """Start them."""
+        each(request, queryset, lambda context, row: services.start(context, row.id), "Instances being started")
+
+    @admin.action(description="Give up the launch: clean up and set to error")
+    def give_up(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
+        """End launches that go on, after a question; room and addresses are given back."""
+        question = confirmed(self, request, queryset, "give_up", "End the launch of these instances?")
+        if question is None:
+            each(request, queryset, _give_up, "Launches ended")
+        return question
+
+
+def _give_up(context: RequestContext, instance: Instance) -> None:
+    with transaction.atomic():
+        if undo.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
+            raise ConflictError("It is not being launched.")

@@ -1,0 +1,80 @@
+"""Limits: of one project, or the default of all."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from portal.ops.admin.base import ModelForm, Written
+from provisioning.identity import selectors as identity
+from provisioning.identity.models import Project
+from provisioning.quotas import services
+from provisioning.quotas.limits import DEFAULTS
+from provisioning.quotas.models import QuotaLimit
+
+
+class QuotaLimitForm(ModelForm):
+    """One limit; a limit that is there for the same project and resource is replaced."""
+
+    project_id = forms.ModelChoiceField(
+        Project.objects.order_by("name"), required=False, label="Project", empty_label="all projects (the default)"
+    )
+    resource = forms.ChoiceField(choices=[(name, name) for name in DEFAULTS])
+    limit = forms.IntegerField(min_value=-1, help_text="-1: unlimited. Memory (ram) in MiB.")
+
+    class Meta:
+        model = QuotaLimit
+        fields = ("project_id", "resource", "limit")
+
+    def clean_project_id(self) -> uuid.UUID | None:
+        """Keep the id: quotas know projects by their ids."""
+        project: Project | None = self.cleaned_data["project_id"]
+        return project.id if project else None
+
+    def validate_unique(self) -> None:
+        """Leave it to the service, which replaces."""
+
+    def validate_constraints(self) -> None:
+        """Leave it to the service, which replaces."""
+
+
+@admin.register(QuotaLimit)
+class QuotaLimitAdmin(Written):
+    """The limits that differ from Nova's defaults."""
+
+    form = QuotaLimitForm
+    list_display = ("resource", "project", "limit", "default")
+    list_filter = ("resource",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: QuotaLimit | None = None) -> tuple[str, ...]:
+        """What a limit is about stays; only its number changes."""
+        return ("project", "resource") if obj else ()
+
+    def get_fields(self, request: HttpRequest, obj: QuotaLimit | None = None) -> tuple[str, ...]:
+        """Show the project by its name once it is chosen."""
+        return ("project", "resource", "limit") if obj else ("project_id", "resource", "limit")
+
+    @admin.display(description="project")
+    def project(self, limit: QuotaLimit) -> str:
+        """Name the project."""
+        if limit.project_id is None:
+            return "all projects (the default)"
+        return str(identity.projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)
+
+    @admin.display(description="built-in default")
+    def default(self, limit: QuotaLimit) -> int:
+        """Show what it replaces."""
+        return DEFAULTS.get(limit.resource, -1)
+
+    def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the service."""
+        services.set_limit(obj.project_id, obj.resource, obj.limit)
+        obj.pk = QuotaLimit.objects.get(project_id=obj.project_id, resource=obj.resource).pk
+
+    def delete_model(self, request: HttpRequest, obj: QuotaLimit) -> None:
+        """Return to the default."""
+        services.set_limit(obj.project_id, obj.resource, None)

@@ -1,0 +1,63 @@
+"""Flavors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from portal.ops.admin.base import Written, context_of
+from provisioning.compute import services
+from provisioning.compute.models import Flavor
+from provisioning.compute.requests import FlavorRequest
+
+SIZE = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "rxtx_factor")
+
+
+@admin.register(Flavor)
+class FlavorAdmin(Written):
+    """The sizes: made and removed; of one that exists only what is not its size changes."""
+
+    list_display = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "is_public", "disabled")
+    list_filter = ("is_public", "disabled")
+    search_fields = ("name", "flavorid")
+    ordering = ("memory_mb", "vcpus")
+    fields = (*SIZE, "description", "is_public", "disabled")
+
+    def get_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:
+        """Leave out what a new one cannot be."""
+        return self.fields if obj else tuple(name for name in self.fields if name != "disabled")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:
+        """A size does not change: instances, quotas and people rely on it."""
+        return SIZE if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Flavor, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services."""
+        context, data = context_of(request), form.cleaned_data
+        if change:
+            services.update_flavor(
+                context,
+                obj.flavorid,
+                description=data["description"],
+                is_public=data["is_public"],
+                disabled=data["disabled"],
+            )
+            return
+        numbers = {name: data[name] for name in SIZE if name not in {"name", "flavorid"}}
+        made = services.create_flavor(
+            context,
+            FlavorRequest(
+                name=data["name"],
+                flavorid=data["flavorid"],
+                description=data["description"],
+                is_public=data["is_public"],
+                **numbers,
+            ),
+        )
+        obj.pk = made.pk
+
+    def delete_model(self, request: HttpRequest, obj: Flavor) -> None:
+        """Remove it; instances keep their copy."""
+        services.delete_flavor(context_of(request), obj.flavorid)
