@@ -103,8 +103,10 @@ def size_in_bytes(value: int) -> str:
 
 def duration(seconds: float) -> str:
     """Write seconds: ``4 ms``, ``0.42 s``, ``12.3 s``, ``2 min 5 s``."""
+    if seconds < 0.0005:
+        return "< 1 ms"
     if seconds < 0.1:
-        return f"{max(seconds, 0) * 1000:.0f} ms"
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 60:

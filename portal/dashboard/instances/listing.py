@@ -20,7 +20,7 @@ STATUSES = (("", "All"), ("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF"
 def find(context: RequestContext, *, text: str, status: str, marker: str | None) -> list[Instance]:
     """Return one instance more than a page holds, newest first.
 
-    ``text`` is a part of the name, or an address or its beginning; ``marker`` the id of the last instance of the page before.
+    ``text`` is a part of the name, or an address or its beginning; ``marker`` the last instance of the page before.
     """
     known = status if status in dict(STATUSES) and status else None
     ids = _with_address(context, text) if _like_address(text) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -15,6 +15,8 @@ from provisioning.compute.selectors import Step
 
 NARROWEST = 0.7
 """Percent of the axis that the shortest bar takes: it must be seen."""
+ROOM = {"vcpus", "ram", "disk"}
+"""The filters that look for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,8 @@ class Bar:
 
     @property
     def note(self) -> str:
-        """What there is to say beside the duration."""
-        if self.step.message:
-            return self.step.message
-        return ", ".join(_fact(name, value) for name, value in self.step.detail.items())
+        """What there is to say beside the duration: why it failed, or what an owner would want to know of it."""
+        return self.step.message or _fact(self.step.name, self.step.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,24 @@ def _attempt(number: int, steps: list[Step]) -> Attempt:
 
 
 def funnel(decision: SchedulingDecision | None) -> list[Stop]:
-    """Word the scheduler's decision: how many hosts there were, how many each filter left, and that one was chosen."""
+    """Word the scheduler's decision: how many hosts there were, how many each filter left, and that one was chosen.
+
+    Of the filters that took nobody away, the first stands for all that is checked before room, and one stop for room.
+    """
     if decision is None:
         return []
     filters = decision.filters
     first = filters[0]["before"] if filters else 0
     stops = [Stop(first, "host" if first == 1 else "hosts", "" if first else "none")]
     for result in filters:
-        if result["before"] == result["after"] and result["after"] and result is not filters[-1]:
-            continue
-        words = wording.FILTERS.get(result["name"], result["name"].replace("_", " "))
-        stops.append(Stop(result["after"], words, "" if result["after"] else "none", result.get("reason", "")))
-    if stops[-1].count:
-        stops.append(Stop(1, "chosen", "chosen"))
-    return stops
+        if result is filters[0] or result["after"] < result["before"]:
+            words = wording.FILTERS.get(result["name"], result["name"].replace("_", " "))
+            stops.append(Stop(result["after"], words, "" if result["after"] else "none", result.get("reason", "")))
+    if not stops[-1].count:
+        return stops
+    if not any(result["after"] < result["before"] for result in filters if result["name"] in ROOM):
+        stops.append(Stop(filters[-1]["after"] if filters else 0, "with room for it"))
+    return [*stops, Stop(1, "chosen", "chosen")]
 
 
 def deeds(actions: Sequence[InstanceAction]) -> list[Deed]:
@@ -124,9 +128,12 @@ def deeds(actions: Sequence[InstanceAction]) -> list[Deed]:
     ]
 
 
-def _fact(name: str, value: str) -> str:
-    if value == "true":
-        return name.replace("_", " ")
-    if value == "false":
-        return f"not {name.replace('_', ' ')}"
-    return f"{name.replace('_', ' ')} {value}"
+def _fact(step: str, detail: Mapping[str, str]) -> str:
+    """Word what a step reported; most of it is for operators and stays in the API."""
+    if step == "fetch_image" and detail.get("cached") == "true":
+        return "was on the host already"
+    if step == "fetch_image" and detail.get("bytes", "").isdigit():
+        return f"{wording.size_in_bytes(int(detail['bytes']))} fetched and checked"
+    if step == "claim" and detail.get("tried", "1") != "1":
+        return f"{detail['tried']} hosts tried: others were quicker"
+    return ""

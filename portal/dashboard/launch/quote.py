@@ -36,7 +36,7 @@ def _meter(resource: str, limits: Limits, this: int) -> Meter:
     whole = max(limit, 1) if not unlimited else max(2 * (used + this), 1)
     used_width = min(100 * used / whole, 100)
     this_width = min(100 * this / whole, 100)
-    over = not unlimited and used + this > limit
+    over = this > 0 and not unlimited and used + this > limit
     if over:
         this_left = min(used_width, 100 - max(this_width, 4))
         this_width = 100 - this_left
@@ -48,7 +48,7 @@ def _meter(resource: str, limits: Limits, this: int) -> Meter:
     elif over:
         words = f"{amount(resource, -left)} too much"
     else:
-        words = f"{amount(resource, left)} left"
+        words = f"{amount(resource, max(left, 0))} left"
     return Meter(
         label=wording.RESOURCES[resource],
         used_width=round(used_width, 1),

@@ -82,5 +82,5 @@ def _over_quota(flavor: Flavor, limits: Limits, count: int) -> str:
     for resource, amount in quota_amounts(flavor).items():
         left = limits.left(resource)
         if left is not None and amount * count > left:
-            return f"Over quota: needs {amount * count} {words[resource]}, {left} left."
+            return f"Over quota: {left} {words[resource]} left, {amount * count} needed."
     return ""
