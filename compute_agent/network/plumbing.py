@@ -16,7 +16,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def plug(self, spec: InstanceSpec) -> None:
-        """Make the bridges of the instance's networks and let DHCP answer its cards, and only with their fixed addresses."""
+        """Make the bridges of the instance's networks; let DHCP answer its cards, with their fixed addresses only."""
 
     @abc.abstractmethod
     def apply_firewall(self, spec: InstanceSpec) -> None:
@@ -24,11 +24,14 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def unplug(self, uuid: str) -> None:
-        """Remove leases, taps and filters of the instance, and a bridge (with its DHCP server) that nobody uses any more."""
+        """Remove leases, taps and filters of the instance, and a bridge (with its DHCP server) nobody uses any more."""
 
     @abc.abstractmethod
     def restore(self, specs: list[InstanceSpec]) -> None:
-        """After a restart of the agent or the machine: bring the host to exactly the state these instances need, without hurting running guests."""
+        """After a restart of the agent or the machine: bring the host to exactly the state these instances need.
+
+        Running guests are not hurt.
+        """
 
 
 class FakeNetwork(HostNetwork):

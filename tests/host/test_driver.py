@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from msgspec.structs import replace
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.virt.libvirt.paths import HostPaths
 from tests.agent.driver_contract import DriverContract
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess, RemoteDriver
-from tests.host.lab import Lab
+from tests.host.lab import Lab, make_lab, processes_naming, remove_lab
 from tests.support.guest_image import GuestImage
 
 
@@ -57,3 +59,19 @@ def test_an_image_larger_than_the_flavors_disk_is_refused(
         file.truncate((1 << 30) + 1)
     with pytest.raises(ImageUnacceptableError, match="needs a disk of 2 GiB"):
         driver.create_disk(spec, large)
+
+
+def test_a_deep_state_folder_is_no_obstacle_to_sockets(tmp_path: Path, image: GuestImage, spec: InstanceSpec) -> None:
+    lab = make_lab(tmp_path / ("deep" * 20), f"nvt-{os.getpid()}-deep")
+    host = HostProcess(lab.settings, lab.machine.path, image.path)
+    short = HostPaths(lab.settings.state_dir).link
+    try:
+        host.driver.init_host()
+        DriverContract().launch(RemoteDriver(host), spec, host.images.get(spec.image, spec.uuid).path)
+        assert (lab.settings.state_dir / "instances" / spec.uuid / "vnc.sock").is_socket()
+        host.kill()
+        assert any(spec.uuid in line for line in lab.clean())
+        assert not short.is_symlink()
+        assert processes_naming(spec.uuid) == []
+    finally:
+        remove_lab(lab, tmp_path)
