@@ -33,6 +33,10 @@ AUDIT_PAUSE = 0.5
 """Seconds after the end of a command until the host is measured again, so that many ends make one audit."""
 
 
+AUDIT_AGAIN = 5.0
+"""Seconds until a host that could not be measured is tried again."""
+
+
 class Session:
     """Carries commands, calls and events; several tasks, none of which waits for another."""
 
@@ -109,12 +113,14 @@ class Session:
         wanted = self._host.audit_wanted
         while True:
             wanted.clear()
+            pause = self._welcome.audit_interval
             try:
                 await self._send(await self._host.audit(self._host_ip))
             except HostError as error:
                 log.warning("%s: could not measure the host: %s %s", self._host.name, error.message, error.detail)
+                pause = min(pause, AUDIT_AGAIN)
             try:
-                async with asyncio.timeout(self._welcome.audit_interval):
+                async with asyncio.timeout(pause):
                     await wanted.wait()
             except TimeoutError:
                 continue

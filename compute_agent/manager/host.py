@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from compute_agent.contract.messages import CallBody, CallResult, Command, GuestState, ResourceAudit
 from compute_agent.manager.calls import CallDesk
@@ -18,6 +18,8 @@ from compute_agent.manager.runner import CommandRunner
 from compute_agent.manager.store import StateStore
 from compute_agent.resources.audit import guest_states, resource_audit
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class Host:
         )
         await self._until_it_works("reach the hypervisor", self._parts.driver.init_host)
         await self._until_it_works("prepare the network", self._parts.network.init_host)
-        guests = await in_thread(self._parts.threads.work, self._parts.driver.guests)
+        guests = await self._until_it_works("list the guests", self._parts.driver.guests)
         for guest in guests:
             self._store.adopt(guest.uuid, guest.attempt)
         self._runner.book.load(guests)
@@ -90,15 +92,13 @@ class Host:
         self._store.close()
         self._parts.driver.close()
 
-    async def _until_it_works(self, what: str, work: Callable[[], object]) -> None:
+    async def _until_it_works(self, what: str, work: Callable[[], T]) -> T:
         pause = START_PAUSE
         while True:
             try:
-                await in_thread(self._parts.threads.work, work)
+                return await in_thread(self._parts.threads.work, work)
             except RetryableHostError as error:
                 log.warning("%s: could not %s, trying again: %s %s", self.name, what, error.message, error.detail)
-            else:
-                return
             await asyncio.sleep(pause)
             pause = min(2 * pause, START_PAUSE_MAX)
 

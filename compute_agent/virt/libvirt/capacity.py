@@ -10,6 +10,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.virt.driver import HostCapacity
+from compute_agent.virt.libvirt.connection import unless_gone
 
 GIB = 1 << 30
 KIB_PER_MIB = 1024
@@ -21,14 +22,15 @@ def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str
     memory = connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)
     unused = sum(memory.get(name, 0) for name in ("free", "buffers", "cached"))
     disk = os.statvfs(instances)
-    active = [domain for domain in domains if domain.isActive()]
+    infos = [info for domain in domains if (info := unless_gone(domain.info)) is not None]
+    active = [info for info in infos if info[0] != libvirt.VIR_DOMAIN_SHUTOFF]
     return HostCapacity(
         vcpus=node[2],
         memory_mb=memory["total"] // KIB_PER_MIB,
         memory_mb_used=max(memory["total"] - unused, 0) // KIB_PER_MIB,
         disk_gb=disk.f_blocks * disk.f_frsize // GIB,
         disk_gb_used=(disk.f_blocks - disk.f_bfree) * disk.f_frsize // GIB,
-        vcpus_used=sum(domain.info()[3] for domain in active),
+        vcpus_used=sum(info[3] for info in active),
         running_vms=len(active),
         hypervisor_type="KVM" if virt_type == "kvm" else "QEMU",
         hypervisor_version=connection.getVersion(),

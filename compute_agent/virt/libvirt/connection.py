@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import libvirt
@@ -38,6 +38,8 @@ namespaces = [ ]
 cgroup_controllers = [ ]
 stdio_handler = "file"
 """
+
+T = TypeVar("T")
 
 LifecycleListener = Callable[[str, int, int], None]
 """Called in the event thread with the domain's uuid, libvirt's lifecycle event and its detail."""
@@ -77,6 +79,16 @@ def translated(action: str) -> Iterator[None]:
         yield
     except libvirt.libvirtError as error:
         raise host_error(error, action) from error
+
+
+def unless_gone(question: Callable[[], T]) -> T | None:
+    """Ask libvirt about a domain that was listed before; None when it is gone meanwhile."""
+    try:
+        return question()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            return None
+        raise
 
 
 def host_error(error: libvirt.libvirtError, action: str) -> HostError:

@@ -17,7 +17,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import capacity, console_log, disks, kvm, seed
-from compute_agent.virt.libvirt.connection import Connection, translated
+from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
 from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
@@ -76,7 +76,8 @@ class LibvirtDriver(ComputeDriver):
 
     def guests(self) -> list[Guest]:
         with translated("list its guests"):
-            found = [Guest(mark.uuid, mark.attempt, from_state(*domain.state())) for domain, mark in self._marked()]
+            seen = [(mark, unless_gone(domain.state)) for domain, mark in self._marked()]
+        found = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
         return sorted(found, key=lambda guest: guest.uuid)
 
     def on_power_change(self, listener: PowerListener) -> None:
