@@ -77,11 +77,20 @@ def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+SUPERSEDED = ("htmx:afterRequest", "htmx:sendAbort")
+"""What htmx writes to the console when a newer request replaces one that is under way."""
+
+
 def watch(context: BrowserContext, url: str) -> Watched:
     """Open a page and note console errors, failed and foreign requests on it."""
     page = context.new_page()
     watched = Watched(page, [])
-    page.on("console", lambda message: watched.complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: watched.complaints.append(message.text)
+        if message.type == "error" and not message.text.startswith(SUPERSEDED)
+        else None,
+    )
     page.on("pageerror", lambda error: watched.complaints.append(str(error)))
     page.on(
         "request",
