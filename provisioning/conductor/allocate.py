@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.services import actions, state
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.services import actions
 from provisioning.network import services as network
+from provisioning.scheduler import HostState
 
 
-def allocate(instance: Instance, host: Host, action: InstanceAction) -> list[InstanceActionEvent] | None:
-    """Give the instance its ports and move it to ``block_device_mapping``, inside the caller's transaction.
+def allocate(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent:
+    """Give the instance its ports on the host, inside the caller's transaction; returns the step to be written.
 
-    Returns the step to be written, None when the launch has moved on.  Raises what ``network.services.allocate``
-    raises; no other host would help then.
+    Raises what ``network.services.allocate`` raises; no other host would help then.
     """
     started = timezone.now()
     ports = network.allocate(
@@ -24,7 +24,5 @@ def allocate(instance: Instance, host: Host, action: InstanceAction) -> list[Ins
         host.name,
         host.availability_zone,
     )
-    if state.advance(instance, "map_block_devices", attempt=instance.attempt) is None:
-        return None
     detail = {"ports": str(len(ports))}
-    return [actions.step(action, "allocate_network", actions.since(started), attempt=instance.attempt, detail=detail)]
+    return actions.step(action, "allocate_network", actions.since(started), attempt=instance.attempt, detail=detail)

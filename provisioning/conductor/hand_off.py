@@ -10,27 +10,31 @@ from django.utils import timezone
 from compute_agent.contract.build import FlavorRef, ImageRef, InstanceSpec, KeyPairRef, PortRef
 from compute_agent.contract.messages import BuildRequest
 from provisioning.common.errors import NotFoundError
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
+from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
 from provisioning.rpc import hosts
+from provisioning.scheduler import HostState
 
 
-def hand_off(instance: Instance, host: Host, action: InstanceAction) -> list[InstanceActionEvent] | None:
-    """Write the order to the host and move the instance to ``spawning``, inside the caller's transaction.
+def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
+    """Write the order to the host and move the instance through ``block_device_mapping`` to ``spawning``.
 
-    Returns the step to be written, None when the launch has moved on.  Raises NotFoundError when the image is gone.
+    Inside the caller's transaction.  Returns the step to be written, None when the launch has moved on.  Raises
+    NotFoundError when the image is gone.
     """
     started = timezone.now()
     image = image_of(instance)
     if image is None:
         raise NotFoundError("The image was removed before the server could be built.", field="imageRef")
-    if state.advance(instance, "spawn", attempt=instance.attempt) is None:
+    moves = ["spawn"] if instance.task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
+    if state.walk(instance, moves, attempt=instance.attempt) is None:
         return None
     body = BuildRequest(instance=spec_of(instance, host, image, network.port_refs(instance.id)))
     hosts.command(host.id, instance.id, instance.attempt, body, started + timedelta(seconds=settings.BUILD_TIMEOUT))
-    return [actions.step(action, "hand_off", actions.since(started), attempt=instance.attempt, host=host.name)]
+    return actions.step(action, "hand_off", actions.since(started), attempt=instance.attempt, host=host.name)
 
 
 def image_of(instance: Instance) -> Image | None:
@@ -40,7 +44,7 @@ def image_of(instance: Instance) -> Image | None:
     return Image.objects.filter(id=instance.image_id, status=Image.Status.ACTIVE).first()
 
 
-def spec_of(instance: Instance, host: Host, image: Image, ports: list[PortRef]) -> InstanceSpec:
+def spec_of(instance: Instance, host: HostState, image: Image, ports: list[PortRef]) -> InstanceSpec:
     """Write the guest as its host is told of it."""
     flavor = instance.flavor
     return InstanceSpec(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from provisioning.compute.models import Instance
-from provisioning.events.services import record
+from provisioning.events.services import Entry
 
 TOPIC = "notifications"
 
 
-def notify(
+def notification(
     event: Literal["create.start", "create.end", "create.error"], instance: Instance, *, reason: str = ""
-) -> None:
-    """Append ``compute.instance.<event>`` in the caller's transaction."""
-    record(
+) -> Entry:
+    """Return ``compute.instance.<event>`` as an event to be written."""
+    return (
         TOPIC,
         f"compute.instance.{event}",
         {

@@ -16,7 +16,7 @@ from provisioning.compute.services import actions, state
 from provisioning.compute.services.actions import Span
 from provisioning.compute.services.claim import hold, take_room
 from provisioning.compute.sizes import room_of
-from provisioning.conductor.notifications import notify
+from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import fail
 from provisioning.scheduler import Decision, HostState, Ranked, RequestSpec, explain, rank
 
@@ -92,10 +92,10 @@ def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> Host
             break
     else:
         return None
-    if (
-        state.advance(instance, "allocate_network", attempt=instance.attempt, changes={"host_id": ranked.host.id})
-        is None
-    ):
+    begun = [notification("create.start", instance)] if instance.attempt == 1 else []
+    changes = {"host_id": ranked.host.id}
+    moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, also=begun)
+    if moved is None:
         return None
     hold(instance, ranked.host.id)
     _record(instance, found, ranked)
@@ -111,23 +111,23 @@ def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> Host
         detail={"tried": str(tried)},
     )
     actions.write([looked, claimed])
-    if instance.attempt == 1:
-        notify("create.start", instance)
     return ranked.host
 
 
 def _record(instance: Instance, found: Found, chosen: Ranked | None) -> None:
-    SchedulingDecision.objects.update_or_create(
+    row = SchedulingDecision(
         instance=instance,
         attempt=instance.attempt,
-        defaults={
-            "host_name": chosen.host.name if chosen else "",
-            "filters": [asdict(result) for result in found.decision.filters],
-            "weights": [
-                {"host": item.host.name, "weight": round(item.weight, 4)} for item in found.decision.ranked[:10]
-            ],
-            "seconds": found.seconds,
-        },
+        host_name=chosen.host.name if chosen else "",
+        filters=[asdict(result) for result in found.decision.filters],
+        weights=[{"host": item.host.name, "weight": round(item.weight, 4)} for item in found.decision.ranked[:10]],
+        seconds=found.seconds,
+    )
+    SchedulingDecision.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["instance", "attempt"],
+        update_fields=["host_name", "filters", "weights", "seconds"],
     )
 
 

@@ -19,7 +19,7 @@ from provisioning.compute.services import actions, state
 from provisioning.compute.services.power import VERBS
 from provisioning.compute.services.release import finish_delete, release_place
 from provisioning.compute.states import TaskState, VmState
-from provisioning.conductor.notifications import notify
+from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -49,10 +49,10 @@ def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) 
     host = instance.host.name if instance.host else ""
     rows: dict[str, InstanceActionEvent] = {}
     for event, _ in current:
-        rows[event.step] = _row(action, event, host)
+        if event.kind == "step" or event.step not in rows:
+            rows[event.step] = _row(action, event, host)
     actions.write(list(rows.values()))
-    for row in rows.values():
-        state.announce(instance, step=actions.shown(row))
+    state.announce_all(instance, [{"step": actions.shown(row)} for row in rows.values()])
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
@@ -110,12 +110,12 @@ def power_state_of(number: int | None) -> PowerState | None:
 def _built(instance: Instance, event: AgentEvent) -> None:
     power = power_state_of(event.power_state) or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power)}
-    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes) is None:
+    end = notification("create.end", instance)
+    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, also=[end]) is None:
         return
     quotas.commit(instance.id)
     network.set_ports_status(instance.id, "ACTIVE")
     actions.finish(instance.id, "create")
-    notify("create.end", instance)
 
 
 def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> None:
@@ -152,7 +152,7 @@ def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> N
         failure=reason,
     )
     actions.write([row])
-    state.announce(instance, step=actions.shown(row))
+    state.announce_all(instance, [{"step": actions.shown(row)}])
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:

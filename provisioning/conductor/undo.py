@@ -12,7 +12,7 @@ from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.release import host_holding, release_place
-from provisioning.conductor.notifications import notify
+from provisioning.conductor.notifications import notification
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
@@ -34,7 +34,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     changes: dict[str, object] = {"host": None}
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
-    failed = state.advance(instance, "fail", attempt=instance.attempt, changes=changes)
+    sad = notification("create.error", instance, reason=message)
+    failed = state.advance(instance, "fail", attempt=instance.attempt, changes=changes, also=[sad])
     if failed is None:
         return None
     record_fault(failed, message, details=details, host_name=host_name)
@@ -45,7 +46,6 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     else:
         hosts.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)
-    notify("create.error", failed, reason=message)
     return failed
 
 

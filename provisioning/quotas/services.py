@@ -19,17 +19,23 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 
 @transaction.atomic
-def reserve(project_id: uuid.UUID, owner_id: uuid.UUID, amounts: Mapping[str, int]) -> None:
+def reserve(
+    project_id: uuid.UUID,
+    owner_id: uuid.UUID,
+    amounts: Mapping[str, int],
+    limits: Mapping[str, int] | None = None,
+) -> None:
     """Reserve for the owner, all of ``amounts`` (resource → how much) or nothing, in the caller's transaction.
 
-    What the owner holds already is not reserved again.  Raises OverQuotaError naming the first resource that does not
-    fit.
+    What the owner holds already is not reserved again; ``limits`` are the project's where they were just read.  Raises
+    OverQuotaError naming the first resource that does not fit.
     """
     held = set(Reservation.objects.filter(owner_id=owner_id).values_list("resource", flat=True))
     wanted = {name: amounts[name] for name in sorted(amounts) if amounts[name] > 0 and name not in held}
     if not wanted:
         return
-    limits = selectors.limits_of(project_id)
+    if limits is None:
+        limits = selectors.limits_of(project_id)
     if _take(project_id, wanted, limits) < len(wanted):
         # Nothing of the first try may stay: counters that are new or full make it a second one, one by one.
         _take_singly(project_id, wanted, limits)

@@ -62,7 +62,7 @@ def _launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
         Instance.objects.bulk_create(instances)
         _record_actions(context, instances, started)
         for instance in instances:
-            state.announce(instance)
+            state.announce_all(instance, [{}])
             cast("scheduler", "conductor.schedule", instance_id=str(instance.id), attempt=instance.attempt)
     return instances
 
@@ -76,7 +76,7 @@ def _reserve(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         instance = _instance(request, checked, columns, index, count)
         try:
             with transaction.atomic(savepoint=count > 1):
-                quotas.reserve(instance.project_id, instance.id, checked.quote.amounts)
+                quotas.reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
         except OverQuotaError:
             if index < request.min_count or count == 1:
                 raise

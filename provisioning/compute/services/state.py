@@ -5,7 +5,7 @@ event.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance
-from provisioning.compute.states import LEGAL, MOVES, TaskState, VmState, api_status
-from provisioning.events.services import record
+from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
+from provisioning.events.services import Entry, record_all
 
 MOVE_NAMES = frozenset(move.name for move in MOVES)
 CAST_TIMEOUT = 60
@@ -44,51 +44,76 @@ def advance(
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
-    step: Mapping[str, Any] | None = None,
+    also: Sequence[Entry] = (),
 ) -> Instance | None:
     """Make one legal move, inside the caller's transaction, and write its event.
 
     ``known`` may be an instance read earlier: the update is conditional on the state, attempt and version it had, and
-    the row is read
-    again when another writer came between.  ``changes`` are further columns of the same update (``attempt`` among
-    them raises the
-    fence).  Returns the instance as it is now, or None when the move is not legal from where it is, or ``attempt`` is
-    not its attempt.
+    the row is read again when another writer came between.  ``changes`` are further columns of the same update
+    (``attempt`` among them raises the fence); ``also`` are events to be written with the move's.  Returns the instance
+    as it is now, or None when the move is not legal from where it is, or ``attempt`` is not its attempt.
     """
-    if move not in MOVE_NAMES:
-        raise ValueError(f"There is no move called {move!r}.")
+    return walk(known, [move], attempt=attempt, changes=changes, also=also)
+
+
+def walk(
+    known: Instance | uuid.UUID,
+    moves: Sequence[str],
+    *,
+    attempt: int,
+    changes: Mapping[str, Any] | None = None,
+    also: Sequence[Entry] = (),
+) -> Instance | None:
+    """Make moves of one transaction, one behind the other: one update, and an event for each; else as ``advance``."""
+    if not MOVE_NAMES.issuperset(moves):
+        raise ValueError(f"There is no move called one of {list(moves)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
     while instance is not None and instance.attempt == attempt:
-        source = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
-        target = LEGAL.get((move, source))
-        if target is None:
+        passed = _path(instance, moves)
+        if passed is None:
             return None
-        now = timezone.now()
+        now, target = timezone.now(), passed[-1]
         columns: dict[str, Any] = {
             "vm_state": target[0],
             "task_state": target[1],
             "task_deadline": deadline_of(target[1], now),
             **(changes or {}),
         }
-        if update(instance, columns, now=now, step=step):
+        if _write(instance, columns, now, raised=len(passed)):
+            first = instance.version - len(passed) + 1
+            steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
+            announce_all(instance, steps, also)
             return instance
         instance = Instance.objects.filter(id=instance.id).first()
     return None
 
 
-def update(
-    instance: Instance,
-    columns: Mapping[str, Any],
-    *,
-    now: datetime | None = None,
-    step: Mapping[str, Any] | None = None,
-) -> bool:
+def _path(instance: Instance, moves: Sequence[str]) -> list[State] | None:
+    """Return the states that the moves pass through; None when one of them is not legal."""
+    here: State = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
+    passed = []
+    for move in moves:
+        target = LEGAL.get((move, here))
+        if target is None:
+            return None
+        passed.append(target)
+        here = target
+    return passed
+
+
+def update(instance: Instance, columns: Mapping[str, Any]) -> bool:
     """Write columns if nobody changed the row since ``instance`` was read; raise its version, write the event.
 
     Returns whether it was written; then ``instance`` has the new values.
     """
-    moment = now or timezone.now()
-    values = {**columns, "version": instance.version + 1, "updated_at": moment}
+    if not _write(instance, columns, timezone.now(), raised=1):
+        return False
+    announce_all(instance, [{}])
+    return True
+
+
+def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, raised: int) -> bool:
+    values = {**columns, "version": instance.version + raised, "updated_at": now}
     unchanged = Instance.objects.filter(
         id=instance.id,
         version=instance.version,
@@ -100,31 +125,38 @@ def update(
         return False
     for name, value in values.items():
         setattr(instance, name, value)
-    announce(instance, step=step)
     return True
 
 
-def announce(instance: Instance, *, step: Mapping[str, Any] | None = None) -> None:
-    """Write the event that wakes the project's pages and scripts: the instance as it is now and, if any, the step just
-    reported.
+def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], also: Sequence[Entry] = ()) -> None:
+    """Write events that wake the project's pages and scripts, one for each of ``differences``.
+
+    Each says how the instance is now, but for what the difference says: a state passed on the way, or the ``step`` that
+    was reported.  ``also`` are events to be written with them.
     """
-    record(
-        f"project:{instance.project_id}",
-        "instance",
-        {
-            "id": str(instance.id),
-            "name": instance.name,
-            "project_id": str(instance.project_id),
-            "vm_state": str(instance.vm_state),
-            "task_state": str(instance.task_state) if instance.task_state else None,
-            "power_state": int(instance.power_state),
-            "status": api_status(instance.vm_state, instance.task_state),
-            "version": instance.version,
-            "deleted": instance.vm_state == VmState.DELETED,
-            "step": dict(step) if step else None,
-            "host_id": str(instance.host_id) if instance.host_id else None,
-        },
-    )
+    now = {
+        "id": str(instance.id),
+        "name": instance.name,
+        "project_id": str(instance.project_id),
+        **_names((instance.vm_state, instance.task_state)),
+        "power_state": int(instance.power_state),
+        "version": instance.version,
+        "step": None,
+        "host_id": str(instance.host_id) if instance.host_id else None,
+    }
+    topic = f"project:{instance.project_id}"
+    record_all([*((topic, "instance", {**now, **difference}) for difference in differences), *also])
+
+
+def _names(state: tuple[str, str | None]) -> dict[str, Any]:
+    """Return a state as events carry it."""
+    vm_state, task_state = state
+    return {
+        "vm_state": str(vm_state),
+        "task_state": str(task_state) if task_state else None,
+        "status": api_status(vm_state, task_state),
+        "deleted": vm_state == VmState.DELETED,
+    }
 
 
 def set_power_state(instance: Instance, power_state: PowerState) -> None:
