@@ -15,7 +15,7 @@ from portal.common.redirects import safe_next
 from portal.common.sign_in import token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import selectors, services
-from tests.support.cast import PASSWORD, Api, People, Person, sign_in_browser
+from tests.support.cast import PASSWORD, Api, People, Person
 
 pytestmark = [
     pytest.mark.django_db,
@@ -81,16 +81,18 @@ def test_cookie_that_is_not_ours_is_nobody(people: People, cookie: str) -> None:
 
 def test_planted_session_does_not_become_the_victims(people: People) -> None:
     attacker, victim = Client(), Client()
-    sign_in_browser(attacker, people.charlie)
-    victim.cookies[COOKIE] = attacker.cookies[COOKIE].value
-    victim.get("/who")
-    before = victim.cookies[COOKIE].value
-    csrf_before = victim.cookies.get("novella_csrf")
-    enter(victim, people.alice)
-    assert victim.cookies[COOKIE].value != before
-    assert csrf_before is None or victim.cookies["novella_csrf"].value != csrf_before.value
-    assert who(attacker)["name"] in {"charlie", None}
+    session = attacker.session
+    session["planted"] = "by charlie"
+    session["token"] = people.charlie.token
+    session.save()
+    victim.cookies[COOKIE] = session.session_key
+    assert victim.session["planted"] == "by charlie"
+    response = enter(victim, people.alice)
     assert who(victim)["name"] == "alice"
+    assert "planted" not in victim.session
+    assert "novella_csrf" in response.cookies, "the forms' secret is a new one"
+    attacker.cookies[COOKIE] = session.session_key
+    assert who(attacker)["name"] in {"charlie", None}
 
 
 @pytest.mark.parametrize(
