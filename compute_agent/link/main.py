@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 from compute_agent.link.assembly import Machine, make_host
 from compute_agent.link.clean import clean
-from compute_agent.link.errors import StartError
+from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.link.machine import prepare
 from compute_agent.link.options import Options, parse
 from compute_agent.link.portal_link import PortalLink
 from compute_agent.manager.host import Host
 from compute_agent.manager.parts import Threads
+from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StartError as error:
         log.error("%s", error)  # noqa: TRY400 (a sentence for the operator, not a traceback)
         return error.exit_code
+    except HostError as error:
+        log.error("%s %s", error.message, error.detail)  # noqa: TRY400
+        return HostUnfitError.exit_code
     except Exception:
         log.exception("The agent failed.")
         return 1

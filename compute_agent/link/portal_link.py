@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from importlib.metadata import PackageNotFoundError, version
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 PAUSE = 0.2
 PAUSE_MAX = 5.0
+PAUSE_MAX_NEAR = 1.0
+"""The longest pause when the portal is on this machine: asking again costs nothing, and both often start together."""
 PAUSE_FINAL = 30.0
 """Seconds until the next try after a refusal that only an operator can lift."""
 STEADY = 5.0
@@ -68,6 +71,8 @@ class PortalLink:
             raise StartError(f"The new host {settings.host!r} has no join token: give it one with --join-token-file.")
         self._credential: Credential = load_or_make(settings.state_dir, settings.host)
         self._enrol_next = not self._credential.enrolled and self._token.read() is not None
+        near = urlsplit(settings.portal_url).hostname in {"127.0.0.1", "::1", "localhost"}
+        self._pause_max = PAUSE_MAX_NEAR if near else PAUSE_MAX
         self._refusals = 0
         self._said: tuple[str, float] = ("", 0.0)
 
@@ -88,7 +93,7 @@ class PortalLink:
             if time.monotonic() - began > STEADY:
                 pause = PAUSE
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (spreads the hosts, hides nothing)
-            pause = min(2 * pause, PAUSE_MAX)
+            pause = min(2 * pause, self._pause_max)
 
     def _pause_after_refusal(self, *, final: bool) -> float:
         """Turn from enrolling to saying hello or back when there is another way; return the seconds until the next try.

@@ -39,7 +39,7 @@ from tests.agent.small_portal import SmallPortal, small_portal
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in {"PAUSE": 0.01, "PAUSE_MAX": 0.05, "PAUSE_FINAL": 0.1}.items():
+    for name, seconds in {"PAUSE": 0.01, "PAUSE_MAX_NEAR": 0.05, "PAUSE_FINAL": 0.1}.items():
         monkeypatch.setattr(portal_link, name, seconds)
     monkeypatch.setattr("compute_agent.link.session.AUDIT_PAUSE", 0.02)
 
