@@ -136,6 +136,7 @@ def test_a_guest_outlives_its_agent_and_the_supervisor(stage: Stage) -> None:
     text = "[ -e $D/guest ] || { setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! >$D/guest; }\n" + LASTING
     stage.run({"name": "agent", "command": stage.script("agent", text)})
     guest = stage.pid("guest")
+    until(lambda: os.getsid(guest) == guest, "a session of the guest's own")
     agent = stage.pid("pid")
     os.kill(agent, signal.SIGKILL)
     stage.pid("pid", other_than=agent)
