@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import threading
 
@@ -9,6 +11,22 @@ from django.contrib.auth.hashers import Argon2PasswordHasher
 
 _AT_ONCE = threading.BoundedSemaphore(max(2, min(os.cpu_count() or 2, 4)))
 """Each hash takes 19 MiB while it runs; anonymous callers must not choose how many run."""
+
+_M_MMAP_THRESHOLD = -3  # malloc.h
+
+
+def _give_memory_back() -> None:
+    """Tell glibc to return large blocks to the system when they are freed.
+
+    Left alone it learns from the first hash to keep such blocks in the arena of each thread: after 16 threads with one
+    sign-in each a process was measured to hold 300 MiB more than before, with this nothing.  Other C libraries do so
+    anyway, and have no such call.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
+
+
+_give_memory_back()
 
 
 class Argon2Hasher(Argon2PasswordHasher):
