@@ -62,8 +62,7 @@ class Host(models.Model):
     """A hypervisor and its agent.
 
     ``*_total`` are what the agent measured; ``*_allocated`` are the sums of the allocations, moved only by the
-    conditional updates of
-    claim and release.  Memory in MiB, disk in GiB.
+    conditional updates of claim and release.  Memory in MiB, disk in GiB.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

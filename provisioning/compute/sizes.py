@@ -25,8 +25,7 @@ def flavor_copy(flavor: Flavor, virtual_size: int) -> dict[str, Any]:
     """Return what an instance keeps of its flavor.
 
     ``disk_gb`` is the room on the host: root, ephemeral and swap together, rounded up to GiB; a root disk of 0 counts
-    as the
-    image's ``virtual_size`` (bytes).
+    as the image's ``virtual_size`` (bytes).
     """
     root_gb = flavor.root_gb or math.ceil(virtual_size / GIB)
     return {

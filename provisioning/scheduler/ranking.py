@@ -48,9 +48,8 @@ def rank(
 ) -> Decision:
     """Rank the hosts that pass all filters, best first; equals in an order that only chance decides.
 
-    ``subset_size``: one of that many best hosts, chosen at random, is put in front, so that schedulers working side
-    by side
-    do not all run to the same host.
+    ``subset_size``: one of that many best hosts, chosen at random, is put in front, so that schedulers working side by
+    side do not all run to the same host.
     """
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     left, results = list(hosts), []

@@ -24,11 +24,9 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     """Delete a server, in one transaction, and return it as it is then.
 
     1. The attempt rises: every older order and report about it means nothing from here on.  2. Where no host has
-    anything of it, it
-    is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host has done so.  4. When
-    that host is
-    down it is deleted at once for its owner, while its room and addresses stay taken until the host is back and
-    confirms.
+    anything of it, it is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host has
+    done so.  4. When that host is down it is deleted at once for its owner, while its room and addresses stay taken
+    until the host is back and confirms.
 
     A server that is being deleted is left alone.  Raises NotFoundError; ConflictError for a locked server.
     """

@@ -35,8 +35,7 @@ def create_key_pair(
     """Keep an imported public key, or make a pair and return its private half in OpenSSH's format.
 
     Raises InvalidInputError (``name``, ``public_key``, ``type``), ConflictError for a name in use, OverQuotaError
-    (``key_pairs``
-    are counted per user).
+    (``key_pairs`` are counted per user).
     """
     if context.user_id is None:
         raise ForbiddenError("A key pair belongs to a user.")

@@ -32,8 +32,8 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     ``scheduling``.
 
     In one transaction: 1. every part is checked; 2. the quota is reserved; 3. the default security group is there; 4.
-    the records, the
-    action and the first event are written; 5. the scheduler is cast to.  An error leaves nothing behind.
+    the records, the action and the first event are written; 5. the scheduler is cast to.  An error leaves nothing
+    behind.
 
     A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns what that one made.
 

@@ -1,9 +1,8 @@
 """Giving back what an instance holds, each thing once, in any order of crashes and repeats.
 
-What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a
-host, or when the
-host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the instance is
-gone for them.
+What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a host,
+or when the host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the
+instance is gone for them.
 """
 
 from __future__ import annotations
