@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from compute_agent.contract.messages import BuildRequest, Command, PowerRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import CREATE_DISK, START_GUEST
+from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
 from compute_agent.manager.build import Build, BuildCancelledError
 from compute_agent.manager.failures import CANCELLED, SUPERSEDED, Failure, SupersededError, failure_of
 from compute_agent.manager.guests import GuestBook
@@ -47,20 +48,18 @@ class Lifecycle:
         beginning; 4. take the steps; 5. report, or undo and report.
         """
         command = stored.command
-        begun = stored.begun
+        earlier = stored.begun or command.instance_id in self._book or self._has_leftover(command)
         try:
             async with self._slot(build):
-                if begun or self._may_have_guest(command) or self._has_leftover(command):
-                    power = await self._settle_earlier(command)
-                    if power is not None:
-                        self._finish_build(command, power)
-                        return
-                self._store.begin(command)
-                begun = True
-                power = await build.run()
-            self._finish_build(command, power)
+                power = await self._settle_earlier(command) if earlier else None
+                if power is None:
+                    self._store.begin(command)
+                    power = await build.run()
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
-            await self._fail_build(stored, build, error, begun=begun)
+            await self._fail_build(build, error, earlier=earlier)
+        else:
+            self._outbox.finished(command, power)
+            self._book.reported(Guest(command.instance_id, command.attempt, power))
 
     @asynccontextmanager
     async def _slot(self, build: Build) -> AsyncIterator[None]:
@@ -79,9 +78,6 @@ class Lifecycle:
             else:
                 acquired.cancel()
 
-    def _may_have_guest(self, command: Command) -> bool:
-        return command.instance_id in self._book
-
     def _has_leftover(self, command: Command) -> bool:
         record = self._store.instance(command.instance_id)
         return record is not None and record.leftover
@@ -94,28 +90,26 @@ class Lifecycle:
         if guest.attempt > command.attempt:
             raise SupersededError
         if _runs(guest, command.attempt):
-            return guest.power_state
+            return PowerState.RUNNING
         await in_thread(self._parts.threads.work, lambda: self._parts.driver.destroy(command.instance_id))
         self._book.forget(command.instance_id)
         return None
 
-    def _finish_build(self, command: Command, power: PowerState) -> None:
-        self._outbox.finished(command, power)
-        self._book.reported(Guest(command.instance_id, command.attempt, power))
-
-    async def _fail_build(self, stored: StoredCommand, build: Build, error: Exception, *, begun: bool) -> None:
-        command = stored.command
-        failure = self._explain(build, error)
-        undone = Undone(newer_kept=not begun)
-        if stored.begun or build.reached(CREATE_DISK):
-            may_run = stored.begun or build.reached(START_GUEST)
+    async def _fail_build(self, build: Build, error: Exception, *, earlier: bool) -> None:
+        """Undo as far as the build came, and report.  ``earlier``: something may have been here before it."""
+        command, failure = build.command, self._explain(build, error)
+        if earlier or build.reached(CREATE_DISK):
+            may_run = earlier or build.reached(START_GUEST)
             undone = await undo(self._parts, command.instance_id, command.attempt, may_run=may_run)
-        elif begun:
+        elif build.reached(PLUG_NETWORK):
             undone = Undone(network_left=not await unplug(self._parts, command.instance_id))
-        if undone.guest_left:
-            failure = Failure(
-                failure.code, failure.message, retryable=False
-            )  # its guest may come up yet: no second one
+        else:
+            self._outbox.failed(command, failure)
+            return
+        if undone.guest_left:  # it may come up yet: no second one elsewhere
+            failure = replace(failure, retryable=False)
+        if undone.gone:
+            self._book.forget(command.instance_id)
         self._outbox.failed(command, failure, gone=undone.gone, leftover=not undone.complete)
 
     def _explain(self, build: Build, error: Exception) -> Failure:
@@ -134,26 +128,28 @@ class Lifecycle:
             log.error("Failed: %s.", what, exc_info=error)
 
     async def refuse(self, stored: StoredCommand, failure: Failure) -> None:
-        """Answer an order that comes too late; what an earlier process has made of a build is kept if it runs, else
-        undone.
+        """Answer an order that comes too late.
+
+        What an earlier process has made of a build is kept when it runs and was only late; else it is undone.
         """
         command = stored.command
-        undone = Undone()
-        if isinstance(command.body, BuildRequest) and stored.begun:
-            guest: list[Guest | None] = []
+        if not (isinstance(command.body, BuildRequest) and stored.begun):
+            self._outbox.failed(command, failure)
+            return
+        guest: Guest | None = None
 
-            async def look() -> None:
-                guest.append(await find_guest(self._parts, command.instance_id))
+        async def look() -> None:
+            nonlocal guest
+            guest = await find_guest(self._parts, command.instance_id)
 
-            await insist(look, f"look for instance {command.instance_id}", patient=True)
-            if failure is not SUPERSEDED and guest and _runs(guest[0], command.attempt):
-                self._finish_build(command, PowerState.RUNNING)
-                return
-            undone = await undo(self._parts, command.instance_id, command.attempt, may_run=True)
-            if undone.gone:
-                self._book.forget(command.instance_id)
-                self._store.mark_gone(command.instance_id)
-        self._outbox.failed(command, failure, leftover=not undone.complete)
+        await insist(look, f"look for instance {command.instance_id}", patient=True)
+        if failure is not SUPERSEDED and _runs(guest, command.attempt):
+            self._outbox.finished(command, PowerState.RUNNING)
+            return
+        undone = await undo(self._parts, command.instance_id, command.attempt, may_run=True)
+        if undone.gone:
+            self._book.forget(command.instance_id)
+        self._outbox.failed(command, failure, gone=undone.gone, leftover=not undone.complete)
 
     # ----- destroy --------------------------------------------------------------------------------------------------
 

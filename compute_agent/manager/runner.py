@@ -83,8 +83,9 @@ class CommandRunner:
             await asyncio.wait(tasks)
 
     async def stop(self, grace: float) -> None:
-        """Begin nothing more and wait at most ``grace`` seconds for the steps that run; what is not done goes on at the
-        next start.
+        """Begin nothing more and wait at most ``grace`` seconds for the steps that run.
+
+        What is not done goes on at the next start.
         """
         self._stopping = True
         lanes = list(self._lanes.values())
@@ -110,8 +111,7 @@ class CommandRunner:
         command = stored.command
         lane = self._lane(command.instance_id)
         if isinstance(command.body, DestroyRequest):
-            self._overtake(lane, command.attempt)
-            lane.queue.appendleft(stored)
+            lane.queue.appendleft(stored)  # what it overtakes is outdated when its turn comes
         else:
             lane.queue.append(stored)
         if lane.build is not None and self._ends(command, lane.build.command):
@@ -123,20 +123,6 @@ class CommandRunner:
         if isinstance(command.body, DestroyRequest):
             return command.attempt >= running.attempt
         return command.attempt > running.attempt
-
-    def _overtake(self, lane: Lane, attempt: int) -> None:
-        """Answer the waiting orders that a destroy of ``attempt`` makes pointless."""
-        kept: deque[StoredCommand | Sweep] = deque()
-        for item in lane.queue:
-            if (
-                isinstance(item, Sweep)
-                or isinstance(item.command.body, DestroyRequest)
-                or item.command.attempt > attempt
-            ):
-                kept.append(item)
-            else:
-                self._outbox.failed(item.command, SUPERSEDED)
-        lane.queue = kept
 
     async def _run_lane(self, uuid: str, lane: Lane) -> None:
         try:

@@ -128,8 +128,9 @@ async def test_a_destroy_overtakes_what_waits(tmp_path: Path) -> None:
         await gate.until_reached()
         stage.host.accept(end_it)
         gate.open.set()
-        await stage.end_of(end_it)
-        assert [stage.ends(one)[0].error_code for one in (command, stop)] == ["cancelled", "superseded"]
+        ends = [await stage.end_of(one) for one in (command, end_it, stop)]
+        assert [end.error_code for end in ends] == ["cancelled", "", "superseded"]
+        assert [end.seq for end in ends] == sorted(end.seq for end in ends)
         assert stage.is_clean()
 
 
@@ -210,7 +211,8 @@ async def test_a_store_that_cannot_be_written_delays_a_command_and_loses_nothing
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compute_agent.manager.runner.AGAIN", 0.01)
-    async with on_stage(make_stage(tmp_path)) as stage:
+    driver = FlakyDriver(tmp_path, "destroy", RuntimeError("must not be called"), failures=0)
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         spec = make_spec()
         command = build(spec)
         finish = stage.host.outbox._store.finish
@@ -226,4 +228,15 @@ async def test_a_store_that_cannot_be_written_delays_a_command_and_loses_nothing
         end = await stage.end_of(command)
         assert end.kind == "finished"
         assert boots(stage.driver, spec.uuid) == 1
+        assert driver.calls == 0
         await asyncio.wait_for(stage.host.idle(), 5)
+
+
+async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(tmp_path: Path) -> None:
+    driver = FlakyDriver(tmp_path, "destroy", RuntimeError("stuck"))
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
+        spec = make_spec()
+        await stage.do(build(spec, attempt=1))
+        end = await stage.do(build(spec, attempt=2))
+        assert (end.kind, end.retryable) == ("failed", False)
+        assert [guest.attempt for guest in stage.driver.guests()] == [1]

@@ -111,7 +111,7 @@ async def test_a_destroy_that_came_during_a_build_wins_after_the_restart(tmp_pat
         await stop
     async with on_stage(make_stage(tmp_path)) as stage:
         assert (await stage.end_of(end_it)).kind == "finished"
-        assert stage.ends(command)[0].error_code == "superseded"
+        assert (await stage.end_of(command)).error_code == "superseded"
         assert stage.is_clean()
 
 
