@@ -13,13 +13,6 @@ let socket = null;
 let wait = 500;
 let timer = 0;
 
-// What a person is doing is left alone, in every morph of the page: open menus, ticked boxes, fields, the console.
-Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) =>
-    !(
-        node.nodeType === Node.ELEMENT_NODE &&
-        (node.matches("input, textarea, select, [data-live-keep]") || node.matches(".dropdown:has(> .show)"))
-    );
-
 function show(state, text) {
     if (!mark) return;
     mark.hidden = false;

@@ -2,6 +2,15 @@
 const dialog = document.getElementById("dialog");
 const announcer = document.getElementById("announcer");
 
+// --- morphing ----------------------------------------------------------------------------------------------------------
+
+// What a person is doing is left alone, in every morph of the page: open menus, ticked boxes, fields, the console.
+if (window.Idiomorph) Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) =>
+    !(
+        node.nodeType === Node.ELEMENT_NODE &&
+        (node.matches("input, textarea, select, [data-live-keep]") || node.matches(".dropdown:has(> .show)"))
+    );
+
 // --- copying -----------------------------------------------------------------------------------------------------------
 
 async function copy(button) {

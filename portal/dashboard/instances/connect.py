@@ -36,14 +36,11 @@ def connect_for(context: RequestContext, instance: Instance, addresses: list[Por
     """
     if not addresses:
         return None
-    words = ["ssh"]
-    if instance.key_name:
-        words += ["-i", f"~/.ssh/{instance.key_name}"]
-    words.append(f"{_login(context, instance)}@{addresses[0].address}")
+    key = f"-i ~/.ssh/{shlex.quote(instance.key_name)} " if instance.key_name else ""
+    target = shlex.quote(f"{_login(context, instance)}@{addresses[0].address}")
     namespace = _namespace()
-    if namespace:
-        words = ["sudo", "ip", "netns", "exec", namespace, *words]
-    return Connect(_command(words), _hint(instance, addresses[0], namespace))
+    enter = f"sudo ip netns exec {namespace} " if namespace else ""
+    return Connect(f"{enter}ssh {key}{target}", _hint(instance, addresses[0], namespace))
 
 
 def _login(context: RequestContext, instance: Instance) -> str:
@@ -60,11 +57,6 @@ def _namespace() -> str:
     """Return the network namespace of this machine's guests, as bin/up names it, or nothing when there is none."""
     name = f"novella-{hashlib.sha256(str(settings.DATA_DIR).encode()).hexdigest()[:8]}"
     return name if (NAMESPACES / name).exists() else ""
-
-
-def _command(words: list[str]) -> str:
-    """Write a shell command; the path of the key keeps its tilde unquoted."""
-    return " ".join(f"~/{shlex.quote(word[2:])}" if word.startswith("~/") else shlex.quote(word) for word in words)
 
 
 def _hint(instance: Instance, address: PortAddress, namespace: str) -> str:

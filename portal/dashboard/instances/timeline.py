@@ -67,16 +67,20 @@ class Deed:
 
 def attempts(steps: Sequence[Step]) -> list[Attempt]:
     """Draw the steps, attempt by attempt; one that only waits has no bar yet."""
-    return [_attempt(number, list(group)) for number, group in groupby(steps, key=lambda step: step.attempt)]
+    newest = max((step.attempt for step in steps), default=0)
+    return [
+        _attempt(number, list(group), given_up=number < newest)
+        for number, group in groupby(steps, key=lambda step: step.attempt)
+    ]
 
 
-def _attempt(number: int, steps: list[Step]) -> Attempt:
+def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
     begun = [step for step in steps if step.started]
     now = timezone.now()
     if not begun:
         return Attempt(number, [Bar(step, 0, 0) for step in steps], 0, running=True, failed=False)
     first = min(step.started for step in begun if step.started)
-    running = any(step.state in ("running", "waiting") for step in steps)
+    running = not given_up and any(step.state in ("running", "waiting") for step in steps)
     last = now if running else max(step.finished for step in begun if step.finished)
     span = max((last - first).total_seconds(), 0.001)
 
@@ -88,7 +92,7 @@ def _attempt(number: int, steps: list[Step]) -> Attempt:
         left = min(max(left, 0), 100 - NARROWEST)
         return Bar(step, round(left, 2), round(min(max(width, NARROWEST), 100 - left), 2))
 
-    failed = any(step.state == "failed" for step in steps)
+    failed = given_up or any(step.state == "failed" for step in steps)
     return Attempt(number, [bar(step) for step in steps], span, running=running, failed=failed)
 
 

@@ -1,0 +1,131 @@
+"""One instance: the launch drawn, the decision worded, the fault explained, the way in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from compute_agent.contract.steps import FETCH_IMAGE
+from provisioning.compute.models import Instance
+from provisioning.rpc.testing import drain
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud
+
+
+def page_of(client: Client, instance: Instance) -> Any:
+    answer = client.get(f"/instances/{instance.id}/")
+    assert answer.status_code == 200
+    return answer
+
+
+@pytest.fixture
+def web(cloud: Cloud, alice: Person) -> Instance:
+    instance = cloud.launch(alice.context, name="web", metadata={"role": "<b>db</b>"})
+    cloud.run()
+    return instance
+
+
+def test_every_step_is_drawn_on_one_axis(at_alice: Client, web: Instance) -> None:
+    (attempt,) = page_of(at_alice, web).context["attempts"]
+    assert [bar.step.state for bar in attempt.bars] == ["done"] * 13
+    assert not attempt.running
+    for bar in attempt.bars:
+        assert 0 <= bar.left <= 100
+        assert 0 < bar.width <= 100.01 - bar.left
+
+
+def test_steps_to_come_are_shown_while_it_is_built(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    answer = page_of(at_alice, cloud.launch(alice.context))
+    (attempt,) = answer.context["attempts"]
+    assert attempt.running
+    assert [bar.step.state for bar in attempt.bars] == ["done"] + ["waiting"] * 12
+    page = answer.content.decode()
+    assert 'data-testid="step-wait_for_boot"' in page
+    assert "The address comes with the step" in page
+
+
+def test_each_attempt_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.add_host("host-2")
+    instance = cloud.launch(alice.context)
+    drain()
+    agent = cloud.agent_of(instance)
+    (command,) = agent.take()
+    agent.fail(command, "The host has no room for the image.", retryable=True, after=FETCH_IMAGE)
+    cloud.run()
+    answer = page_of(at_alice, instance)
+    first, second = answer.context["attempts"]
+    assert (first.failed, second.failed) == (True, False)
+    assert "Attempt 2" in answer.content.decode()
+
+
+def test_the_decision_is_worded(at_alice: Client, web: Instance, cloud: Cloud) -> None:
+    stops = [(stop.count, stop.words) for stop in page_of(at_alice, web).context["funnel"]]
+    assert stops == [(1, "host"), (1, "enabled and answering"), (1, "with room for it"), (1, "chosen")]
+
+
+def test_a_filter_that_took_hosts_away_is_named(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.add_host("tiny", memory_mb=512)
+    instance = cloud.launch(alice.context)
+    cloud.run()
+    stops = [(stop.count, stop.words) for stop in page_of(at_alice, instance).context["funnel"]]
+    assert stops[-2:] == [(1, "with enough memory free"), (1, "chosen")]
+
+
+def test_a_launch_without_a_host_says_why_and_what_to_do(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.add_host("second")
+    big = cloud.launch(alice.context, flavor_ref="2", availability_zone=None, min_count=5, max_count=5)
+    cloud.run()
+    failed = Instance.objects.filter(reservation_id=big.reservation_id, vm_state="error").first()
+    assert failed is not None
+    answer = page_of(at_alice, failed)
+    assert "This instance could not be built" in answer.content.decode()
+    assert "delete instances you no longer need" in answer.context["advice"]
+    assert answer.context["funnel"][-1].tone == "none"
+    assert "console-log" not in answer.content.decode()
+
+
+def test_hosts_are_named_to_operators_only(signed_in: SignedIn, alice: Person, operator: Person, web: Instance) -> None:
+    assert "host-1" not in page_of(signed_in(alice), web).content.decode()
+    assert "host-1" in page_of(signed_in(operator), web).content.decode()
+
+
+def test_what_people_write_is_never_html(at_alice: Client, web: Instance) -> None:
+    page = page_of(at_alice, web).content.decode()
+    assert "<b>db</b>" not in page
+    assert "&lt;b&gt;db&lt;/b&gt;" in page
+
+
+def test_the_ssh_command_is_exact(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    at_alice.post("/key-pairs/create/", {"name": "my laptop", "how": "make"})
+    cloud.image.properties = {"os_admin_user": "debian"}
+    cloud.image.save(update_fields=["properties"])
+    instance = cloud.launch(alice.context, key_name="my laptop")
+    cloud.run()
+    answer = page_of(at_alice, instance)
+    address = answer.context["row"].addresses[0].address
+    assert answer.context["connect"].command == f"ssh -i ~/.ssh/'my laptop' debian@{address}"
+
+
+def test_a_hostile_login_name_stays_inside_its_quotes(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.image.properties = {"os_admin_user": "x; rm -rf /"}
+    cloud.image.save(update_fields=["properties"])
+    instance = cloud.launch(alice.context)
+    cloud.run()
+    assert "'x; rm -rf /@" in page_of(at_alice, instance).context["connect"].command
+
+
+def test_what_happened_since_is_listed(at_alice: Client, web: Instance, cloud: Cloud) -> None:
+    at_alice.post(f"/instances/{web.id}/stop/")
+    cloud.run()
+    (deed,) = page_of(at_alice, web).context["deeds"]
+    assert (deed.label, deed.failed) == ("Stopped", False)
+    assert deed.seconds is not None
+
+
+def test_a_console_log_that_cannot_be_read_says_so(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    instance = cloud.launch(alice.context)
+    page = at_alice.get(f"/instances/{instance.id}/console.log", follow=True).content.decode()
+    assert "is not ready" in page

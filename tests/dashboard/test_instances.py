@@ -1,0 +1,170 @@
+"""The list of instances, and what is done to them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from provisioning.compute.models import Instance
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud, state_of
+
+HTMX = {"HX-Request": "true"}
+
+
+def names(client: Client, query: str = "") -> list[str]:
+    return [row.instance.name for row in client.get(f"/instances/{query}").context["rows"]]
+
+
+@pytest.fixture
+def web(cloud: Cloud, alice: Person) -> Instance:
+    """A running instance of alice's."""
+    instance = cloud.launch(alice.context, name="web")
+    cloud.run()
+    return instance
+
+
+def test_newest_first_and_only_the_projects_own(at_alice: Client, alice: Person, charlie: Person, cloud: Cloud) -> None:
+    for name in ("first", "second"):
+        cloud.launch(alice.context, name=name)
+    cloud.launch(charlie.context, name="foreign")
+    assert names(at_alice) == ["second", "first"]
+
+
+def test_a_name_is_never_html(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.launch(alice.context, name="<script>alert(1)</script>")
+    page = at_alice.get("/instances/").content.decode()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_found_by_name_status_and_address(at_alice: Client, alice: Person, web: Instance, cloud: Cloud) -> None:
+    cloud.launch(alice.context, name="waiting")
+    address = at_alice.get("/instances/").context["rows"][1].addresses[0].address
+    assert names(at_alice, "?q=WEB") == ["web"]
+    assert names(at_alice, "?status=BUILD") == ["waiting"]
+    assert names(at_alice, "?status=ACTIVE") == ["web"]
+    assert names(at_alice, f"?q={address}") == ["web"]
+    assert names(at_alice, "?q=10.20.") == ["web"]
+    assert names(at_alice, "?q=10.99.") == []
+    assert "Nothing matches" in at_alice.get("/instances/?q=no-such").content.decode()
+
+
+def test_a_filtered_list_takes_no_new_rows_from_the_socket(at_alice: Client, web: Instance) -> None:
+    assert 'id="instance-rows"' in at_alice.get("/instances/").content.decode()
+    assert 'id="instance-rows"' not in at_alice.get("/instances/?q=web").content.decode()
+
+
+def test_older_instances_are_on_the_next_page(
+    at_alice: Client, alice: Person, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("listing", "views"):
+        monkeypatch.setattr(f"portal.dashboard.instances.{module}.PAGE_SIZE", 2)
+    for number in range(3):
+        cloud.launch(alice.context, name=f"n{number}")
+    first = at_alice.get("/instances/")
+    assert [row.instance.name for row in first.context["rows"]] == ["n2", "n1"]
+    assert names(at_alice, f"?marker={first.context['more']}") == ["n0"]
+    assert names(at_alice, f"?marker={uuid.uuid4()}") == ["n2", "n1"]
+
+
+def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.launch(alice.context)
+    row = at_alice.get("/instances/").context["rows"][0]
+    assert row.task == "Choosing a host"
+    assert [step.state for step in row.steps] == ["waiting"] * len(row.steps)
+    assert len(row.steps) == 12
+
+
+def test_actions_are_those_of_the_state(at_alice: Client, web: Instance, cloud: Cloud) -> None:
+    def offered() -> list[str]:
+        return [verb.name for verb in at_alice.get("/instances/").context["rows"][0].verbs]
+
+    assert offered() == ["stop", "reboot", "reset", "delete"]
+    at_alice.post(f"/instances/{web.id}/stop/")
+    assert offered() == ["delete"]
+    cloud.run()
+    assert offered() == ["start", "delete"]
+
+
+def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bob: Person, web: Instance) -> None:
+    client = signed_in(bob)
+    assert client.get("/instances/").context["rows"][0].verbs == ()
+    assert client.post(f"/instances/{web.id}/stop/").status_code == 403
+    assert client.post("/instances/delete/", {"ids": [web.id]}).status_code == 403
+    assert state_of(web) == ("active", None)
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [
+        ("stop", ("active", "powering-off")),
+        ("reboot", ("active", "rebooting")),
+        ("reset", ("active", "rebooting_hard")),
+        ("delete", ("active", "deleting")),
+    ],
+)
+def test_a_verb_asks_first_and_then_does_it(at_alice: Client, web: Instance, verb: str, state: tuple[str, str]) -> None:
+    dialog = at_alice.get(f"/instances/{web.id}/{verb}/", headers=HTMX).content.decode()
+    assert dialog.lstrip().startswith("<form")
+    assert f'action="/instances/{web.id}/{verb}/"' in dialog
+    assert "<html" in at_alice.get(f"/instances/{web.id}/{verb}/").content.decode()
+    assert state_of(web) == ("active", None)
+    assert at_alice.post(f"/instances/{web.id}/{verb}/").status_code == 303
+    assert state_of(web) == state
+
+
+def test_an_action_that_is_too_late_says_so(at_alice: Client, web: Instance) -> None:
+    at_alice.post(f"/instances/{web.id}/stop/")
+    page = at_alice.post(f"/instances/{web.id}/stop/", follow=True).content.decode()
+    assert "while it is in task_state powering-off" in page
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_another_projects_instance_does_not_exist(
+    signed_in: SignedIn, charlie: Person, web: Instance, method: str
+) -> None:
+    client = signed_in(charlie)
+    for path in ("", "stop/", "delete/", "console.log"):
+        answer = getattr(client, method)(f"/instances/{web.id}/{path}")
+        unknown = getattr(client, method)(f"/instances/{uuid.uuid4()}/{path}")
+        assert answer.status_code == unknown.status_code
+        assert answer.status_code in {404, 405}
+    client.post("/instances/delete/", {"ids": [web.id]})
+    assert state_of(web) == ("active", None)
+
+
+def test_an_unknown_verb_is_not_there(at_alice: Client, web: Instance) -> None:
+    assert at_alice.post(f"/instances/{web.id}/explode/").status_code == 404
+
+
+def test_several_are_deleted_together(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    both = [cloud.launch(alice.context, name=name) for name in ("one", "two")]
+    question = at_alice.get("/instances/delete/", {"ids": [item.id for item in both]}, headers=HTMX).content.decode()
+    assert "Delete 2 instances?" in question
+    assert "<li>one</li>" in question
+    answer = at_alice.post("/instances/delete/", {"ids": [*(item.id for item in both), "nonsense"]}, follow=True)
+    assert "2 instances are being deleted." in answer.content.decode()
+    assert names(at_alice) == []
+
+
+def test_deleting_nothing_says_so(at_alice: Client, cloud: Cloud) -> None:
+    assert "Nothing was selected." in at_alice.get("/instances/delete/", follow=True).content.decode()
+
+
+def test_the_number_of_queries_does_not_grow(
+    at_alice: Client, alice: Person, cloud: Cloud, django_assert_num_queries: Callable[..., object]
+) -> None:
+    cloud.launch(alice.context, name="one")
+    cloud.run()
+    cloud.launch(alice.context, name="building")
+    at_alice.get("/instances/")
+    with django_assert_num_queries(6):  # type: ignore[attr-defined]
+        at_alice.get("/instances/")
+    cloud.launch(alice.context, name="more", min_count=5, max_count=5)
+    with django_assert_num_queries(6):  # type: ignore[attr-defined]
+        at_alice.get("/instances/")

@@ -1,0 +1,256 @@
+"""The wizard."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from provisioning.compute import services
+from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.requests import FlavorRequest
+from provisioning.images.models import Image
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud
+
+PATH = "/instances/launch/"
+
+
+def typed(cloud: Cloud, **changes: Any) -> dict[str, Any]:
+    """What the browser sends when somebody has filled the wizard in."""
+    return {
+        "name": "web",
+        "image": str(cloud.image.id),
+        "flavor": "1",
+        "key_name": "",
+        "count": "1",
+        "networks": [str(cloud.network.id)],
+        "idempotency_key": "key-1",
+        **changes,
+    }
+
+
+def refused(client: Client, fields: dict[str, Any]) -> dict[str, str]:
+    """Send the wizard and return its errors; nothing is kept."""
+    answer = client.post(PATH, fields)
+    assert answer.status_code == 422
+    assert not Instance.objects.exists()
+    errors: dict[str, str] = answer.context["errors"]
+    for sentence in errors.values():
+        assert sentence in answer.context["wizard"].errors.values()
+    return errors
+
+
+def test_it_opens_with_something_that_can_be_launched(at_alice: Client, cloud: Cloud) -> None:
+    choices = at_alice.get(PATH).context["choices"]
+    assert (choices.image, choices.flavor, choices.networks) == (str(cloud.image.id), "1", [str(cloud.network.id)])
+    answer = at_alice.post(PATH, {**typed(cloud), "name": choices.name})
+    assert answer.status_code == 303
+    assert Instance.objects.get().name == choices.name
+
+
+def test_it_opens_with_few_queries(
+    at_alice: Client, cloud: Cloud, django_assert_num_queries: Callable[..., object]
+) -> None:
+    at_alice.get(PATH)
+    with django_assert_num_queries(13):  # type: ignore[attr-defined]
+        at_alice.get(PATH)
+
+
+def test_everything_typed_arrives(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    at_alice.post("/key-pairs/create/", {"name": "laptop", "how": "make"})
+    group = network.ensure_default_security_group(alice.project_id)
+    answer = at_alice.post(
+        PATH,
+        typed(
+            cloud,
+            key_name="laptop",
+            description="The shop",
+            metadata="role = web\r\n\r\nowner=red=team",
+            user_data="#!/bin/sh\r\necho hi\r\n",
+            config_drive="on",
+            availability_zone="nova",
+            security_groups=[str(group.id)],
+        ),
+    )
+    made = Instance.objects.get()
+    assert answer.headers["Location"] == f"/instances/{made.id}/"
+    assert (made.key_name, made.description, made.config_drive) == ("laptop", "The shop", True)
+    assert made.metadata == {"role": "web", "owner": "red=team"}
+    assert base64.b64decode(made.user_data or "") == b"#!/bin/sh\necho hi\n"
+    assert made.availability_zone == "nova"
+    assert made.security_groups == [str(group.id)]
+    assert made.project_id == alice.project_id
+
+
+def test_several_lead_to_the_list(at_alice: Client, cloud: Cloud) -> None:
+    answer = at_alice.post(PATH, typed(cloud, count="3"))
+    assert answer.headers["Location"] == "/instances/"
+    assert sorted(Instance.objects.values_list("name", flat=True)) == ["web-1", "web-2", "web-3"]
+
+
+def test_sending_it_twice_launches_once(at_alice: Client, cloud: Cloud) -> None:
+    first, second = (at_alice.post(PATH, typed(cloud)) for _ in range(2))
+    assert first.headers["Location"] == second.headers["Location"]
+    assert Instance.objects.count() == 1
+    assert at_alice.post(PATH, typed(cloud, idempotency_key="key-2")).status_code == 303
+    assert Instance.objects.count() == 2
+
+
+def test_a_key_of_somebody_else_repeats_nothing(
+    at_alice: Client, signed_in: SignedIn, charlie: Person, cloud: Cloud
+) -> None:
+    at_alice.post(PATH, typed(cloud))
+    signed_in(charlie).post(PATH, typed(cloud))
+    assert Instance.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "words"),
+    [
+        ({"name": ""}, "name", "must not be empty"),
+        ({"name": "x" * 256}, "name", "at most 255"),
+        ({"image": ""}, "image", "Choose an image"),
+        ({"image": "nonsense"}, "image", "nonsense"),
+        ({"flavor": ""}, "flavor", "Choose a size"),
+        ({"flavor": "99"}, "flavor", "'99' could not be found"),
+        ({"key_name": "unknown"}, "key_name", "'unknown' could not be found"),
+        ({"networks": ["e0f2f7a4-0000-0000-0000-000000000000"]}, "networks", "could not be found"),
+        ({"security_groups": ["unknown"]}, "security_groups", "unknown not found"),
+        ({"availability_zone": "moon"}, "availability_zone", "moon"),
+        ({"count": "0"}, "count", "1 or more"),
+        ({"count": "many"}, "count", "1 or more"),
+        ({"metadata": "no sign"}, "metadata", "Line 1 has no '='"),
+        ({"metadata": f"k={'v' * 256}"}, "metadata", "at most 255"),
+        ({"user_data": "#" * 60_000}, "user_data", "65535"),
+        ({"description": "x" * 256}, "description", "at most 255"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(
+    at_alice: Client, cloud: Cloud, changes: dict[str, Any], place: str, words: str
+) -> None:
+    errors = refused(at_alice, typed(cloud, **changes))
+    assert list(errors) == [place]
+    assert words in errors[place]
+
+
+def test_what_was_typed_stays_when_something_is_wrong(at_alice: Client, cloud: Cloud) -> None:
+    page = at_alice.post(PATH, typed(cloud, name="", metadata="a=b", flavor="2")).content.decode()
+    assert 'name="flavor" value="2" checked' in page
+    assert ">a=b</textarea>" in page
+    assert 'value="key-1"' in page
+
+
+def test_over_quota_names_the_limit(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    quotas.set_limit(alice.project_id, "instances", 2)
+    errors = refused(at_alice, typed(cloud, count="3"))
+    assert errors == {"quota": "Quota exceeded for instances: Requested 3, but already used 0 of 2 instances (2 left)"}
+
+
+def test_what_belongs_to_others_does_not_exist(
+    at_alice: Client, signed_in: SignedIn, charlie: Person, cloud: Cloud
+) -> None:
+    private = Image.objects.create(
+        project_id=charlie.project_id, name="secret", status="active", visibility="private", disk_format="raw"
+    )
+    net = network.create_network(charlie.project_id, "secret-net")
+    network.create_subnet(net, "10.77.0.0/24")
+    group = network.ensure_default_security_group(charlie.project_id)
+    signed_in(charlie).post("/key-pairs/create/", {"name": "charlies", "how": "make"})
+    page = at_alice.get(PATH).content.decode()
+    assert "secret" not in page
+    assert "charlies" not in page
+    for changes, place in (
+        ({"image": str(private.id)}, "image"),
+        ({"networks": [str(net.id)]}, "networks"),
+        ({"security_groups": [str(group.id)]}, "security_groups"),
+        ({"key_name": "charlies"}, "key_name"),
+    ):
+        assert list(refused(at_alice, typed(cloud, **changes))) == [place]
+
+
+def test_a_reader_cannot_launch(signed_in: SignedIn, bob: Person, cloud: Cloud) -> None:
+    client = signed_in(bob)
+    assert client.get(PATH).status_code == 403
+    assert client.post(PATH, typed(cloud)).status_code == 403
+    assert client.post(f"{PATH}quote/", typed(cloud)).status_code == 403
+    assert not Instance.objects.exists()
+
+
+def test_without_images_it_says_where_they_come_from(at_alice: Client, cloud: Cloud) -> None:
+    Image.objects.all().delete()
+    assert "/images/upload/" in at_alice.get(PATH).content.decode()
+
+
+# --- while choices change --------------------------------------------------------------------------------------------
+
+
+def quote(client: Client, fields: dict[str, Any]) -> Any:
+    answer = client.post(f"{PATH}quote/", fields, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    assert not Instance.objects.exists()
+    return answer
+
+
+def test_the_quota_a_choice_would_use_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    quotas.set_limit(alice.project_id, "cores", 10)
+    instances, cores, memory = quote(at_alice, typed(cloud, flavor="2", count="2")).context["meters"]
+    assert (instances.this_text, instances.left_text) == ("+ 2", "8 left")
+    assert (cores.this_text, cores.left_text, cores.this_width, cores.over) == ("+ 8", "2 left", 80.0, False)
+    assert memory.this_text == "+ 8 GiB"
+
+
+def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    quotas.set_limit(alice.project_id, "cores", 6)
+    answer = quote(at_alice, typed(cloud, flavor="2", count="2"))
+    cores = answer.context["meters"][1]
+    assert (cores.over, cores.left_text) == (True, "2 too much")
+    assert cores.this_left + cores.this_width == 100
+    assert "quota" in answer.context["errors"]
+
+
+def test_sizes_that_do_not_fit_say_why(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
+    services.create_flavor(operator.context, FlavorRequest("m1.nano", 1, 32, 1, flavorid="0"))
+    quotas.set_limit(alice.project_id, "cores", 3)
+    choices = {choice.flavor.name: choice for choice in quote(at_alice, typed(cloud)).context["wizard"].flavors}
+    assert "needs 64 MiB of memory" in choices["m1.nano"].reason
+    assert choices["m1.big"].reason == "Over quota: 3 vCPUs left, 4 needed."
+    assert choices["m1.small"].reason == ""
+
+
+def test_sizes_say_how_many_more_there_is_room_for(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    rooms = {choice.flavor.name: choice.room for choice in at_alice.get(PATH).context["wizard"].flavors}
+    assert rooms == {"m1.small": 8, "m1.big": 2}
+    cloud.launch(alice.context, flavor_ref="2")
+    cloud.run()
+    rooms = {choice.flavor.name: choice.room for choice in at_alice.get(PATH).context["wizard"].flavors}
+    assert rooms == {"m1.small": 4, "m1.big": 1}
+
+
+def test_an_empty_name_is_no_complaint_while_one_types(at_alice: Client, cloud: Cloud) -> None:
+    assert quote(at_alice, typed(cloud, name="")).context["errors"] == {}
+
+
+# --- a key pair without leaving ---------------------------------------------------------------------------------------
+
+
+def test_a_new_key_is_chosen_and_its_private_half_shown_once(at_alice: Client, cloud: Cloud) -> None:
+    answer = at_alice.post(f"{PATH}keys/", {"key_new_name": "laptop", "key_new_public": ""})
+    page = answer.content.decode()
+    assert "BEGIN OPENSSH PRIVATE KEY" in page
+    assert 'value="laptop" checked' in page
+    assert "PRIVATE KEY" not in at_alice.get(PATH).content.decode()
+    assert "PRIVATE" not in KeyPair.objects.get().public_key
+
+
+def test_a_key_that_cannot_be_read_is_refused_where_it_stands(at_alice: Client, cloud: Cloud) -> None:
+    answer = at_alice.post(f"{PATH}keys/", {"key_new_name": "laptop", "key_new_public": "ssh-rsa nonsense"})
+    assert "Keypair data is invalid" in answer.context["key_error"]
+    assert "ssh-rsa nonsense" in answer.content.decode()
+    assert not KeyPair.objects.exists()

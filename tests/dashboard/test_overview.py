@@ -1,0 +1,83 @@
+"""The overview: quota, newest instances, the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from provisioning.quotas import services as quotas
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person, make_project, make_user
+from tests.support.clouds import Cloud
+
+
+def test_an_empty_project_says_how_to_begin(at_alice: Client, cloud: Cloud) -> None:
+    page = at_alice.get("/").content.decode()
+    assert "No instances yet" in page
+    assert "Launch the first instance" in page
+
+
+def test_a_reader_is_not_offered_to_launch(signed_in: SignedIn, bob: Person, cloud: Cloud) -> None:
+    page = signed_in(bob).get("/").content.decode()
+    assert "Launch the first instance" not in page
+    assert "lets you look" in page
+
+
+def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    quotas.set_limit(alice.project_id, "instances", 2)
+    quotas.set_limit(alice.project_id, "cores", -1)
+    cloud.launch(alice.context)
+    drawn = {donut.resource: donut for donut in at_alice.get("/").context["donuts"]}
+    assert (drawn["instances"].used, drawn["instances"].limit, drawn["instances"].percent) == (1, 2, 50.0)
+    assert drawn["cores"].limit is None
+    assert drawn["ram"].used_text == "1 GiB"
+
+
+@pytest.mark.parametrize(("used", "tone"), [(1, "used"), (4, "near"), (5, "full")])
+def test_a_quota_that_runs_out_changes_its_colour(
+    at_alice: Client, alice: Person, cloud: Cloud, used: int, tone: str
+) -> None:
+    quotas.set_limit(alice.project_id, "instances", 5)
+    cloud.launch(alice.context, min_count=used, max_count=used)
+    assert at_alice.get("/").context["donuts"][0].tone == tone
+
+
+def test_only_the_projects_own_instances_are_shown(
+    at_alice: Client, alice: Person, charlie: Person, cloud: Cloud
+) -> None:
+    cloud.launch(alice.context, name="mine")
+    cloud.launch(charlie.context, name="foreign")
+    page = at_alice.get("/").content.decode()
+    assert "mine" in page
+    assert "foreign" not in page
+
+
+def test_the_terminal_has_everything_but_the_password(at_alice: Client) -> None:
+    terminal = at_alice.get("/").context["terminal"]
+    assert 'username: "alice"' in terminal.clouds_yaml
+    assert 'project_name: "wonderland"' in terminal.clouds_yaml
+    assert "export OS_PROJECT_NAME=wonderland" in terminal.openrc
+    assert "/identity/v3" in terminal.clouds_yaml
+    assert "password: YOUR-PASSWORD" in terminal.clouds_yaml
+
+
+def test_strange_names_stay_inside_their_quotes(signed_in: SignedIn, db: None) -> None:
+    project = make_project("it's $(reboot)")
+    user = make_user('a"b', {project: "member"})
+    terminal = signed_in(Person(user, project)).get("/").context["terminal"]
+    assert r'username: "a\"b"' in terminal.clouds_yaml
+    assert "export OS_PROJECT_NAME='it'\"'\"'s $(reboot)'" in terminal.openrc
+
+
+def test_the_number_of_queries_does_not_grow(
+    at_alice: Client, alice: Person, cloud: Cloud, django_assert_num_queries: Callable[..., object]
+) -> None:
+    cloud.launch(alice.context)
+    at_alice.get("/")
+    with django_assert_num_queries(9):  # type: ignore[attr-defined]
+        at_alice.get("/")
+    cloud.launch(alice.context, min_count=4, max_count=4)
+    with django_assert_num_queries(9):  # type: ignore[attr-defined]
+        at_alice.get("/")
