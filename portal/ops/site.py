@@ -7,7 +7,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from provisioning.identity import policy
 
@@ -28,6 +29,10 @@ class NovellaAdminSite(admin.AdminSite):
         """Let in whose session is in a project where the policy makes them an operator."""
         context = getattr(request, "context", None)
         return context is not None and policy.allows(context, "ops:admin")
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Lead to the page that sets a password through the service, which ends every session of that user."""
+        return redirect("admin:identity_user_password", user_id=request.user.pk)
 
     def register(
         self, model_or_iterable: type[Model] | Iterable[type[Model]], admin_class: Any = None, **options: Any
