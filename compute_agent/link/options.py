@@ -16,7 +16,7 @@ from compute_agent.virt.fake import FaultPoint
 
 ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000
-_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -109,7 +109,7 @@ def _simulated(one: AgentSettings, count: int) -> tuple[AgentSettings, ...]:
 
 def _checked(pattern: re.Pattern[str], value: str, option: str) -> str:
     if not pattern.fullmatch(value):
-        raise ValueError(f"{option} {value!r} is not a name (letters, digits, dots and dashes, at most 63)")
+        raise ValueError(f"{option} {value!r} is not a name (letters, digits, '.', '_' and '-')")
     return value
 
 
