@@ -150,7 +150,8 @@ class Tailer:
         if number <= self._last:
             self._gaps.pop(number, None)
             return
-        self._note_gaps(range(max(self._last + 1, number - BATCH), number))
+        if connection.vendor == "postgresql":
+            self._note_gaps(range(max(self._last + 1, number - BATCH), number))
         self._last = number
 
     def _note_gaps(self, numbers: Iterable[int]) -> None:

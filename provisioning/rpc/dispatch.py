@@ -51,7 +51,7 @@ def _run_started(message_id: int, group: str, envelope: Envelope, starts: int) -
         job.run(**envelope.payload)
     except (Exception, TimeoutException) as error:
         logger.exception("Job %s failed at start %s of %s: %s", job.name, starts, MOST_STARTS, envelope.payload)
-        if connection.in_atomic_block or isinstance(error, (Error, TimeoutException)):
+        if isinstance(error, (Error, TimeoutException)):
             connection.close()  # in whatever state it is
         _after_failure(message_id, group, envelope, starts)
     else:

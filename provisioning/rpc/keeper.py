@@ -45,7 +45,7 @@ class Keeper:
         self._stop = threading.Event()
         now = time.monotonic()
         self._pinged = now - PING_EVERY
-        self._progress = timezone.now()
+        self.progress = timezone.now()
         self._cut_off_until = now + groups.SILENT_AFTER
 
     def run(self) -> None:
@@ -57,14 +57,15 @@ class Keeper:
             thread = threading.Thread(target=self._loop.run, args=[self._stop], name="periodic", daemon=True)
             thread.start()
         while not self._stop.is_set():
-            self._look()
+            self.look()
             self._stop.wait(BEAT)
         if thread is not None:
             thread.join(2)
         groups.forget(self._group)
         connection.close()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """One round: beat, give back what the dead held, ping, and see that work goes on.  Raises StuckError."""
         try:
             close_old_connections()
             groups.beat(self._group, self._topics)
@@ -80,7 +81,7 @@ class Keeper:
             logger.exception("The group's keeper cannot work, trying again.")
             connection.close()
             self._cut_off_until = time.monotonic() + groups.SILENT_AFTER
-            self._progress = timezone.now()
+            self.progress = timezone.now()
         self._check_periodic()
 
     def _ping(self) -> None:
@@ -94,8 +95,8 @@ class Keeper:
         """A ping that was answered or a job that began is progress."""
         pinged = WorkerBeat.objects.filter(name=self._group).values_list("ping_at", flat=True).first()
         begun = JobRun.objects.filter(group=self._group).exclude(worker="").values_list("started_at", flat=True)
-        self._progress = max([self._progress, *(at for at in [pinged, *begun] if at is not None)])
-        if timezone.now() - self._progress > timedelta(seconds=STUCK_AFTER):
+        self.progress = max([self.progress, *(at for at in [pinged, *begun] if at is not None)])
+        if timezone.now() - self.progress > timedelta(seconds=STUCK_AFTER):
             message = f"No job was begun for {STUCK_AFTER:.0f} s."
             raise StuckError(message)
 

@@ -75,8 +75,6 @@ def _run_leased(job: PeriodicJob, holder: str) -> None:
         job.run()
     except Exception:
         logger.exception("The periodic job %s failed.", job.name)
-        if connection.in_atomic_block:
-            connection.close()
         groups.count_failure(holder)
     finally:
         Lease.objects.filter(name=job.name, holder=holder).update(expires_at=timezone.now(), last_run_at=started)

@@ -12,7 +12,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.db.backends.sqlite3 import base
 
@@ -36,7 +36,7 @@ class PatientCursor(base.SQLiteCursorWrapper):
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise
                 now = time.monotonic()
-                end = end or now + self.connection.patience
+                end = end or now + cast("PatientConnection", self.connection).patience
                 if now >= end:
                     raise
                 time.sleep(random.uniform(SHORTEST, LONGEST))  # noqa: S311 - spreads the waiting

@@ -1,0 +1,113 @@
+"""The agents' door for image bits, and the health of the cloud."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from compute_agent.contract.messages import Enrol
+from provisioning.compute.models import Host, Instance
+from provisioning.conductor import agents
+from provisioning.images import store
+from provisioning.rpc.models import WorkerBeat
+from provisioning.rpc.testing import drain
+from tests.support.clouds import Cloud, context
+
+BITS = b"QFI\xfb" + bytes(range(256)) * 40
+
+
+def joined(name: str) -> tuple[Host, str]:
+    credential = secrets.token_hex(32)
+    token = agents.create_join_token(name)
+    return agents.enrol(Enrol(join_token=token, host=name, credential=credential)), credential
+
+
+@pytest.fixture
+def cloud(db: None, settings: Any, tmp_path: Path) -> Cloud:
+    settings.IMAGE_DIR = tmp_path
+    cloud = Cloud.make()
+    path = store.path_of(cloud.image.id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(BITS)
+    cloud.image.size = len(BITS)
+    cloud.image.save(update_fields=["size"])
+    return cloud
+
+
+def fetch(client: Client, instance_id: uuid.UUID, host: str, credential: str) -> Any:
+    headers = {"authorization": f"Bearer {credential}", "x-novella-host": host}
+    return client.get(f"/agent/v1/instances/{instance_id}/image", headers=headers)
+
+
+def bits_of(response: Any) -> bytes:
+    chunks: Iterable[bytes] = response.streaming_content if response.streaming else [response.content]
+    return b"".join(chunks)
+
+
+def being_built(cloud: Cloud) -> tuple[Instance, str]:
+    """A server whose build its host has been given; with the host's new credential."""
+    agent = cloud.add_host("h1")
+    credential = secrets.token_hex(32)
+    token = agents.create_join_token("h1")
+    agents.enrol(Enrol(join_token=token, host="h1", credential=credential))
+    instance = cloud.launch(context("alice"))
+    drain()
+    instance.refresh_from_db()
+    assert (instance.task_state, instance.host_id) == ("spawning", agent.host.id)
+    return instance, credential
+
+
+def test_the_builder_gets_the_bits_and_nobody_else(cloud: Cloud, client: Client) -> None:
+    instance, credential = being_built(cloud)
+    response = fetch(client, instance.id, "h1", credential)
+    assert (response.status_code, bits_of(response)) == (200, BITS)
+    assert response["Content-Length"] == str(len(BITS))
+    _, other = joined("h2")
+    assert fetch(client, instance.id, "h2", other).status_code == 404
+    assert fetch(client, uuid.uuid4(), "h1", credential).status_code == 404
+    assert fetch(client, instance.id, "h1", other).status_code == 401
+    assert fetch(client, instance.id, "h1", "").status_code == 401
+    assert client.get(f"/agent/v1/instances/{instance.id}/image").status_code == 401
+
+
+def test_a_finished_build_gets_no_more_bits(cloud: Cloud, client: Client) -> None:
+    instance, credential = being_built(cloud)
+    Instance.objects.filter(id=instance.id).update(vm_state="active", task_state=None)
+    assert fetch(client, instance.id, "h1", credential).status_code == 404
+
+
+def test_lost_bits_are_not_found(cloud: Cloud, client: Client) -> None:
+    instance, credential = being_built(cloud)
+    store.path_of(cloud.image.id).unlink()
+    assert fetch(client, instance.id, "h1", credential).status_code == 404
+
+
+def test_health_is_good_when_launching_works(db: None, client: Client) -> None:
+    assert client.get("/healthz").json() == {"status": "starting", "web": True, "workers": 0, "hosts_up": 0}
+    assert client.get("/healthz").status_code == 503
+    WorkerBeat.objects.create(name="elsewhere:1:2:3.4", topics="", beat_at=timezone.now())
+    host, _ = joined("h1")
+    agents.heartbeat(host.id)
+    assert client.get("/healthz").json()["hosts_up"] == 0  # not measured yet
+    Host.objects.update(vcpus_total=4)
+    response = client.get("/healthz")
+    assert response.json() == {"status": "ok", "web": True, "workers": 1, "hosts_up": 1}
+    assert response.status_code == 200
+
+
+def test_a_disabled_host_does_not_count(db: None, client: Client) -> None:
+    host, _ = joined("h1")
+    agents.heartbeat(host.id)
+    Host.objects.update(enabled=False, vcpus_total=4)
+    assert client.get("/healthz").json()["hosts_up"] == 0
+
+
+def test_only_reading_is_allowed(db: None, client: Client) -> None:
+    assert client.post("/healthz").status_code == 405
