@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import time_machine
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -153,7 +155,7 @@ def test_altered_token_is_worth_nothing(alice: Person, position: int) -> None:
         selectors.context_for_token(value[:position] + other + value[position + 1 :])
 
 
-def test_keys_rotate_without_ending_tokens_until_theirs_is_dropped(alice: Person, settings: Settings, tmp_path) -> None:
+def test_keys_rotate_and_tokens_end_with_theirs(alice: Person, settings: Settings, tmp_path: Path) -> None:
     settings.TOKEN_KEYS_DIR = tmp_path / "keys"
     value = alice.token
     assert [path.name for path in settings.TOKEN_KEYS_DIR.iterdir()] == ["1"]
@@ -173,3 +175,13 @@ def test_token_shows_nobody_what_is_in_it(alice: Person) -> None:
     assert alice.user.id.hex not in value
     assert len(value) < 300
     assert tokens.read(value).user_id == alice.user.id
+
+
+def test_command_rotates(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.TOKEN_KEYS_DIR = tmp_path
+    call_command("rotate_token_keys")
+    call_command("rotate_token_keys", "--keep", "1")
+    assert [path.name for path in tmp_path.iterdir()] == ["2"]
+    assert f"Key 2 in {tmp_path} issues" in capsys.readouterr().out
+    with pytest.raises(CommandError):
+        call_command("rotate_token_keys", "--keep", "0")
