@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -22,6 +23,7 @@ from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
+delete_module = importlib.import_module("provisioning.compute.services.delete")
 
 
 def silence(cloud: Cloud) -> None:
@@ -308,3 +310,25 @@ def test_destroy_reports_that_are_repeated_change_nothing(cloud: Cloud, alice: R
     before = Instance.objects.values().get(id=instance.id)
     agent.repeat_everything()
     assert Instance.objects.values().get(id=instance.id) == before
+
+
+def test_a_server_that_is_handed_over_while_it_is_deleted_is_destroyed(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the server and marking it the job hands it to a host: the delete must look again."""
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    read = delete_module.host_holding
+
+    def read_then_hand_over(row: Instance) -> Host | None:
+        holder = read(row)
+        drain()
+        return holder
+
+    monkeypatch.setattr(delete_module, "host_holding", read_then_hand_over)
+    services.delete(alice, instance.id)
+    assert state_of(instance) == ("building", "deleting")
+    cloud.run()
+    assert agent.guests == {}
+    assert state_of(instance) == ("deleted", None)
+    invariants.check_empty()

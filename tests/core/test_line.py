@@ -10,6 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Instance, SchedulingDecision
 from provisioning.compute.states import PowerState
+from provisioning.conductor import undo
 from provisioning.conductor.schedule import schedule
 from provisioning.events.models import Event
 from provisioning.network.models import Port
@@ -290,3 +291,15 @@ def test_an_image_that_vanished_ends_the_launch(cloud: Cloud, alice: RequestCont
     assert state_of(instance) == ("error", None)
     assert "image was removed" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
     assert not Allocation.objects.exists()
+
+
+def test_what_was_decided_on_a_stale_state_is_not_done(cloud: Cloud, alice: RequestContext) -> None:
+    """A second delivery of the job gives up on the launch while the first one hands it over."""
+    cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    stale = cloud.fresh(instance)
+    drain()
+    assert undo.fail(stale, "No valid host was found.", clean=True) is None
+    assert state_of(instance) == ("building", "spawning")
+    cloud.run()
+    assert state_of(instance) == ("active", None)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.messages import DestroyRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
-from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, host_holding
 from provisioning.compute.states import TaskState
 from provisioning.network import selectors as network
 from provisioning.rpc import hosts
+
+TRIES = 20
+"""How often a delete looks again at a server that moves between being read and being marked."""
 
 
 def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
@@ -31,32 +34,32 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     A server that is being deleted is left alone.  Raises NotFoundError; ConflictError for a locked server.
     """
     started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        if instance.locked and not context.is_admin:
-            raise ConflictError("The server is locked.")
-        if instance.task_state == TaskState.DELETING:
-            return instance
-        holder = host_holding(instance)
-        deleting = state.advance(
-            instance, "delete", attempt=instance.attempt, changes={"attempt": instance.attempt + 1}
-        )
-        if deleting is None:  # another writer came between: look again
-            again = Instance.objects.filter(id=instance.id).exclude(vm_state="deleted").first()
-            if again is None:
-                raise NotFoundError(f"Instance {instance_id} could not be found.")
-            if again.task_state == TaskState.DELETING:
-                return again
-            raise InstanceBusyError("delete", again.vm_state, again.task_state)
-        action = actions.begin(context, deleting.id, "delete", started)
-        actions.write([actions.step(action, "api_delete", actions.since(started), attempt=deleting.attempt)])
-        hosts.withdraw(deleting.id, deleting.attempt)
-        if holder is None:
-            return finish_delete(deleting, confirmed=True) or deleting
-        send_destroy(deleting.id, holder.id, deleting.attempt)
-        if not selectors.is_alive(holder, timezone.now()):
-            return finish_delete(deleting, confirmed=False) or deleting
-        return deleting
+    for _ in range(TRIES):
+        with transaction.atomic():
+            instance = selectors.instance_for(context, instance_id)
+            if instance.locked and not context.is_admin:
+                raise ConflictError("The server is locked.")
+            if instance.task_state == TaskState.DELETING or _delete(context, instance, started):
+                return instance
+    raise ConflictError("The server is changing too quickly; try again.")
+
+
+def _delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
+    """Delete the instance as it was read; False when it has moved since, and nothing was written."""
+    holder = host_holding(instance)
+    raised = instance.attempt + 1
+    if state.advance(instance, "delete", attempt=instance.attempt, changes={"attempt": raised}) is None:
+        return False
+    action = actions.begin(context, instance.id, "delete", started)
+    actions.write([actions.step(action, "api_delete", actions.since(started), attempt=raised)])
+    hosts.withdraw(instance.id, raised)
+    if holder is None:
+        finish_delete(instance, confirmed=True)
+        return True
+    send_destroy(instance.id, holder.id, raised)
+    if not selectors.is_alive(holder, timezone.now()):
+        finish_delete(instance, confirmed=False)
+    return True
 
 
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:

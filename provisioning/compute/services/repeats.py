@@ -30,5 +30,7 @@ def launched_before(context: RequestContext, request: LaunchRequest) -> list[Ins
     """Return what a request with this key launched already, deleted ones too; empty without a key."""
     if request.idempotency_key is None:
         return []
-    made = Instance.objects.filter(project_id=context.project_id, reservation_id=reservation_id(context, request))
+    made = Instance.objects.filter(
+        project_id=context.project_id or uuid.UUID(int=0), reservation_id=reservation_id(context, request)
+    )
     return list(made.select_related("host").order_by("launch_index"))

@@ -48,10 +48,11 @@ def advance(
 ) -> Instance | None:
     """Make one legal move, inside the caller's transaction, and write its event.
 
-    ``known`` may be an instance read earlier: the update is conditional on the state, attempt and version it had, and
-    the row is read again when another writer came between.  ``changes`` are further columns of the same update
-    (``attempt`` among them raises the fence); ``also`` are events to be written with the move's.  Returns the instance
-    as it is now, or None when the move is not legal from where it is, or ``attempt`` is not its attempt.
+    ``known`` may be an instance read earlier: the update is conditional on the state and the attempt it had then, so
+    that what was decided on their ground still holds; only other changes (a new name) are read anew.  ``changes`` are
+    further columns of the same update (``attempt`` among them raises the fence); ``also`` are events to be written with
+    the move's.  Returns the instance as it is now, or None when it has moved, the move is not legal from where it is,
+    or ``attempt`` is not its attempt.
     """
     return walk(known, [move], attempt=attempt, changes=changes, also=also)
 
@@ -84,8 +85,18 @@ def walk(
             steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
             announce_all(instance, steps, also)
             return instance
-        instance = Instance.objects.filter(id=instance.id).first()
+        instance = _unmoved(instance)
     return None
+
+
+def _unmoved(instance: Instance) -> Instance | None:
+    """Read an instance whose row has changed again, in place; None when it has also moved, or is gone."""
+    same = Instance.objects.filter(vm_state=instance.vm_state, task_state=instance.task_state, attempt=instance.attempt)
+    try:
+        instance.refresh_from_db(from_queryset=same)
+    except Instance.DoesNotExist:
+        return None
+    return instance
 
 
 def _path(instance: Instance, moves: Sequence[str]) -> list[State] | None:
@@ -160,12 +171,7 @@ def _names(state: tuple[str, str | None]) -> dict[str, Any]:
 
 
 def set_power_state(instance: Instance, power_state: PowerState) -> None:
-    """Record what the hypervisor says while no move belongs to it; the row is read again when another writer came
-    between.
-    """
-    current: Instance | None = instance
-    while current is not None and current.power_state != power_state:
-        if update(current, {"power_state": int(power_state)}):
-            instance.power_state, instance.version = current.power_state, current.version
+    """Record what the hypervisor says while no move belongs to it; nothing when the instance moves at that moment."""
+    while instance.power_state != power_state:
+        if update(instance, {"power_state": int(power_state)}) or _unmoved(instance) is None:
             return
-        current = Instance.objects.filter(id=instance.id).first()
