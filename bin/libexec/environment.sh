@@ -282,5 +282,7 @@ if [ -z "${HOME:-}" ] || [ ! -w "$HOME" ]; then
     export HOME
 fi
 export UV_LINK_MODE=copy
+# Without compiled modules each start of Django costs seconds instead of tenths.
+unset PYTHONDONTWRITEBYTECODE
 # People who are not root have no sbin in their path.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
