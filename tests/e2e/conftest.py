@@ -87,16 +87,20 @@ def watch(context: BrowserContext, url: str) -> Watched:
     watched = Watched(page, [])
     page.on(
         "console",
-        lambda message: watched.complaints.append(message.text)
-        if message.type == "error" and not message.text.startswith(SUPERSEDED)
-        else None,
+        lambda message: (
+            watched.complaints.append(message.text)
+            if message.type == "error" and not message.text.startswith(SUPERSEDED)
+            else None
+        ),
     )
     page.on("pageerror", lambda error: watched.complaints.append(str(error)))
     page.on(
         "request",
-        lambda request: None
-        if request.url.startswith((url.split("//")[0] + "//" + url.split("/")[2], "data:", "blob:"))
-        else watched.complaints.append(f"foreign request: {request.url}"),
+        lambda request: (
+            None
+            if request.url.startswith((url.split("//")[0] + "//" + url.split("/")[2], "data:", "blob:"))
+            else watched.complaints.append(f"foreign request: {request.url}")
+        ),
     )
     page.goto(url)
     return watched

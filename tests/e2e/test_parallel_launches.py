@@ -1,0 +1,112 @@
+"""Launches sent all at once to a running cloud of three simulated hosts: quotas exact, no room taken twice, nothing left."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.one_machine import OneMachine, wait_for
+
+pytestmark = pytest.mark.compat
+QUOTA = 10
+ASKED = 14
+"""Launches of each project; its quota is smaller."""
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Iterator[OneMachine]:
+    cloud = OneMachine(tmp_path / "data", simulate=3)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+
+
+class Client:
+    """One project's token and the Compute API, without a library between."""
+
+    def __init__(self, cloud: OneMachine, name: str) -> None:
+        self.base = cloud.url
+        scope = {"project": {"name": name, "domain": {"id": "default"}}}
+        user = {"name": name, "domain": {"id": "default"}, "password": cloud.password(name)}
+        identity = {"methods": ["password"], "password": {"user": user}}
+        _, headers, _ = self.send("POST", "/identity/v3/auth/tokens", {"auth": {"identity": identity, "scope": scope}})
+        self.token = headers["X-Subject-Token"]
+
+    def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any, Any]:
+        request = urllib.request.Request(self.base + path, method=method)
+        request.add_header("Content-Type", "application/json")
+        if token := getattr(self, "token", None):
+            request.add_header("X-Auth-Token", token)
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(request, data, timeout=60) as answer:
+                return answer.status, answer.headers, json.loads(answer.read() or b"{}")
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.headers, json.loads(refusal.read() or b"{}")
+
+    def get(self, path: str) -> Any:
+        status, _, body = self.send("GET", path)
+        assert status == 200, body
+        return body
+
+    def launch(self, image: str, number: int) -> int:
+        server = {"name": f"n{number}", "imageRef": image, "flavorRef": "m1.nano"}
+        return self.send("POST", "/compute/v2.1/servers", {"server": server})[0]
+
+    def servers(self) -> list[Any]:
+        return list(self.get("/compute/v2.1/servers/detail")["servers"])
+
+
+def test_twenty_eight_at_once_become_exactly_twenty(simulated: OneMachine) -> None:
+    clients = [Client(simulated, "demo"), Client(simulated, "admin")]
+    [image] = [found["id"] for found in clients[0].get("/image/v2/images")["images"]]
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(
+            pool.map(
+                lambda number: (number % 2, clients[number % 2].launch(image, number)),
+                range(2 * ASKED),
+            )
+        )
+    assert Counter(answers) == {(0, 202): QUOTA, (0, 403): ASKED - QUOTA, (1, 202): QUOTA, (1, 403): ASKED - QUOTA}
+
+    def all_active() -> bool:
+        return all(server["status"] == "ACTIVE" for client in clients for server in client.servers())
+
+    wait_for("all are active", all_active, 60)
+    found = [server for client in clients for server in client.servers()]
+    assert len(found) == 2 * QUOTA
+    addresses = [entry["addr"] for server in found for cards in server["addresses"].values() for entry in cards]
+    assert len(set(addresses)) == 2 * QUOTA, "an address was given twice"
+    hypervisors = clients[1].get("/compute/v2.1/os-hypervisors/detail")["hypervisors"]
+    assert len(hypervisors) == 3
+    assert sum(host["vcpus_used"] for host in hypervisors) == 2 * QUOTA
+    for client in clients:
+        limits = client.get("/compute/v2.1/limits")["limits"]["absolute"]
+        assert (limits["totalInstancesUsed"], limits["totalCoresUsed"], limits["totalRAMUsed"]) == (10, 10, 960)
+
+    with ThreadPoolExecutor(16) as pool:
+        gone = list(
+            pool.map(
+                lambda item: item[0].send("DELETE", f"/compute/v2.1/servers/{item[1]['id']}")[0],
+                [(client, server) for client in clients for server in client.servers()] * 2,
+            )
+        )
+    assert gone.count(204) >= 2 * QUOTA
+    assert set(gone) <= {204, 404}
+    wait_for("all are gone", lambda: not any(client.servers() for client in clients), 60)
+    hypervisors = clients[1].get("/compute/v2.1/os-hypervisors/detail")["hypervisors"]
+    assert sum(host["vcpus_used"] for host in hypervisors) == 0
+    for client in clients:
+        assert client.get("/compute/v2.1/limits")["limits"]["absolute"]["totalInstancesUsed"] == 0
+        assert client.get("/network/v2.0/ports")["ports"] == []
