@@ -3,8 +3,8 @@
 from provisioning.compute.services.checks import LaunchQuote
 from provisioning.compute.services.console import console_output
 from provisioning.compute.services.delete import delete
-from provisioning.compute.services.flavors import create_flavor, delete_flavor
-from provisioning.compute.services.hosts import disable_host, enable_host
+from provisioning.compute.services.flavors import create_flavor, delete_flavor, update_flavor
+from provisioning.compute.services.hosts import disable_host, enable_host, update_host
 from provisioning.compute.services.instances import delete_metadata, merge_metadata, set_metadata, update
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.compute.services.launch import check_launch, launch
@@ -29,4 +29,6 @@ __all__ = [
     "start",
     "stop",
     "update",
+    "update_flavor",
+    "update_host",
 ]

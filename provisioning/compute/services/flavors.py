@@ -8,7 +8,7 @@ import uuid
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.names import check_text
@@ -52,6 +52,35 @@ def delete_flavor(context: RequestContext, ref: str) -> None:
     if not context.is_admin:
         raise ForbiddenError("Only an operator removes flavors.")
     selectors.flavor_for(context, ref).delete()
+
+
+def update_flavor(
+    context: RequestContext,
+    ref: str,
+    *,
+    description: str | None = None,
+    is_public: bool | None = None,
+    disabled: bool | None = None,
+) -> Flavor:
+    """Change what is not the size itself; None leaves it.  ``disabled``: no launch may choose it.
+
+    Raises ForbiddenError, NotFoundError, InvalidInputError.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only an operator changes flavors.")
+    columns: dict[str, str | bool] = {}
+    if description is not None:
+        columns["description"] = check_text(description, "description", longest=65_535)
+    if is_public is not None:
+        columns["is_public"] = is_public
+    if disabled is not None:
+        columns["disabled"] = disabled
+    rows = Flavor.objects.filter(flavorid=ref)
+    if not rows.exists():
+        raise NotFoundError(f"Flavor {ref} could not be found.")
+    if columns:
+        rows.update(**columns)
+    return rows.get()
 
 
 def _check_numbers(request: FlavorRequest) -> None:
