@@ -30,7 +30,7 @@ class NovellaAdminSite(admin.AdminSite):
         context = getattr(request, "context", None)
         return context is not None and policy.allows(context, "ops:admin")
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
         """Lead to the page that sets a password through the service, which ends every session of that user."""
         return redirect("admin:identity_user_password", user_id=request.user.pk)
 

@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.progress import progress_of
-from provisioning.compute.states import LEGAL, TaskState, VmState, api_status
+from provisioning.compute.states import LEGAL, PowerState, TaskState, VmState, api_status
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.selectors.instances import PortAddress
@@ -87,7 +87,7 @@ class InstanceRow:
     @property
     def power(self) -> str:
         """What the hypervisor says."""
-        return wording.POWER.get(self.instance.power_state, wording.POWER[0])  # type: ignore[call-overload]
+        return wording.POWER[PowerState(self.instance.power_state)]
 
 
 def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[InstanceRow]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 
 from portal.dashboard.launch.forms import place_of, read, request_of
@@ -63,7 +65,13 @@ class Keys(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Return the list of keys with the new one chosen; its private half is in this answer and nowhere else."""
         name, public_key = request.POST.get("key_new_name", "").strip(), request.POST.get("key_new_public", "").strip()
-        context = {"private_key": None, "new_name": name, "new_public": public_key, "errors": {}, "key_error": ""}
+        context: dict[str, Any] = {
+            "private_key": None,
+            "new_name": name,
+            "new_public": public_key,
+            "errors": {},
+            "key_error": "",
+        }
         chosen = request.POST.get("key_name", "")
         try:
             pair, context["private_key"] = services.create_key_pair(self.context, name, public_key or None)

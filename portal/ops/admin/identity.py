@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -89,7 +90,7 @@ class ProjectAdmin(WithRoles):
     @admin.display(description="instances · vCPUs · memory (used of limit)")
     def usage(self, project: Project) -> str:
         """Write what it holds."""
-        if project.pk is None or project._state.adding:
+        if project._state.adding:
             return "-"
         limits = Limits(quotas.limits_of(project.id), quotas.usage_of(project.id))
         parts = (
@@ -237,9 +238,7 @@ class UserAdmin(WithRoles):
 
     def password(self, request: HttpRequest, user_id: Any) -> HttpResponse:
         """Set a password; every session and token of the user ends."""
-        user = self.get_object(request, str(user_id))
-        if user is None:
-            return self._get_obj_does_not_exist_redirect(request, self.model._meta, str(user_id))
+        user = get_object_or_404(User, id=user_id)
         form = PasswordForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
