@@ -108,13 +108,6 @@ def projects_of(user_id: uuid.UUID) -> list[Project]:
     return list(found.select_related("domain").distinct().order_by("name", "id"))
 
 
-def is_operator(user_id: uuid.UUID) -> bool:
-    """Whether the user has the ``admin`` role on any enabled project."""
-    return RoleAssignment.objects.filter(
-        user=user_id, user__enabled=True, role__name="admin", project__enabled=True, project__domain__enabled=True
-    ).exists()
-
-
 def role_records(names: Iterable[str]) -> list[Role]:
     """Return the roles of these names, by name."""
     return list(Role.objects.filter(name__in=list(names)).order_by("name"))

@@ -23,26 +23,13 @@ def limits_of(project_id: uuid.UUID) -> dict[str, int]:
     return limits
 
 
-def default_limits() -> dict[str, int]:
-    """Return resource → limit of a project that has none of its own."""
-    return DEFAULTS | dict(QuotaLimit.objects.filter(project_id=None).values_list("resource", "limit"))
-
-
 def usage_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → what the project holds, in use and reserved; 0 for what was never used."""
     usage = dict.fromkeys(DEFAULTS, 0)
-    for resource, in_use, reserved in _usage_rows(project_id):
+    rows = QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved")
+    for resource, in_use, reserved in rows:
         usage[resource] = in_use + reserved
     return usage
-
-
-def reserved_of(project_id: uuid.UUID) -> dict[str, int]:
-    """Return resource → the part of the usage that is not yet in use."""
-    return {resource: reserved for resource, _, reserved in _usage_rows(project_id)}
-
-
-def _usage_rows(project_id: uuid.UUID) -> list[tuple[str, int, int]]:
-    return list(QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved"))
 
 
 class Difference(NamedTuple):

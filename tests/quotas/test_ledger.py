@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,10 @@ def held() -> dict[str, int]:
     return {name: used for name, used in selectors.usage_of(PROJECT).items() if used}
 
 
+def reserved() -> dict[str, int]:
+    return dict(QuotaUsage.objects.filter(project_id=PROJECT).values_list("resource", "reserved"))
+
+
 def test_limits_are_novas_until_somebody_sets_them() -> None:
     limits = selectors.limits_of(PROJECT)
     assert (limits["instances"], limits["cores"], limits["ram"], limits["key_pairs"]) == (10, 20, 51_200, 100)
@@ -31,7 +36,7 @@ def test_limits_are_novas_until_somebody_sets_them() -> None:
     services.set_limit(None, "cores", 5)
     assert selectors.limits_of(PROJECT)["instances"] == 7
     assert selectors.limits_of(PROJECT)["cores"] == 3
-    assert selectors.limits_of(uuid.UUID(int=2))["cores"] == selectors.default_limits()["cores"] == 5
+    assert selectors.limits_of(uuid.UUID(int=2))["cores"] == 5
     services.set_limit(PROJECT, "cores", None)
     assert selectors.limits_of(PROJECT)["cores"] == 5
     for resource, limit in (("cores", -2), ("cores", 1 << 31), ("unicorns", 1)):
@@ -42,10 +47,10 @@ def test_limits_are_novas_until_somebody_sets_them() -> None:
 def test_life_of_a_reservation() -> None:
     owner = uuid.uuid4()
     services.reserve(PROJECT, owner, SIZE)
-    assert held() == SIZE == selectors.reserved_of(PROJECT)
+    assert held() == SIZE == reserved()
     services.commit(owner)
     assert held() == SIZE
-    assert set(selectors.reserved_of(PROJECT).values()) == {0}
+    assert set(reserved().values()) == {0}
     services.release(owner)
     assert held() == {}
     assert selectors.differences() == []
@@ -145,6 +150,19 @@ def test_wrong_counters_are_found_and_repaired_once() -> None:
     assert selectors.differences() == []
     assert services.repair() == 0
     assert held() == {name: amount * 2 for name, amount in SIZE.items()}
+
+
+def test_command_tells_and_repairs(capsys: pytest.CaptureFixture[str]) -> None:
+    services.reserve(PROJECT, uuid.uuid4(), {"cores": 2})
+    call_command("check_quotas")
+    assert "Every counter is right." in capsys.readouterr().out
+    QuotaUsage.objects.update(in_use=7)
+    with pytest.raises(SystemExit) as ended:
+        call_command("check_quotas")
+    assert ended.value.code == 1
+    assert "cores: counted 7 in use and 2 reserved, held 0 and 2." in capsys.readouterr().out
+    call_command("check_quotas", "--repair")
+    assert selectors.differences() == []
 
 
 STEPS = st.lists(
