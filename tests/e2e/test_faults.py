@@ -1,4 +1,4 @@
-"""Processes killed in the middle of a launch: the instance ends ACTIVE, or ERROR with its reason, and nothing is leaked."""
+"""Services killed in mid-launch: the instance ends ACTIVE, or ERROR with its reason, and nothing is leaked."""
 
 from __future__ import annotations
 
