@@ -129,7 +129,8 @@ class Tailer:
         if connection.vendor == "postgresql":
             first = max(self._last - BATCH, 0)
             known = set(Event.objects.filter(id__gt=first).values_list("id", flat=True))
-            self._note_gaps(number for number in range(first + 1, self._last) if number not in known)
+            oldest = min(known, default=self._last)  # what lay below it is long committed, and pruned
+            self._note_gaps(number for number in range(oldest, self._last) if number not in known)
 
     def _read(self) -> None:
         """Hand out everything new, in the order of numbers."""

@@ -71,6 +71,8 @@ if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
     sys.modules["tests.rpc.worker"] = sys.modules["__main__"]  # the jobs are registered once
+    from provisioning.rpc import dispatch
     from provisioning.rpc.cluster import run_group
 
+    dispatch.PAUSES = (0.1, 0.1)
     sys.exit(run_group(TOPICS, int(sys.argv[2]), periodic="periodic" in sys.argv))
