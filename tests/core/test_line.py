@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from compute_agent.contract.messages import BuildRequest, DestroyRequest
@@ -224,6 +225,18 @@ def test_a_host_reports_only_on_its_own_orders(cloud: Cloud, alice: RequestConte
     owner.carry_out(command)
     stranger.guests[str(instance.id)] = (1, PowerState.SHUTDOWN)
     stranger.power(instance.id, PowerState.SHUTDOWN)
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_report_with_another_attempt_than_its_order_changes_nothing(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    drain()
+    (command,) = agent.take()
+    for attempt in (0, 2):
+        agent.report(msgspec.structs.replace(command, attempt=attempt), "finished", power_state=1)
+    assert state_of(instance) == ("building", "spawning")
+    agent.carry_out(command)
     assert state_of(instance) == ("active", None)
 
 

@@ -140,3 +140,16 @@ def test_a_paused_guest_keeps_its_state_and_shows_its_power(cloud: Cloud, runnin
     cloud.agents["kelvin"].power(running.id, PowerState.PAUSED)
     assert state_of(running) == ("active", None)
     assert cloud.fresh(running).power_state == PowerState.PAUSED
+
+
+def test_a_repeated_report_of_an_earlier_stop_does_not_end_a_later_one(cloud: Cloud, running: Instance) -> None:
+    agent = cloud.agents["kelvin"]
+    services.stop(context("alice"), running.id)
+    cloud.run()
+    services.start(context("alice"), running.id)
+    cloud.run()
+    services.stop(context("alice"), running.id)
+    agent.repeat_everything()
+    assert state_of(running) == ("active", "powering-off")
+    cloud.run()
+    assert state_of(running) == ("stopped", None)

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from compute_agent.contract.messages import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors, services
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
@@ -110,6 +111,17 @@ def test_a_silent_build_moves_on_only_when_the_host_has_confirmed(cloud: Cloud, 
     assert state_of(instance) == ("active", None)
     assert cloud.agent_of(instance) is not first
     assert sum(len(agent.guests) for agent in cloud.agents.values()) == 1
+
+
+def test_a_build_that_was_never_sent_is_withdrawn(cloud: Cloud, alice: RequestContext) -> None:
+    for name in ("kelvin", "ohm"):
+        cloud.add_host(name)
+    instance = cloud.launch(alice)
+    drain()
+    first = cloud.agent_of(instance)
+    let_deadline_pass(instance)
+    reaper.reap()
+    assert [type(command.body) for command in first.take()] == [DestroyRequest]
 
 
 def test_a_host_that_never_confirms_ends_the_launch_and_keeps_the_place(cloud: Cloud, alice: RequestContext) -> None:
