@@ -35,11 +35,14 @@ class QuotaLimitForm(ModelForm):
         project: Project | None = self.cleaned_data["project_id"]
         return project.id if project else None
 
-    def validate_unique(self) -> None:
-        """Leave it to the service, which replaces."""
-
-    def validate_constraints(self) -> None:
-        """Leave it to the service, which replaces."""
+    def clean(self) -> dict[str, Any]:
+        """Take the row that is there for the same project and resource: its number is replaced."""
+        data = super().clean() or {}
+        if self.instance._state.adding and "project_id" in data:
+            there = QuotaLimit.objects.filter(project_id=data["project_id"], resource=data.get("resource")).first()
+            if there is not None:
+                self.instance.pk, self.instance._state.adding = there.pk, False
+        return data
 
 
 @admin.register(QuotaLimit)
