@@ -17,7 +17,7 @@ from tests.support.one_machine import OneMachine
 
 @pytest.fixture(scope="session")
 def cloud() -> Iterator[OneMachine]:
-    """A running cloud with real guests, which get no way out of their namespace: the machine's own network is left alone."""
+    """A running cloud with real guests, without a way out of their namespace."""
     folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
     cloud = OneMachine(folder / "data", settings={"NOVELLA_AGENT_NO_UPLINK": "1"})
     try:
