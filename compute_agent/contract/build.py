@@ -54,7 +54,11 @@ class FixedAddress(Frozen, frozen=True):
 
 
 class SecurityRule(Frozen, frozen=True):
-    """One allowed flow, already resolved: a remote group is given as the list of its members' addresses."""
+    """One allowed flow.
+
+    Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the ports that name the group in
+    ``PortRef.security_group_ids`` and lie on the same network.  The host finds their addresses: it knows its ports.
+    """
 
     direction: str  # "ingress" | "egress"
     ethertype: str = "IPv4"
@@ -62,7 +66,7 @@ class SecurityRule(Frozen, frozen=True):
     port_range_min: int | None = None  # for ICMP: the type
     port_range_max: int | None = None  # for ICMP: the code
     remote_ip_prefix: str | None = None
-    remote_network: bool = False  # the members of a remote group: any guest of the same network that Novella knows
+    remote_group_id: str | None = None
 
 
 class NetworkRef(Frozen, frozen=True):
@@ -88,6 +92,7 @@ class PortRef(Frozen, frozen=True):
     network: NetworkRef
     fixed_ips: list[FixedAddress]
     port_security: bool = True
+    security_group_ids: list[str] = []  # the groups it is a member of; none is known of a port of an older build
     security_rules: list[SecurityRule] = []
 
 

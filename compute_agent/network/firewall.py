@@ -6,14 +6,21 @@ bridged ones by br_netfilter, with connection tracking: what no rule of the port
 from it, whether it comes from another guest, from outside or from this host.  DHCP always works.  Networks do not see
 each other.
 
+A rule whose remote is a group admits the addresses of the group's ports on the same network, and only while they are on
+the network's bridge: a packet from elsewhere with a member's address is none of the group's.  Members on other hosts
+are not known and need not be, because a network does not span hosts.  A member without port security does not count:
+nothing holds it to its address.
+
 The whole ruleset is rendered from what is plugged and replaces the old one in one transaction; tracked flows go on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from compute_agent.contract.build import PortRef, SecurityRule
 from compute_agent.network.dhcp import MAC
@@ -43,8 +50,7 @@ def ruleset(ports: Sequence[PortRef], uplink: str | None) -> str:
     lines += _set("bridges", "ifname", [f'"{name}"' for name in bridges])
     lines += _set("closed", "ifname", [f'"{name}"' for name in bridges if name not in open_bridges])
     for bridge in bridges:
-        members = [address for port in ports if port.network.bridge == bridge for address in addresses(port)]
-        lines += _set(f"members-{bridge}", "ipv4_addr", members)
+        lines += _group_sets(bridge, [port for port in filtered if port.network.bridge == bridge])
         lines += [f"  chain from-{bridge} {{", f'    oifname "{bridge}" return', "    oifname @bridges drop", "  }"]
     for direction, prefix in (("ingress", "in"), ("egress", "out")):
         for port in filtered:
@@ -96,6 +102,25 @@ def _set(name: str, kind: str, elements: Iterable[str]) -> list[str]:
     listed = sorted(set(elements))
     body = f"; elements = {{ {', '.join(listed)} }}" if listed else ""
     return [f"  set {name} {{ type {kind}{body}; }}"]
+
+
+def _group_sets(bridge: str, ports: Sequence[PortRef]) -> list[str]:
+    """Render, for each group that a rule on the bridge names, the set of its members; it may be empty."""
+    members: dict[str, list[str]] = {}
+    for port in ports:
+        for group in port.security_group_ids:
+            members.setdefault(_group_set(bridge, group), []).extend(addresses(port))
+    wanted = set()
+    for port in ports:
+        for rule in port.security_rules:
+            if rule.remote_group_id is not None:
+                with contextlib.suppress(ValueError):  # said where the rule is rendered
+                    wanted.add(_group_set(bridge, rule.remote_group_id))
+    return [line for name in sorted(wanted) for line in _set(name, "ipv4_addr", members.get(name, ()))]
+
+
+def _group_set(bridge: str, group: str) -> str:
+    return f"group-{bridge}-{UUID(group).hex}"
 
 
 def _map(name: str, kind: str, elements: dict[str, str]) -> list[str]:
@@ -185,10 +210,11 @@ def _rules(port: PortRef, direction: str) -> list[str]:
 
 
 def _match(port: PortRef, rule: SecurityRule) -> str:
-    side = "saddr" if rule.direction == "ingress" else "daddr"
+    side, card = ("saddr", "iifname") if rule.direction == "ingress" else ("daddr", "oifname")
     parts = []
-    if rule.remote_network:
-        parts.append(f"ip {side} @members-{port.network.bridge}")
+    if rule.remote_group_id is not None:
+        bridge = port.network.bridge
+        parts.append(f'{card} "{bridge}" ip {side} @{_group_set(bridge, rule.remote_group_id)}')
     if rule.remote_ip_prefix:
         prefix = ipaddress.IPv4Network(rule.remote_ip_prefix, strict=False)
         if prefix.prefixlen:

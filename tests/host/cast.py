@@ -20,7 +20,11 @@ from compute_agent.contract.build import (
 EGRESS = SecurityRule(direction="egress")
 PING = SecurityRule(direction="ingress", protocol="icmp", remote_ip_prefix="0.0.0.0/0")
 SSH = SecurityRule(direction="ingress", protocol="tcp", port_range_min=22, port_range_max=22)
-GROUP = SecurityRule(direction="ingress", remote_network=True)
+OURS = "0e3a5c70-0000-4000-8000-00000000000a"
+"""The default group of a project."""
+THEIRS = "0e3a5c70-0000-4000-8000-00000000000b"
+"""The one of another project."""
+GROUP = SecurityRule(direction="ingress", remote_group_id=OURS)
 
 NO_IMAGE = ImageRef(id="none", name="none", disk_format="raw", size=0, hash_algo="sha512", hash_value="")
 
@@ -43,6 +47,7 @@ class Wish:
 
     number: int = 1
     rules: Sequence[SecurityRule] = (EGRESS,)
+    groups: Sequence[str] = ()
     network: NetworkRef = field(default_factory=network)
     image: ImageRef = NO_IMAGE
     public_key: str | None = None
@@ -61,6 +66,7 @@ class Wish:
             network=self.network,
             fixed_ips=[address],
             port_security=self.port_security,
+            security_group_ids=list(self.groups),
             security_rules=list(self.rules),
         )
 

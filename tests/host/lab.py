@@ -83,6 +83,16 @@ class Space:
         """Open a TCP server socket here."""
         return self.do(lambda: socket.create_server((address, port)))
 
+    def send(self, card: str, frame: bytes) -> None:
+        """Send one Ethernet frame as it is."""
+
+        def send() -> None:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+                raw.bind((card, 0))
+                raw.send(frame)
+
+        self.do(send)
+
     def remove(self) -> None:
         if self.path.exists():
             netns.remove(self.name)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace as replace_wish
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import FixedAddress, InstanceSpec, SecurityRule
 from compute_agent.virt.errors import RetryableHostError
-from tests.host.cast import EGRESS, GROUP, PING, SSH, Wish, network
+from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, Wish, network
 from tests.host.host_process import HostProcess
 from tests.host.lab import (
     Card,
@@ -150,11 +151,105 @@ def test_a_rule_opens_its_port_only(plug: Plug, inside: Space) -> None:
         assert not inside.connects(second.address, 23, 0.3)
 
 
-def test_a_remote_group_lets_guests_in_and_not_the_host(plug: Plug, inside: Space) -> None:
-    first, second = two(plug, rules=(EGRESS, GROUP))
-    with serve(second, 80):
-        assert first.space.connects(second.address, 80)
-        assert not inside.connects(second.address, 80, 0.3)
+def ready(plug: Plug, wish: Wish) -> Card:
+    card = plug(wish)
+    card.configure()
+    return card
+
+
+def member(number: int) -> Wish:
+    """A guest as a project's default group makes it."""
+    return Wish(number, rules=(EGRESS, GROUP), groups=(OURS,))
+
+
+def test_a_remote_group_lets_its_members_in_and_nobody_else(plug: Plug, inside: Space) -> None:
+    friend, server = ready(plug, member(1)), ready(plug, member(2))
+    stranger = ready(plug, Wish(3, groups=(THEIRS,)))
+    with serve(server, 80):
+        assert friend.space.connects(server.address, 80)
+        assert not stranger.space.connects(server.address, 80, 0.3)
+        assert not inside.connects(server.address, 80, 0.3)
+
+
+def test_a_rule_out_to_a_group_reaches_its_members_and_nobody_else(plug: Plug) -> None:
+    out = SecurityRule(direction="egress", remote_group_id=OURS)
+    card = ready(plug, Wish(1, rules=(out,)))
+    friend = ready(plug, Wish(2, rules=(SSH,), groups=(OURS,)))
+    stranger = ready(plug, Wish(3, rules=(SSH,), groups=(THEIRS,)))
+    with serve(friend, 22), serve(stranger, 22):
+        assert card.space.connects(friend.address, 22)
+        assert not card.space.connects(stranger.address, 22, 0.3)
+
+
+def test_a_member_that_comes_later_is_let_in_until_it_goes(
+    plug: Plug, host: HostProcess, plugged: list[InstanceSpec]
+) -> None:
+    server = ready(plug, Wish(1, rules=(EGRESS, GROUP)))
+    with serve(server, 80):
+        later = ready(plug, Wish(2, groups=(OURS,)))
+        assert later.space.connects(server.address, 80)
+        host.network.unplug(plugged.pop().uuid)
+        heir = ready(plug, Wish(2, groups=(THEIRS,)))
+        assert heir.address == later.address
+        assert not heir.space.connects(server.address, 80, 0.3)
+        assert ready(plug, Wish(3, groups=(THEIRS, OURS))).space.connects(server.address, 80)
+
+
+def test_members_are_known_again_after_a_restart(plug: Plug, host: HostProcess, plugged: list[InstanceSpec]) -> None:
+    friend, server, goes = ready(plug, member(1)), ready(plug, member(2)), plug(member(3))
+    host.kill()
+    host.start()
+    host.network.init_host()
+    host.network.restore(plugged[:2])
+    del plugged[2]
+    with serve(server, 80):
+        assert friend.space.connects(server.address, 80)
+        heir = ready(plug, Wish(3, groups=(THEIRS,)))
+        assert heir.address == goes.address
+        assert not heir.space.connects(server.address, 80, 0.3)
+
+
+def test_a_member_on_another_network_lends_its_address_to_nobody(plug: Plug) -> None:
+    same = replace(network(21), cidr="10.20.0.0/24", gateway=None)
+    friend, server = ready(plug, member(1)), ready(plug, member(2))
+    stranger = ready(plug, replace_wish(member(1), network=same, groups=(THEIRS,)))
+    other = ready(plug, replace_wish(member(2), network=same))
+    assert (friend.address, server.address) == (stranger.address, other.address)
+    with serve(server, 80), serve(other, 80):
+        assert not stranger.space.connects(other.address, 80, 0.3)
+        assert friend.space.connects(server.address, 80)
+
+
+def test_a_rule_from_a_group_that_cannot_be_named_lets_nobody_in(plug: Plug) -> None:
+    nonsense = SecurityRule(direction="ingress", remote_group_id="web } accept")
+    friend, server = ready(plug, member(1)), ready(plug, Wish(2, rules=(EGRESS, nonsense), groups=(OURS,)))
+    with serve(server, 80):
+        assert not friend.space.connects(server.address, 80, 0.3)
+
+
+@pytest.fixture
+def outside(inside: Space, lab: Lab) -> Iterator[Space]:
+    """What lies behind a router of the host; the host believes every source address that comes from there."""
+    space = Space(f"{lab.settings.netns}-out")
+    inside.run("ip", "link", "add", "wan", "type", "veth", "peer", "name", "eth0", "netns", str(space.path))
+    inside.run("ip", "link", "set", "wan", "address", "fa:16:3e:77:77:77", "up")
+    for name in ("all", "wan"):
+        inside.run("sysctl", "-qw", f"net.ipv4.conf.{name}.rp_filter=0")
+    space.run("ip", "link", "set", "eth0", "up")
+    yield space
+    space.remove()
+
+
+@pytest.mark.parametrize("rule", [GROUP, SecurityRule(direction="ingress", protocol="udp")])
+def test_a_members_address_from_outside_the_network_is_no_member(
+    plug: Plug, outside: Space, rule: SecurityRule
+) -> None:
+    friend, server = ready(plug, member(1)), ready(plug, Wish(2, rules=(EGRESS, rule)))
+    server.drain()
+    frame = udp_frame(("fa:16:3e:77:77:78", friend.address, 5000), ("fa:16:3e:77:77:77", server.address, 5000), b"me")
+    outside.send("eth0", frame)
+    arrived = server.hears(lambda got: got[30:34] == socket.inet_aton(server.address) and got.endswith(b"me"), 0.5)
+    assert (arrived is None) == (rule is GROUP)
 
 
 def test_a_remote_prefix_counts(plug: Plug) -> None:
@@ -308,6 +403,7 @@ def test_a_new_agent_restores_what_the_instances_need(
         {"network": replace(network(), bridge="br0\ndhcp-script=/bin/sh")},
         {"network": replace(network(), cidr="10.20.0.0/24,static")},
         {"fixed_ips": [FixedAddress(address="10.20.0.5 }", prefix_length=24)]},
+        {"security_group_ids": ["web }"]},
     ],
     ids=lambda hostile: next(iter(hostile)),
 )

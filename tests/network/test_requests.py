@@ -104,13 +104,14 @@ def test_cards_as_the_host_is_told(alice: Person, net: Network) -> None:
         "10.20.0.1",
         ["9.9.9.9"],
     )
-    rules = {(rule.direction, rule.ethertype, rule.protocol, rule.remote_network) for rule in ref.security_rules}
+    assert ref.security_group_ids == [str(group.id)]
+    rules = {(rule.direction, rule.ethertype, rule.protocol, rule.remote_group_id) for rule in ref.security_rules}
     assert rules == {
-        ("egress", "IPv4", None, False),
-        ("egress", "IPv6", None, False),
-        ("ingress", "IPv4", None, True),
-        ("ingress", "IPv6", None, True),
-        ("ingress", "IPv4", "tcp", False),
+        ("egress", "IPv4", None, None),
+        ("egress", "IPv6", None, None),
+        ("ingress", "IPv4", None, str(group.id)),
+        ("ingress", "IPv6", None, str(group.id)),
+        ("ingress", "IPv4", "tcp", None),
     }
     assert selectors.addresses_of([instance])[instance][0].address == "10.20.0.2"
     assert selectors.security_group_names_of([instance]) == {instance: ["default"]}

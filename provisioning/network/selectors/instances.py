@@ -65,9 +65,10 @@ def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID
 
 
 def port_refs(instance_id: uuid.UUID) -> list[PortRef]:
-    """Return an instance's cards as its host is told of them, in order, with every rule of their security groups.
+    """Return an instance's cards as its host is told of them, in order, with their security groups and every rule.
 
-    A rule whose remote is a group becomes one for the guests of the same network (``remote_network``).
+    A rule whose remote is a group names it; the host admits the members among its own ports, whose cards say which
+    groups they are in.
     """
     ports = (
         Port.objects.filter(device_id=instance_id)
@@ -80,7 +81,8 @@ def port_refs(instance_id: uuid.UUID) -> list[PortRef]:
 
 def _port_ref(port: Port) -> PortRef:
     """Write one port."""
-    rules = [rule for group in port.security_groups.all() for rule in group.rules.all()]
+    groups = port.security_groups.all()
+    rules = [rule for group in groups for rule in group.rules.all()]
     unique = dict.fromkeys(map(_signature, sorted(rules, key=lambda rule: (rule.created_at, rule.id))))
     return PortRef(
         id=str(port.id),
@@ -88,6 +90,7 @@ def _port_ref(port: Port) -> PortRef:
         tap=f"tap{str(port.id)[:TAP_LENGTH]}",
         network=_network_ref(port.network),
         fixed_ips=[_fixed_address(address) for address in port.fixed_ips.all()],
+        security_group_ids=sorted(str(group.id) for group in groups),
         security_rules=[
             SecurityRule(
                 direction=direction,
@@ -96,16 +99,16 @@ def _port_ref(port: Port) -> PortRef:
                 port_range_min=low,
                 port_range_max=high,
                 remote_ip_prefix=prefix,
-                remote_network=remote,
+                remote_group_id=str(group) if group else None,
             )
-            for direction, ethertype, protocol, low, high, prefix, remote in unique
+            for direction, ethertype, protocol, low, high, prefix, group in unique
         ],
     )
 
 
 def _signature(
     rule: SecurityGroupRule,
-) -> tuple[str, str, str | None, int | None, int | None, str | None, bool]:
+) -> tuple[str, str, str | None, int | None, int | None, str | None, uuid.UUID | None]:
     """Return what a rule means to a host: two groups that allow the same are one rule there."""
     return (
         rule.direction,
@@ -114,7 +117,7 @@ def _signature(
         rule.port_range_min,
         rule.port_range_max,
         rule.remote_ip_prefix,
-        rule.remote_group_id is not None,
+        rule.remote_group_id,
     )
 
 
