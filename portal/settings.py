@@ -141,7 +141,7 @@ def _database() -> dict[str, Any]:
         return {
             "ENGINE": "provisioning.common.sqlite",
             "NAME": str(DATA_DIR / "db.sqlite3"),
-            "CONN_MAX_AGE": 0 if ROLE == "web" else None,
+            "CONN_MAX_AGE": None,
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
