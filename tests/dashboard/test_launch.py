@@ -55,11 +55,26 @@ def test_it_opens_with_something_that_can_be_launched(at_alice: Client, cloud: C
     assert Instance.objects.get().name == choices.name
 
 
+def test_it_opens_with_what_one_chose_last(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    for name in ("a-key", "b-key"):
+        at_alice.post("/key-pairs/create/", {"name": name, "how": "make"})
+    Image.objects.create(
+        project_id=alice.project_id, name="a-first", status="active", disk_format="raw", visibility="private"
+    )
+    first = at_alice.get(PATH).context["wizard"]
+    assert (first.image.name, first.choices.key_name) == ("a-first", "a-key")
+    at_alice.post(PATH, typed(cloud, key_name="b-key"))
+    again = at_alice.get(PATH).context["wizard"]
+    assert (again.image.name, again.choices.key_name) == ("small", "b-key")
+    Image.objects.filter(name="small").update(status="deleted")
+    assert at_alice.get(PATH).context["wizard"].image.name == "a-first"
+
+
 def test_it_opens_with_few_queries(
     at_alice: Client, cloud: Cloud, django_assert_num_queries: Callable[..., object]
 ) -> None:
     at_alice.get(PATH)
-    with django_assert_num_queries(13):  # type: ignore[attr-defined]
+    with django_assert_num_queries(14):  # type: ignore[attr-defined]
         at_alice.get(PATH)
 
 

@@ -32,7 +32,7 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 def _advice(decision: SchedulingDecision | None) -> str:
     """Say what a person can do about a failed launch, by the filter that left no host."""
-    again = "Launch it again; this one can be deleted and does not count for anything but the number of instances."
+    again = "Delete it, since it counts in the quota until then, and launch again."
     if decision is None or not decision.filters or decision.filters[-1]["after"]:
         return f"{again} If it fails the same way, give the request id below to an operator."
     return {

@@ -99,10 +99,14 @@ def open_wizard(context: RequestContext, choices: Choices | None = None) -> Wiza
 
 
 def _choose(context: RequestContext, wizard: Wizard) -> None:
-    """Choose the first image, the first key, and the project's own network before shared ones."""
+    """Choose image and key as this person did last, else the first, and a network of the project's own before shared."""
     choices = wizard.choices
-    choices.image = str(wizard.images[0].id) if wizard.images else ""
-    choices.key_name = wizard.keys[0].name if wizard.keys else ""
+    last = next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
+    image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
+    if image_ids:
+        choices.image = str(last.image_id if last and last.image_id in image_ids else image_ids[0])
+    if key_names:
+        choices.key_name = last.key_name if last and last.key_name in key_names else key_names[0]
     own = [net for net in wizard.networks if net.project_id == context.project_id]
     choices.networks = [str(net.id) for net in (own or wizard.networks)[:1]]
     choices.security_groups = [str(group.id) for group in wizard.groups if group.name == "default"]
