@@ -126,3 +126,15 @@ for module in pkgutil.walk_packages(compute_agent.__path__, "compute_agent."):
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_command_is_documented(checkout: Path) -> None:
+    guide = (checkout / "docs/operator-guide.md").read_text()
+    commands = [
+        path.stem
+        for folder in ("portal", "provisioning")
+        for path in (checkout / folder).glob("**/management/commands/*.py")
+        if path.stem != "__init__"
+    ]
+    assert commands
+    assert [name for name in commands if f"| `{name}` |" not in guide] == []
