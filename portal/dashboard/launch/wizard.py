@@ -99,7 +99,7 @@ def open_wizard(context: RequestContext, choices: Choices | None = None) -> Wiza
 
 
 def _choose(context: RequestContext, wizard: Wizard) -> None:
-    """Choose image and key as this person did last, else the first, and a network of the project's own before shared."""
+    """Choose image and key as this person did last, else the first; networks of the project's own before shared."""
     choices = wizard.choices
     last = next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
