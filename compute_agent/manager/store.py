@@ -19,7 +19,6 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import AgentEvent, BuildRequest, Command
-from compute_agent.contract.older import without_network_rules
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -166,7 +165,7 @@ class StateStore:
     def unfinished(self) -> list[StoredCommand]:
         """Return the commands that have not ended, in the order in which they came."""
         rows = self._db.execute("SELECT body, begun FROM commands WHERE done_at IS NULL ORDER BY number")
-        return [StoredCommand(_command.decode(without_network_rules(body)), bool(begun)) for body, begun in rows]
+        return [StoredCommand(_command.decode(body), bool(begun)) for body, begun in rows]
 
     # ----- instances ------------------------------------------------------------------------------------------------
 
@@ -202,7 +201,7 @@ class StateStore:
     def specs(self, uuids: set[str]) -> dict[str, InstanceSpec]:
         """Return what the given guests are made of, as far as this host knows."""
         rows = self._db.execute("SELECT uuid, spec FROM instances WHERE spec IS NOT NULL")
-        return {uuid: _spec.decode(without_network_rules(spec)) for uuid, spec in rows if uuid in uuids}
+        return {uuid: _spec.decode(spec) for uuid, spec in rows if uuid in uuids}
 
     def images(self) -> set[str]:
         """Return the ids of the images that guests of this host are made of."""

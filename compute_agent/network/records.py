@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from compute_agent.contract.build import Frozen, InstanceSpec, NetworkRef, PortRef
-from compute_agent.contract.older import without_network_rules
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ class Records:
         self._plugged: dict[str, Plugged] = {}
         for path in sorted(folder.glob("*.json")):
             try:
-                record = msgspec.json.decode(without_network_rules(path.read_bytes()), type=Plugged)
+                record = msgspec.json.decode(path.read_bytes(), type=Plugged)
             except (OSError, msgspec.MsgspecError) as error:
                 log.warning("%s cannot be read: %s", path, error)
                 continue

@@ -130,7 +130,7 @@ class Instance(models.Model):
     description = models.CharField(max_length=255, null=True)
     vm_state = models.CharField(max_length=16, choices=VmState, default=VmState.BUILDING)
     task_state = models.CharField(max_length=32, choices=TaskState, null=True, default=TaskState.SCHEDULING)
-    power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE)
+    power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     task_deadline = models.DateTimeField(null=True)
     attempt = models.PositiveIntegerField(default=0)  # the fencing number: raised by every schedule and every delete
     version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows
