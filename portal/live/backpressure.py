@@ -31,11 +31,11 @@ class _Flow:
         self.unsent = 0
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
-        self.behind = True
-        self.unsent = 0
+        self.behind = True  # said again at every write while it lasts
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
         self.behind = False
+        self.unsent = 0
 
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
         self._next.stopProducing()

@@ -143,15 +143,6 @@ def pending_calls(host_id: uuid.UUID) -> list[Call]:
     return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in asked]
 
 
-def pending_call(host_id: uuid.UUID, call_id: str | uuid.UUID) -> Call | None:
-    """The question to put to the host; None when it is not this host's, is answered, or nobody waits any more."""
-    asked = HostCall.objects.filter(
-        host_id=host_id, id__in=_uuids([str(call_id)]), result=None, expires_at__gt=timezone.now()
-    )
-    question = asked.first()
-    return Call(id=str(question.id), body=decode_call_body(question.body)) if question else None
-
-
 def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
     """Keep the host's answer and wake the caller; False when nobody waits for it from this host."""
     with transaction.atomic():
