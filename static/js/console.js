@@ -53,7 +53,7 @@ function connect() {
         write(message.text ?? "");
     });
     socket.addEventListener("close", (event) => {
-        if (event.code === 4401 || event.code === 4404) return;
+        if ([4401, 4403, 4404].includes(event.code)) return; // trying again would not help
         setTimeout(connect, wait);
         wait = Math.min(wait * 2, LONGEST_WAIT);
     });

@@ -6,6 +6,7 @@ const main = document.getElementById("main");
 const mark = document.getElementById("live-mark");
 const announcer = document.getElementById("announcer");
 const ENDED = 4401; // the sign-in is over
+const REFUSED = [4403, 4404]; // trying again would not help
 const LONGEST_WAIT = 15000;
 
 let since = Number(main?.dataset.livePage && main.dataset.liveSince);
@@ -76,6 +77,10 @@ function connect() {
         if (event.code === ENDED) {
             show("ended", "Signed out");
             location.assign("/auth/login/?next=" + encodeURIComponent(location.pathname));
+            return;
+        }
+        if (REFUSED.includes(event.code)) {
+            show("ended", "Not live");
             return;
         }
         show("offline", "Reconnecting");

@@ -98,7 +98,7 @@ function toast(text) {
 document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Nothing was changed."));
 document.body.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.reload();
-    else toast(event.detail.xhr.getResponseHeader("X-Novella-Message") ?? "That did not work. Reload the page and try again.");
+    else toast("That did not work. Reload the page and try again.");
 });
 
 // --- rows ------------------------------------------------------------------------------------------------------------------

@@ -98,4 +98,6 @@ def test_nobody_enters_a_foreign_project(people: People) -> None:
 
 def test_a_form_without_its_token_is_refused(people: People) -> None:
     client = Client(enforce_csrf_checks=True)
-    assert sign_in(client, "alice").status_code == 403
+    answer = sign_in(client, "alice")
+    assert answer.status_code == 403
+    assert "This form is too old" in answer.content.decode()

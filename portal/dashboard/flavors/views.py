@@ -35,7 +35,6 @@ class FlavorList(FlavorPage):
             "flavors": selectors.flavors_for(self.context),
             "can_create": self.allows("compute:flavors:create"),
             "can_delete": self.allows("compute:flavors:delete"),
-            "can_launch": self.allows("compute:servers:create"),
         }
         return self.page("dashboard/flavors/list.html", context)
 

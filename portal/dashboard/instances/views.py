@@ -19,7 +19,6 @@ from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute import services
 from provisioning.compute.models import Instance
-from provisioning.identity import policy
 
 Deed = Callable[[RequestContext, uuid.UUID], Any]
 DEEDS: Mapping[str, Deed] = {
@@ -188,8 +187,3 @@ def _read_id(text: str) -> uuid.UUID | None:
         return uuid.UUID(text)
     except ValueError:
         return None
-
-
-def may_launch(context: RequestContext) -> bool:
-    """Whether the caller may launch."""
-    return policy.allows(context, "compute:servers:create")
