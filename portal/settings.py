@@ -98,7 +98,7 @@ INSTALLED_APPS = [
     "portal.live",
 ]
 _FACES = ("daphne", "django.contrib.staticfiles", "django.contrib.humanize", "rest_framework", "channels", "django_htmx")
-if ROLE == "worker":  # no face, and a third less memory in each of its processes
+if ROLE == "worker":  # no face: its group of processes took 115 MiB (PSS) after launches instead of 140
     INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in _FACES and not app.startswith("portal.")]
 
 MIDDLEWARE = [

@@ -1,23 +1,44 @@
 """SQLite with short waits: whoever finds the database locked looks again within milliseconds.
 
 SQLite's own waiting sleeps for longer and longer, up to 100 ms, whatever the writer before it does.  With a web process
-and a few workers that all write a little, the lock lies free most of that time; measured, launches took ten times as
-long.  In WAL mode with immediate transactions only the beginning of a transaction, or a single statement outside one,
+and a few workers that all write a little, the lock may lie free for much of that time.  In WAL mode with immediate transactions only the beginning of a transaction, or a single statement outside one,
 ever has to wait, so that it can simply be tried again.
+
+The threads of one process do not even look: one at a time is in a transaction, and the next is woken when it ends.
+Threads that looked again and again took the interpreter from the one that all of them waited for.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, cast
 
+from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 SHORTEST, LONGEST = 0.0005, 0.004
 """Seconds between two looks; random, so that nobody is always second."""
+
+
+class _Turns:
+    """Whose turn it is among the threads of this process: for each database file, one thread is in a transaction."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, threading.Lock] = {}
+        os.register_at_fork(after_in_child=self._locks.clear)  # the child has none of the threads that hold them
+
+    def take(self, name: str, timeout: float) -> threading.Lock | None:
+        """Wait for the turn; None when it did not come in ``timeout`` seconds."""
+        lock = self._locks.setdefault(name, threading.Lock())
+        return lock if lock.acquire(timeout=timeout) else None
+
+
+_turns = _Turns()
 
 
 class PatientCursor(base.SQLiteCursorWrapper):
@@ -51,6 +72,8 @@ class PatientConnection(sqlite3.Connection):
 class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with that cursor.  ``OPTIONS["timeout"]`` is the longest wait, in seconds, as ever."""
 
+    _turn: threading.Lock | None = None
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Open the database, waiting in SQLite's way, then switch to ours."""
         connection = super().get_new_connection({"factory": PatientConnection, **conn_params})
@@ -61,3 +84,37 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def create_cursor(self, name: str | None = None) -> Any:
         """Return a cursor that waits."""
         return self.connection.cursor(factory=PatientCursor)
+
+    def _start_transaction_under_autocommit(self) -> None:
+        """Begin when it is this thread's turn; an immediate transaction is the only one that writes."""
+        if self.transaction_mode == "IMMEDIATE" and self._turn is None:
+            patience = cast("PatientConnection", self.connection).patience
+            self._turn = _turns.take(str(self.settings_dict["NAME"]), patience)
+            if self._turn is None:
+                raise OperationalError("database is locked by another thread")
+        try:
+            super()._start_transaction_under_autocommit()
+        except BaseException:
+            self._end_turn()
+            raise
+
+    def _commit(self) -> None:
+        super()._commit()
+        self._end_turn()
+
+    def _rollback(self) -> None:
+        try:
+            super()._rollback()
+        finally:
+            self._end_turn()
+
+    def _close(self) -> None:
+        try:
+            super()._close()
+        finally:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.release()
