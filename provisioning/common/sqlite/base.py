@@ -1,8 +1,9 @@
 """SQLite with short waits: whoever finds the database locked looks again within milliseconds.
 
 SQLite's own waiting sleeps for longer and longer, up to 100 ms, whatever the writer before it does.  With a web process
-and a few workers that all write a little, the lock may lie free for much of that time.  In WAL mode with immediate transactions only the beginning of a transaction, or a single statement outside one,
-ever has to wait, so that it can simply be tried again.
+and a few workers that all write a little, the lock may lie free for much of that time.  In WAL mode with immediate
+transactions only the beginning of a transaction, or a single statement outside one, ever has to wait, so that it can
+simply be tried again.
 
 The threads of one process do not even look: one at a time is in a transaction, and the next is woken when it ends.
 Threads that looked again and again took the interpreter from the one that all of them waited for.
@@ -72,6 +73,7 @@ class PatientConnection(sqlite3.Connection):
 class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with that cursor.  ``OPTIONS["timeout"]`` is the longest wait, in seconds, as ever."""
 
+    transaction_mode: str | None
     _turn: threading.Lock | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
@@ -93,24 +95,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if self._turn is None:
                 raise OperationalError("database is locked by another thread")
         try:
-            super()._start_transaction_under_autocommit()
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
         except BaseException:
             self._end_turn()
             raise
 
     def _commit(self) -> None:
-        super()._commit()
+        super()._commit()  # type: ignore[misc]  # the stubs leave it out
         self._end_turn()
 
     def _rollback(self) -> None:
         try:
-            super()._rollback()
+            super()._rollback()  # type: ignore[misc]  # the stubs leave it out
         finally:
             self._end_turn()
 
     def _close(self) -> None:
         try:
-            super()._close()
+            super()._close()  # type: ignore[misc]  # the stubs leave it out
         finally:
             self._end_turn()
 
