@@ -15,7 +15,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.network import namespace
 from compute_agent.virt.errors import HostError, InstanceNotFoundError
-from tests.host.cast import EGRESS, GROUP, PING, SSH, Wish
+from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, Space, links, processes_naming, until
 from tests.support.guest_image import GuestImage
@@ -67,8 +67,10 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.network.init_host()
     host.driver.init_host()
     public = key.with_suffix(".pub").read_text()
-    web = Wish(1, rules=(EGRESS, SSH, PING), image=image.ref, public_key=public, user_data=USER_DATA).spec()
-    back = Wish(2, rules=(EGRESS, GROUP), image=image.ref, public_key=public).spec()
+    web = Wish(
+        1, rules=(EGRESS, SSH, PING), groups=(OURS,), image=image.ref, public_key=public, user_data=USER_DATA
+    ).spec()
+    back = Wish(2, rules=(EGRESS, GROUP), groups=(OURS,), image=image.ref, public_key=public).spec()
     for spec in (web, back):
         launch(host, spec)
     for spec in (web, back):
