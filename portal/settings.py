@@ -1,4 +1,6 @@
-"""Every setting of the control plane: read once from the environment, typed, checked, documented in docs/operator-guide.md."""
+"""Every setting of the control plane: read once from the environment, typed and checked.
+
+docs/operator-guide.md lists them all."""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def _integer(name: str, default: int, low: int, high: int) -> int:
 
 def _secret(name: str, filename: str) -> str:
     """Read a secret from the environment or from DATA/secrets, making it on first use (mode 0600)."""
-    given = env.str(name, default="")
+    given: str = env.str(name, default="")
     if given:
         return given
     folder = DATA_DIR / "secrets"
@@ -97,7 +99,14 @@ INSTALLED_APPS = [
     "portal.dashboard",
     "portal.live",
 ]
-_FACES = ("daphne", "django.contrib.staticfiles", "django.contrib.humanize", "rest_framework", "channels", "django_htmx")
+_FACES = (
+    "daphne",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "channels",
+    "django_htmx",
+)
 if ROLE == "worker":  # no face: its group of processes took 115 MiB (PSS) after launches instead of 140
     INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in _FACES and not app.startswith("portal.")]
 

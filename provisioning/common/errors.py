@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class NovellaError(Exception):
-    """Base: ``message`` may be shown to the user, ``field`` names the input it is about (e.g. ``imageRef``, ``name``)."""
+    """Base: ``message`` may be shown to the user, ``field`` names the input it is about (``imageRef``, ``name``)."""
 
     code = "error"
 
@@ -58,7 +58,8 @@ class OverQuotaError(NovellaError):
         self.resource, self.limit, self.used, self.asked = resource, limit, used, asked
         left = max(limit - used, 0)
         super().__init__(
-            f"Quota exceeded for {resource}: Requested {asked}, but already used {used} of {limit} {resource} ({left} left)"
+            f"Quota exceeded for {resource}: Requested {asked}, but already used {used} of {limit} {resource}"
+            f" ({left} left)"
         )
 
 
