@@ -13,7 +13,7 @@ def new_request_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One caller, whom every selector and service near a user takes; objects outside ``project_id`` do not exist for it."""
+    """Who asks, for every selector and service near a user; objects outside ``project_id`` do not exist for it."""
 
     user_id: uuid.UUID | None
     user_name: str
