@@ -178,8 +178,16 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json"}
-        self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        response = self._connection.getresponse()
+        text = json.dumps(body) if body is not None else None
+        try:
+            self._connection.request(method, path, text, headers)
+            response = self._connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionResetError):
+            if method == "POST":
+                raise
+            self._connection.close()  # an idle connection was closed by the server; what is asked here may be repeated
+            self._connection.request(method, path, text, headers)
+            response = self._connection.getresponse()
         if response.status >= 400:
             raise BenchError(f"{method} {path}: {response.status} {response.read()[:300]!r}")
         return response
