@@ -22,6 +22,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.guests import compare
 from provisioning.conductor.hand_off import image_of
 from provisioning.images.models import Image
+from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 
 log = logging.getLogger(__name__)
@@ -45,8 +46,8 @@ def enrol(message: Enrol) -> Host:
     """Take a new host in: the join token is used up and the agent's credential becomes the host's.
 
     An enrolment that is repeated because its answer was lost (same credential) succeeds again.  A token made for a
-    host's name also replaces the credential of a host that has lost its own.  Raises NotAuthenticatedError,
-    InvalidInputError.
+    host's name also replaces the credential of a host that has lost its own; what that host was ordered is sent again.
+    Raises NotAuthenticatedError, InvalidInputError.
     """
     _check_contract(message.contract)
     if not _NAME.fullmatch(message.host):
@@ -73,6 +74,7 @@ def enrol(message: Enrol) -> Host:
             message.contract,
         )
         host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
+        hosts.send_again(host.id)
     log.info("Host %s has joined.", host.name)
     return host
 

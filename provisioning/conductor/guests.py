@@ -16,7 +16,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.states import VmState
 from provisioning.conductor.reports import power_state_of, sync_power
-from provisioning.rpc.models import HostCommand
+from provisioning.rpc import hosts
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +29,10 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     """Bring records and guests together.
 
     A guest of an instance that is deleted, failed or placed elsewhere is ordered to be destroyed.  A guest of an
-    instance without a task gives its power state.  ``complete`` (a ``Hello``): the list is all there is now, so an
-    instance of this host without a guest is found stopped; the list of an audit may be stale, so it moves only what has
-    been quiet for a while. Guests of instances that the records do not know at all are left alone, and logged: the
-    records may be the ones that are lost.
+    instance without a task gives its power state, and one without a guest is found stopped.  ``complete`` (a
+    ``Hello``): the list is all there is now; the list of an audit may be stale, so it moves only what has been quiet
+    for a while.  Guests of instances that the records do not know at all are left alone, and logged: the records may be
+    the ones that are lost.
     """
     seen: dict[uuid.UUID, GuestState] = {}
     for guest in guests:
@@ -51,20 +51,17 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
                 _remove(host_id, instance, guest)
             elif guest.attempt == instance.attempt and (complete or instance.updated_at < quiet):
                 sync_power(instance, power_state_of(guest.power_state))
-        if complete:
-            lost = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
-            for instance in lost.exclude(id__in=list(seen)):
-                log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
-                sync_power(instance, PowerState.NOSTATE)
+        lost = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
+        lost = lost.exclude(id__in=list(seen)).exclude(vm_state=VmState.STOPPED, power_state=PowerState.NOSTATE.value)
+        for instance in lost if complete else lost.filter(updated_at__lt=quiet):
+            log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
+            sync_power(instance, PowerState.NOSTATE)
 
 
 def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
     """Order the guest's end, unless that is under way."""
     if instance.attempt <= guest.attempt and instance.host_id is None and instance.vm_state == VmState.BUILDING:
         return  # a host may not speak of an attempt that was never given to it
-    under_way = HostCommand.objects.filter(
-        host_id=host_id, instance_id=instance.id, kind="destroy_request", finished_at=None
-    )
-    if not under_way.exists():
+    if not hosts.destroys_awaited().filter(host_id=host_id, instance_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
         send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1))

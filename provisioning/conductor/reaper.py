@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from provisioning.compute import selectors
@@ -18,6 +19,7 @@ from provisioning.compute.services.power import VERBS
 from provisioning.compute.services.release import finish_delete
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.undo import cast_schedule, fail, retry
+from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 from provisioning.rpc.registry import periodic
 
@@ -28,6 +30,8 @@ BATCH = 200
 """Instances of one round; the next round takes the others."""
 ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
+DELETE_ORDERS = 3
+"""Orders to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
 SILENT = "The host did not report within {seconds} seconds."
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
@@ -57,13 +61,17 @@ def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
     try:
         with transaction.atomic():
             work(instance)
-    except DatabaseError:
+    except (OperationalError, InterfaceError):  # the database's trouble, and so everybody's
         raise
     except Exception:
         log.exception("The reaper could not look after instance %s.", instance.id)
 
 
-def _look_after(instance: Instance) -> None:
+def _look_after(found: Instance) -> None:
+    rows = Instance.objects.select_for_update(of=("self",)).select_related("host").exclude(task_state=None)
+    instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
+    if instance is None:  # the task has ended since; there may be another one
+        return
     log.warning(
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
@@ -76,6 +84,7 @@ def _look_after(instance: Instance) -> None:
         verb = VERBS[task]
         reason = SILENT.format(seconds=state.POWER_TIMEOUT)
         if state.advance(instance, "action_failed", attempt=instance.attempt) is not None:
+            hosts.withdraw_power(instance.id)
             actions.finish(instance.id, verb.action, message=reason)
     else:
         _before_hand_off(instance)
@@ -107,15 +116,22 @@ def _spawning(instance: Instance) -> None:
 
 
 def _deleting(instance: Instance) -> None:
-    """Ask the host again, or end the delete when it cannot be asked."""
+    """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits for
+    its word.
+    """
     allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
     if allocation is None:
         finish_delete(instance, confirmed=True)
-    elif selectors.is_alive(allocation.host, timezone.now()):
+    elif selectors.is_alive(allocation.host, timezone.now()) and _orders_to_destroy(instance) < DELETE_ORDERS:
         _more_time(instance)
         send_destroy(instance.id, allocation.host_id, instance.attempt)
     else:
         finish_delete(instance, confirmed=False)
+
+
+def _orders_to_destroy(instance: Instance) -> int:
+    orders = HostCommand.objects.filter(instance_id=instance.id, kind="destroy_request")
+    return orders.filter(attempt=instance.attempt).count()
 
 
 def _more_time(instance: Instance) -> None:
@@ -139,22 +155,16 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 def _leftovers() -> list[Instance]:
     """Return instances that are over while a host that is up holds room for them and is not being asked."""
-    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
-    held = list(
-        Instance.objects.filter(
-            vm_state__in=[VmState.ERROR, VmState.DELETED],
-            task_state=None,
-            allocation__isnull=False,
-            allocation__host__last_seen_at__gte=limit,
-        )[:BATCH]
+    now = timezone.now()
+    lately = HostCommand.objects.filter(kind="destroy_request", created_at__gte=now - ASK_AGAIN)
+    held = Instance.objects.filter(
+        ~Exists(hosts.destroys_awaited().filter(instance_id=OuterRef("id"))),
+        ~Exists(lately.filter(instance_id=OuterRef("id"))),
+        vm_state__in=[VmState.ERROR, VmState.DELETED],
+        task_state=None,
+        allocation__host__last_seen_at__gte=now - timedelta(seconds=settings.HOST_DOWN_AFTER),
     )
-    if not held:
-        return []
-    ids = [instance.id for instance in held]
-    orders = HostCommand.objects.filter(instance_id__in=ids, kind="destroy_request")
-    asked = set(orders.filter(finished_at=None).values_list("instance_id", flat=True))
-    asked |= set(orders.filter(created_at__gte=timezone.now() - ASK_AGAIN).values_list("instance_id", flat=True))
-    return [instance for instance in held if instance.id not in asked]
+    return list(held[:BATCH])
 
 
 def _ask_to_destroy(instance: Instance) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import (
@@ -35,6 +36,9 @@ from provisioning.rpc.threads import in_thread
 NO_ANSWER = "The host does not answer."
 KEPT = timedelta(days=1)
 """How long finished commands are kept for whoever looks into a fault."""
+
+LOST_AFTER = timedelta(minutes=10)
+"""An order that a host took so long ago and never ended counts as lost: its report was, or the host's memory."""
 
 MOST_CONSOLE_BYTES = 131_072
 """Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
@@ -97,6 +101,24 @@ def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
     """Send the commands of older attempts no more; returns how many were still unfinished."""
     stale = HostCommand.objects.filter(instance_id=instance_id, attempt__lt=older_than_attempt, finished_at=None)
     return stale.update(finished_at=timezone.now())
+
+
+def withdraw_power(instance_id: uuid.UUID) -> int:
+    """Send no power order any more, and pass over what is still said of one; returns how many there were."""
+    stale = HostCommand.objects.filter(instance_id=instance_id, kind="power_request", finished_at=None)
+    return stale.update(finished_at=timezone.now())
+
+
+def send_again(host_id: uuid.UUID) -> int:
+    """The host has lost what it had stored: whatever has not ended is sent once more; returns how many commands."""
+    taken = HostCommand.objects.filter(host_id=host_id, finished_at=None).exclude(acknowledged_at=None)
+    return taken.update(acknowledged_at=None)
+
+
+def destroys_awaited() -> QuerySet[HostCommand]:
+    """Orders to destroy whose end can still be expected: they wait for their host, or it took them lately."""
+    lately = Q(acknowledged_at=None) | Q(acknowledged_at__gte=timezone.now() - LOST_AFTER)
+    return HostCommand.objects.filter(lately, kind="destroy_request", finished_at=None)
 
 
 # ----- calls ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,212 @@
+"""What a host has taken and never answered: its memory was lost, its report was, or it does not end."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError
+from django.utils import timezone
+
+from compute_agent.contract.messages import Enrol, PowerRequest
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.compute import services
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.conductor import agents, reaper
+from provisioning.network.models import FixedIP
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+from provisioning.rpc.testing import drain
+from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
+
+pytestmark = pytest.mark.django_db
+
+
+def let_deadline_pass(instance: Instance) -> None:
+    Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
+
+
+def silence(name: str) -> None:
+    Host.objects.filter(name=name).update(last_seen_at=timezone.now() - timedelta(hours=1))
+
+
+def long_ago() -> None:
+    """The orders that there are were given, and taken, an hour ago."""
+    then = timezone.now() - timedelta(hours=1)
+    HostCommand.objects.update(created_at=then)
+    HostCommand.objects.exclude(acknowledged_at=None).update(acknowledged_at=then)
+
+
+def come_back_without_memory(agent: ScriptedAgent) -> None:
+    """The host's state folder is gone, its guests are not: it joins anew under its name."""
+    token = agents.create_join_token(agent.host.name)
+    agents.enrol(Enrol(join_token=token, host=agent.host.name, credential=secrets.token_hex(32)))
+    agents.heartbeat(agent.host.id)
+    agent.fences.clear()
+
+
+def deleted_on_a_host_that_is_down(cloud: Cloud, caller: RequestContext) -> tuple[ScriptedAgent, Instance]:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(caller)
+    cloud.run()
+    silence("kelvin")
+    services.delete(caller, instance.id)
+    assert state_of(instance) == ("deleted", None)
+    assert (Allocation.objects.count(), FixedIP.objects.count()) == (1, 1)
+    return agent, instance
+
+
+def test_a_host_that_lost_its_memory_is_told_again(cloud: Cloud, alice: RequestContext) -> None:
+    agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
+    agent.hello()
+    assert len(agent.take()) == 1
+    come_back_without_memory(agent)
+    cloud.run()
+    assert agent.guests == {}
+    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+
+
+def test_a_build_goes_on_when_its_host_has_lost_its_memory(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    drain()
+    agent.take()
+    come_back_without_memory(agent)
+    cloud.run()
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_place_whose_end_was_never_reported_is_asked_back(cloud: Cloud, alice: RequestContext) -> None:
+    """The order was taken, and its report was lost: nobody may wait for that for ever."""
+    agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
+    agent.hello()
+    agent.take()
+    reaper.reap()
+    assert agent.take() == [], "a host that has just taken the order is left in peace"
+    long_ago()
+    reaper.reap()
+    reaper.reap()
+    assert len(hosts.pending(agent.host.id)) == 1
+    cloud.run()
+    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+
+
+def test_an_order_that_waits_for_its_host_is_not_repeated(cloud: Cloud, alice: RequestContext) -> None:
+    agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
+    long_ago()
+    agents.heartbeat(agent.host.id)
+    reaper.reap()
+    assert HostCommand.objects.filter(kind="destroy_request").count() == 1
+
+
+def test_a_guest_whose_end_was_never_reported_is_removed(cloud: Cloud, alice: RequestContext) -> None:
+    agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
+    agent.take()
+    long_ago()
+    agent.hello()
+    agent.work()
+    assert agent.guests == {}
+
+
+def test_a_delete_ends_for_its_owner_although_its_host_never_manages_it(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    services.delete(alice, instance.id)
+    for _ in range(reaper.DELETE_ORDERS):
+        assert state_of(instance) == ("active", "deleting")
+        for command in agent.take():
+            agent.report(command, "failed", error_code="destroy_failed", message="busy", retryable=True)
+        let_deadline_pass(instance)
+        reaper.reap()
+    assert state_of(instance) == ("deleted", None)
+    assert (Allocation.objects.count(), FixedIP.objects.count()) == (1, 1), "the guest may still be there"
+    long_ago()
+    reaper.reap()
+    cloud.run()
+    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+
+
+def test_the_end_of_an_old_power_order_is_not_the_end_of_the_next(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    services.stop(context("alice"), instance.id)
+    (old,) = agent.take()
+    let_deadline_pass(instance)
+    reaper.reap()
+    assert state_of(instance) == ("active", None)
+    services.stop(context("alice"), instance.id)
+    agent.report(old, "failed", error_code="host_error", message="too busy")
+    assert state_of(instance) == ("active", "powering-off")
+    cloud.run()
+    assert state_of(instance) == ("stopped", None)
+
+
+def test_a_power_order_that_was_given_up_is_not_sent_any_more(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    services.stop(context("alice"), instance.id)
+    let_deadline_pass(instance)
+    reaper.reap()
+    assert not [command for command in agent.take() if isinstance(command.body, PowerRequest)]
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_reinstalled_hosts_servers_are_found_stopped(cloud: Cloud, alice: RequestContext) -> None:
+    """A host that joins anew says no hello; its audits must do."""
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    agent.guests.clear()
+    come_back_without_memory(agent)
+    agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+    assert state_of(instance) == ("active", None), "the audit may be older than the guest"
+    Instance.objects.filter(id=instance.id).update(updated_at=timezone.now() - timedelta(hours=1))
+    agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+    assert state_of(instance) == ("stopped", None)
+    assert cloud.fresh(instance).power_state == PowerState.NOSTATE
+
+
+def test_one_servers_trouble_with_the_records_does_not_keep_the_others(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.add_host("kelvin")
+    poisoned, other = cloud.launch(alice), cloud.launch(context("alice"))
+    let_deadline_pass(poisoned)
+    let_deadline_pass(other)
+    Instance.objects.filter(id=poisoned.id).update(task_deadline=timezone.now() - timedelta(hours=1))
+    cast, seen = reaper.cast_schedule, []
+
+    def refuse(instance: Instance) -> None:
+        seen.append(instance.id)
+        if instance.id == poisoned.id:
+            raise IntegrityError
+        cast(instance)
+
+    monkeypatch.setattr(reaper, "cast_schedule", refuse)
+    reaper.reap()
+    assert seen == [poisoned.id, other.id]
+
+
+def test_a_task_that_ended_since_it_was_found_overdue_is_left_alone(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server was stopped and started in between, and is being stopped again: that is another task."""
+    cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    services.stop(context("alice"), instance.id)
+    let_deadline_pass(instance)
+    found = reaper.overdue()
+    monkeypatch.setattr(reaper, "overdue", lambda: found)
+    cloud.run()
+    services.start(context("alice"), instance.id)
+    cloud.run()
+    services.stop(context("alice"), instance.id)
+    reaper.reap()
+    assert state_of(instance) == ("active", "powering-off")
