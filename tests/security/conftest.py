@@ -1,0 +1,157 @@
+"""The shared cast, and what alice's project keeps: one of each thing that another project must not see or touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.backends.signed_cookies import SessionStore
+from django.test import Client
+
+from compute_agent.contract.messages import ConsoleOutput
+from provisioning.compute import services as compute
+from provisioning.compute.models import Host, Instance
+from provisioning.identity import services as identity
+from provisioning.identity.models import Role
+from provisioning.identity.tokens import IssuedToken
+from provisioning.images import services as images
+from provisioning.network import services as network
+from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
+from provisioning.quotas.models import QuotaLimit
+from provisioning.rpc import hosts
+from tests.live.conftest import _no_tailer_left, open_socket
+from tests.support.cast import People, Person, make_people
+from tests.support.clouds import Cloud
+
+__all__ = ["_no_tailer_left", "open_socket"]
+SECRET = "cheshire"
+"""A part of every name and text of alice's project, so that it is found wherever it leaks."""
+PERSONS = ("nobody", "revoked", "reader", "member", "other", "operator")
+"""Who asks; ``revoked`` is the member with a token that was given back."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The cast's tokens, and the ids of alice's things by the names that routes use."""
+
+    tokens: dict[str, str]
+    ids: dict[str, str]
+
+    clients: dict[bool, Client] = field(default_factory=dict)
+
+    def browser(self, person: str, *, checks: bool = False) -> Client:
+        """A browser in which this person has signed in just now; with ``checks`` it must show CSRF tokens.
+
+        There is one of each kind for all, because Django loads its middleware anew for each.
+        """
+        client = self.clients.setdefault(checks, Client(raise_request_exception=False, enforce_csrf_checks=checks))
+        client.cookies.clear()
+        token = self.tokens[person]
+        if token:
+            session = SessionStore()
+            session["token"] = token
+            session.save()
+            client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key or ""
+        return client
+
+
+def _given_back(person: Person) -> str:
+    issued: IssuedToken = identity.issue_token(person.user, person.project, ("password",))
+    identity.revoke_token(issued.data)
+    return issued.value
+
+
+def make_world(people: People, cloud: Cloud) -> World:
+    """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
+    alice = people.alice
+    compute.create_key_pair(alice.context, SECRET)
+    image = images.create(
+        alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="private", tags=[SECRET]
+    )
+    server = cloud.launch(alice.context, name=SECRET, key_name=SECRET, metadata={SECRET: SECRET}, description=SECRET)
+    cloud.run()
+    server = Instance.objects.select_related("host").get(id=server.id)
+    assert server.vm_state == "active"
+    own = network.create_network(alice.project_id, SECRET, description=SECRET)
+    subnet = network.create_subnet(own, "10.66.0.0/24", name=SECRET)
+    port = Port.objects.get(device_id=server.id)
+    group = SecurityGroup.objects.get(project_id=alice.project_id)
+    rule = SecurityGroupRule.objects.filter(group=group).first()
+    host = Host.objects.get()
+    assert rule is not None
+    limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
+    tokens = {
+        "nobody": "",
+        "revoked": _given_back(alice),
+        "reader": people.bob.token,
+        "member": alice.token,
+        "other": people.charlie.token,
+        "operator": people.operator.token,
+    }
+    ids = {
+        "server": str(server.id),
+        "public_image": str(cloud.image.id),
+        "instance": str(server.id),
+        "group": str(group.id),
+        "own_network": str(own.id),
+        "verb": "stop",
+        "request": server.request_id,
+        "image": str(image.id),
+        "key": SECRET,
+        "name": SECRET,
+        "tag": SECRET,
+        "schemas/name": "image",
+        "alias": "security-group",
+        "network_label": "net",
+        "networks/identity": str(own.id),
+        "subnets/identity": str(subnet.id),
+        "ports/identity": str(port.id),
+        "port": str(port.id),
+        "security-groups/identity": str(group.id),
+        "security-group-rules/identity": str(rule.id),
+        "host": str(host.id),
+        "flavor": "1",
+        "project": str(alice.project_id),
+        "user": str(alice.user_id),
+        "domain": "default",
+        "role": str(Role.objects.get(name="member").pk),
+        "service": "compute",
+        "endpoint": "compute",
+        "region": "RegionOne",
+        "url": "nothing",
+        "nothing": "v0/nothing",
+        "app_label": "compute",
+        "content_type": "1",
+        "object": str(alice.user.pk),
+        "host/object": str(host.pk),
+        "domain/object": "default",
+        "role/object": str(Role.objects.get(name="member").pk),
+        "project/object": str(alice.project.pk),
+        "user/object": str(alice.user.pk),
+        "image/object": str(image.pk),
+        "instance/object": str(server.pk),
+        "network/object": str(own.pk),
+        "securitygroup/object": str(group.pk),
+        "port/object": str(port.pk),
+        "quotalimit/object": str(limit.pk),
+        "flavor/object": str(cloud.small.pk),
+    }
+    return World(tokens, ids)
+
+
+@pytest.fixture
+def world(people: People, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Alice's things, on a host that answers every question with the secret."""
+    monkeypatch.setattr(hosts, "call", lambda *_, **__: ConsoleOutput(text=SECRET, offset=len(SECRET)))
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    return make_world(people, cloud)
+
+
+@pytest.fixture
+def stored_world(transactional_db: None) -> World:
+    """As ``world``, committed: sockets look into the database from threads of their own."""
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    return make_world(make_people(), cloud)

@@ -1,0 +1,124 @@
+"""Every route with its methods, and the table that says who gets which status where."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.security.conftest import PERSONS
+
+APIS = ("compute", "identity", "image", "network")
+CLASS_METHODS = ("get", "post", "put", "patch", "delete")
+RECORDS: dict[str, tuple[int, int, int]] = {
+    "compute/flavor": (200, 302, 200),
+    "compute/host": (403, 200, 403),
+    "compute/instance": (403, 403, 403),
+    "identity/domain": (403, 403, 403),
+    "identity/project": (200, 200, 403),
+    "identity/role": (403, 403, 403),
+    "identity/user": (200, 200, 200),
+    "images/image": (403, 403, 403),
+    "network/network": (403, 403, 403),
+    "network/port": (403, 403, 403),
+    "network/securitygroup": (403, 403, 403),
+    "quotas/quotalimit": (200, 200, 200),
+}
+"""The admin's records: what an operator gets for adding, for an empty form that changes, and for deleting."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of request and the status that each person gets for it."""
+
+    method: str
+    route: str
+    query: str
+    statuses: dict[str, int]
+    body: str = ""
+
+    @property
+    def is_api(self) -> bool:
+        return self.route.split("/")[1] in APIS
+
+    def path(self, ids: dict[str, str]) -> str:
+        """The address for alice's things; what a name stands for may depend on the word before it."""
+
+        def named(found: re.Match[str]) -> str:
+            return f"{found[1]}/{ids.get(f'{found[1]}/{found[2]}') or ids[found[2]]}"
+
+        return re.sub(r"([\w-]*)/<(\w+)>", named, self.route) + _filled(self.query, ids)
+
+    def sent(self, ids: dict[str, str]) -> Any:
+        return json.loads(_filled(self.body, ids)) if self.body else None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.route}{self.query} {self.body}".strip()
+
+
+def table() -> list[Row]:
+    """All rows: those of the file, and those of the admin's records."""
+    lines = (Path(__file__).parent / "routes.txt").read_text().splitlines()
+    return [_row(line) for line in lines if line and not line.startswith("#")] + list(_record_rows())
+
+
+def _row(line: str) -> Row:
+    method, route, *rest = line.split(None, 2 + len(PERSONS))
+    route, mark, query = route.partition("?")
+    numbers = [int(word) for word in rest[: len(PERSONS)]]
+    return Row(method, route, mark + query, dict(zip(PERSONS, numbers, strict=True)), "".join(rest[len(PERSONS) :]))
+
+
+def _record_rows() -> Iterator[Row]:
+    for kind, (add, change, delete) in RECORDS.items():
+        pages = {"": (200, 200), "add/": (add, add)}
+        pages |= {"<object>/history/": (200, 200), "<object>/delete/": (delete, delete)}
+        pages |= {"<object>/change/": (200, change)}
+        for tail, (get, post) in pages.items():
+            yield _record_row("GET", kind, tail, get)
+            yield _record_row("POST", kind, tail, post)
+        for method in CLASS_METHODS:
+            yield _record_row(method.upper(), kind, "<object>/", 302)
+
+
+def _record_row(method: str, kind: str, tail: str, operator: int) -> Row:
+    return Row(method, f"/admin/{kind}/{tail}", "", dict.fromkeys(PERSONS, 302) | {"operator": operator})
+
+
+def served() -> Iterator[tuple[str, str]]:
+    """Every method and route of the resolver; a view that is no class is asked by GET and by POST."""
+    for route, pattern in _patterns(get_resolver()):
+        view = getattr(pattern.callback, "view_class", None) or getattr(pattern.callback, "cls", None)
+        methods = ["GET", "POST"]
+        if view is not None:
+            offered = {name.lower() for name in view.http_method_names}
+            methods = [name.upper() for name in CLASS_METHODS if hasattr(view, name) and name in offered] or ["GET"]
+        where = f"{route.split('/')[0]}/<nothing>" if getattr(view, "__name__", "") == "NoSuchResource" else route
+        yield from ((method, f"/{where}") for method in methods)
+
+
+def _patterns(resolver: URLResolver, above: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for found in resolver.url_patterns:
+        where = above + str(found.pattern)
+        if isinstance(found, URLResolver):
+            yield from _patterns(found, where)
+        else:
+            yield _plain(where), found
+
+
+def _plain(pattern: str) -> str:
+    r"""``^/v3/users/(?P<user_id>[^/]+)/?\Z`` → ``/v3/users/<user>``."""
+    pattern = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"<\1>", pattern)
+    pattern = pattern.replace(r"(?:\.json)?", "").replace(r"\.", ".")
+    pattern = re.sub(r"/\?(\\Z|\$)|\\Z|\$|\^", "", pattern)
+    pattern = re.sub(r"<\w+:(\w+)>", r"<\1>", pattern)
+    return re.sub(r"<(\w+?)(_id)?>", r"<\1>", pattern)
+
+
+def _filled(text: str, ids: dict[str, str]) -> str:
+    return re.sub(r"<(\w+)>", lambda found: ids[found[1]], text)

@@ -1,0 +1,157 @@
+"""Every route for everybody: who is let in, who learns nothing, and that a form needs its token.
+
+The table is ``routes.txt``; a route without a row there fails, so that nobody forgets to say who may use a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+from pytest_django import Settings
+
+from compute_agent.contract.messages import Hello, encode
+from portal.live.routing import websocket_router
+from tests.live.conftest import ORIGIN, Open, cookie_of
+from tests.security.conftest import PERSONS, SECRET, World
+from tests.security.routes import Row, served, table
+
+ROWS = table()
+OUTSIDE = ("nobody", "revoked", "other")
+"""Who must not learn anything of alice's project."""
+HEADERS = {"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"}
+DATA = b"x" * 512
+
+
+@pytest.fixture(autouse=True)
+def _quick(settings: Settings) -> None:
+    """Passwords that are wrong cost little, and the host counts as up for the whole test."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
+    settings.HOST_DOWN_AFTER = 3600
+
+
+def _headers(row: Row, world: World, person: str) -> dict[str, str]:
+    token = world.tokens[person]
+    return {"X-Auth-Token": token, "X-Subject-Token": world.tokens["member"]} if token else {}
+
+
+def _send(client: Client, row: Row, world: World, headers: dict[str, str]) -> HttpResponse:
+    """Ask, and undo what it did."""
+    sent: dict[str, Any] = {"headers": headers}
+    body = row.sent(world.ids)
+    if row.method == "PUT" and body is None:
+        sent |= {"data": DATA, "content_type": "application/octet-stream"}
+    elif not row.is_api:
+        sent |= {"data": body or {}} if row.method == "POST" else {}
+    elif body is not None:
+        kind = "application/openstack-images-v2.1-json-patch" if row.method == "PATCH" else "application/json"
+        sent |= {"data": json.dumps(body), "content_type": kind}
+    with transaction.atomic():
+        answer: HttpResponse = getattr(client, row.method.lower())(row.path(world.ids), **sent)
+        transaction.set_rollback(True)
+    return answer
+
+
+def _ask(row: Row, world: World, person: str) -> HttpResponse:
+    """Ask an API with the person's token, and anything else from the person's browser."""
+    if row.is_api:
+        return _send(world.browser("nobody"), row, world, _headers(row, world, person))
+    return _send(world.browser(person), row, world, {})
+
+
+def _wrong(row: Row, person: str, answer: HttpResponse, world: World) -> Iterator[str]:
+    if answer.status_code != row.statuses[person]:
+        yield f"{row}: {person} gets {answer.status_code} instead of {row.statuses[person]}"
+    missing = [name for name, value in HEADERS.items() if answer.headers.get(name) != value]
+    if missing or "default-src 'self'" not in answer.headers.get("Content-Security-Policy", ""):
+        yield f"{row}: the answer to {person} lacks headers for browsers"
+    if person in OUTSIDE:
+        text, path = answer.content.decode("utf-8", "replace"), row.path(world.ids)
+        hidden = [SECRET, *(world.ids[name] for name in ("server", "image", "port", "group", "own_network"))]
+        yield from (f"{row}: {person} is told {word}" for word in hidden if word in text and word not in path)
+
+
+def test_every_route_has_a_row_and_every_row_a_route(db: None) -> None:
+    assert {(row.method, row.route) for row in ROWS} == set(served())
+
+
+def test_everybody_gets_what_the_table_says(world: World) -> None:
+    wrong = [
+        text for row in ROWS for person in PERSONS for text in _wrong(row, person, _ask(row, world, person), world)
+    ]
+    assert wrong == []
+
+
+def test_a_session_opens_no_api_and_a_token_no_page(world: World) -> None:
+    """An API that took the session's cookie could be used by every other site that the browser visits."""
+    wrong = []
+    for row in ROWS:
+        if row.is_api:
+            answer = _send(world.browser("operator"), row, world, {})
+        else:
+            answer = _send(world.browser("nobody"), row, world, _headers(row, world, "operator"))
+        wrong += _wrong(row, "nobody", answer, world)
+    assert wrong == []
+
+
+def test_no_page_does_anything_for_a_form_of_another_site(world: World) -> None:
+    rows = [row for row in ROWS if not row.is_api and row.method != "GET"]
+    browser = world.browser("operator", checks=True)
+    wrong = [str(row) for row in rows if _send(browser, row, world, {}).status_code != 403]
+    assert wrong == []
+
+
+SOCKETS: dict[str, tuple[int, ...]] = {
+    "ws/dashboard": (4401, 4401, 0, 0, 0, 0),
+    "ws/dashboard/servers/<uuid:instance_id>/console-log": (4401, 4401, 4403, 0, 4404, 0),
+    "ws/v1/events": (4401, 4401, 0, 0, 0, 0),
+    "ws/agent": (4401, 4401, 4401, 4401, 4401, 4401),
+}
+"""The code with which a socket is closed for each of PERSONS; 0: it stays open."""
+
+
+async def _knock(open_socket: Open, route: str, world: World, person: str, origin: str = ORIGIN) -> int:
+    """Open a socket with all that the person could show, and see whether it stays open; 403 when it never opens."""
+    token = world.tokens[person]
+    headers = {"origin": origin}
+    if token:
+        headers |= {"cookie": cookie_of(token), "x_auth_token": token, "authorization": f"Bearer {token}"}
+    path = route.replace("<uuid:instance_id>", world.ids["server"])
+    socket: Any = await open_socket(f"/{path}?page=instances", x_novella_host="h1", **headers)
+    if not socket.accepted:
+        return 403
+    if route == "ws/agent":
+        await socket.send_to(encode(Hello(host="h1")).decode())
+        return int(await socket.closed())
+    if await socket.receive_nothing(0.2):
+        return 0
+    first = await socket.receive_output()
+    return 0 if first["type"] == "websocket.send" else int(first["code"])
+
+
+def test_every_socket_has_a_row() -> None:
+    routes = [str(route.pattern) for route in websocket_router(lambda *_: "").routes]
+    assert {route for route in routes if route} == set(SOCKETS)
+
+
+async def test_sockets_let_in_whom_the_table_says(stored_world: World, open_socket: Open) -> None:
+    wrong = []
+    for route, codes in SOCKETS.items():
+        for person, expected in zip(PERSONS, codes, strict=True):
+            found = await _knock(open_socket, route, stored_world, person)
+            if found != expected:
+                wrong.append(f"{route}: {person} gets {found} instead of {expected}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "", f"{ORIGIN}.evil.example", f"{ORIGIN}@evil.example"]
+)
+async def test_no_other_site_opens_a_page_s_socket(stored_world: World, open_socket: Open, origin: str) -> None:
+    for route in ("ws/dashboard", "ws/dashboard/servers/<uuid:instance_id>/console-log"):
+        assert await _knock(open_socket, route, stored_world, "member", origin) == 403
