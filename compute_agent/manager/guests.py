@@ -20,6 +20,8 @@ class GuestBook:
         self._busy = busy
         self._guests: dict[str, Guest] = {}
         self._heard: dict[str, PowerState] = {}
+        self._clock = 0
+        self._known_since: dict[str, int] = {}
 
     def __contains__(self, uuid: str) -> bool:
         """Say whether the instance has a guest here."""
@@ -32,6 +34,7 @@ class GuestBook:
     def reported(self, guest: Guest) -> None:
         """Note the state that a command's end has told."""
         self._guests[guest.uuid] = guest
+        self._touch(guest.uuid)
 
     def attempt(self, uuid: str) -> int | None:
         """Return the attempt of the guest, None when there is no guest."""
@@ -41,6 +44,7 @@ class GuestBook:
     def forget(self, uuid: str) -> None:
         """The guest was destroyed by a command."""
         self._guests.pop(uuid, None)
+        self._known_since.pop(uuid, None)
 
     def power_changed(self, uuid: str, state: PowerState) -> None:
         """Hear of a change from the hypervisor."""
@@ -55,15 +59,29 @@ class GuestBook:
         if state is not None:
             self._tell(uuid, state)
 
-    def compare(self, guests: Iterable[Guest]) -> None:
-        """Tell what changed unheard; a guest that the hypervisor no longer has is in no state."""
+    def look(self) -> int:
+        """Return a mark for ``compare``, taken before the hypervisor is asked."""
+        self._clock += 1
+        return self._clock
+
+    def compare(self, guests: Iterable[Guest], mark: int) -> None:
+        """Tell what changed unheard; a guest that the hypervisor no longer has is in no state.
+
+        What was learnt of a guest since ``mark`` is newer than the list, which says nothing about that guest then.
+        """
         found = {guest.uuid: guest for guest in guests}
         for uuid in list(self._guests):
-            if not self._busy(uuid):
+            if not self._busy(uuid) and self._known_since.get(uuid, 0) < mark:
                 self._tell(uuid, found[uuid].power_state if uuid in found else PowerState.NOSTATE)
+
+    def _touch(self, uuid: str) -> None:
+        self._known_since[uuid] = self._clock
 
     def _tell(self, uuid: str, state: PowerState) -> None:
         guest = self._guests.get(uuid)
-        if guest is not None and guest.power_state != state:
+        if guest is None:
+            return
+        self._touch(uuid)
+        if guest.power_state != state:
             self._guests[uuid] = Guest(uuid, guest.attempt, state)
             self._outbox.power(uuid, guest.attempt, state)

@@ -153,7 +153,8 @@ class Host:
         """Compare the guests' power with what was told, mend the network, and remove what failed commands have left."""
         parts = self._parts
         try:
-            self._runner.book.compare(await in_thread(parts.threads.calls, parts.driver.guests))
+            mark = self._runner.book.look()
+            self._runner.book.compare(await in_thread(parts.threads.calls, parts.driver.guests), mark)
         except HypervisorUnavailableError as error:
             log.warning("%s: the hypervisor does not answer, connecting again: %s", self.name, error.detail)
             with contextlib.suppress(HypervisorUnavailableError):

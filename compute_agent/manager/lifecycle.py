@@ -52,8 +52,8 @@ class Lifecycle:
         try:
             async with self._slot(build):
                 power = await self._settle_earlier(command) if earlier else None
+                self._store.begin(command)
                 if power is None:
-                    self._store.begin(command)
                     power = await build.run()
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             await self._fail_build(build, error, earlier=earlier)
@@ -130,10 +130,12 @@ class Lifecycle:
     async def refuse(self, stored: StoredCommand, failure: Failure) -> None:
         """Answer an order that comes too late.
 
-        What an earlier process has made of a build is kept when it runs and was only late; else it is undone.
+        What an earlier process has made of a build is kept when it runs and was only late; else it is undone.  A guest
+        of that very attempt was made by one whose memory is lost.
         """
         command = stored.command
-        if not (isinstance(command.body, BuildRequest) and stored.begun):
+        made = stored.begun or self._book.attempt(command.instance_id) == command.attempt
+        if not (isinstance(command.body, BuildRequest) and made):
             self._outbox.failed(command, failure)
             return
         guest: Guest | None = None
@@ -144,6 +146,7 @@ class Lifecycle:
 
         await insist(look, f"look for instance {command.instance_id}", patient=True)
         if failure is not SUPERSEDED and _runs(guest, command.attempt):
+            self._store.begin(command)
             self._outbox.finished(command, PowerState.RUNNING)
             return
         undone = await undo(self._parts, command.instance_id, command.attempt, may_run=True)

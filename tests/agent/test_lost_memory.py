@@ -1,0 +1,86 @@
+"""Looks at the hypervisor that are older than what is known, and guests that outlive the agent's memory."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.power import PowerState
+from compute_agent.virt.driver import Guest
+from compute_agent.virt.fake import FakeDriver
+from tests.agent.cast import PATIENCE, Stage, build, make_spec, make_stage, on_stage, power
+
+
+class SlowLister(FakeDriver):
+    """A hypervisor whose answer takes its time on the way back."""
+
+    def __init__(self, state_dir: Path) -> None:
+        super().__init__(state_dir)
+        self.slow = threading.Event()
+        self.listed, self.go_on = threading.Event(), threading.Event()
+
+    def guests(self) -> list[Guest]:
+        found = super().guests()
+        if self.slow.is_set():
+            self.slow.clear()
+            self.listed.set()
+            assert self.go_on.wait(PATIENCE)
+        return found
+
+
+def changes(stage: Stage) -> list[int | None]:
+    return [event.power_state for event in stage.said if event.kind == "power"]
+
+
+@pytest.mark.parametrize("meanwhile", ["build", "stop", "crash"])
+async def test_a_look_that_is_older_than_what_was_told_tells_nothing(tmp_path: Path, meanwhile: str) -> None:
+    driver = SlowLister(tmp_path)
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
+        spec = make_spec()
+        if meanwhile != "build":
+            await stage.do(build(spec))
+        driver.slow.set()
+        check = asyncio.ensure_future(stage.host.check())
+        assert await asyncio.to_thread(driver.listed.wait, PATIENCE)
+        match meanwhile:
+            case "build":
+                await stage.do(build(spec))
+            case "stop":
+                await stage.do(power(spec.uuid, "stop"))
+            case "crash":
+                driver.crash(spec.uuid)
+                await stage.until(lambda: changes(stage))
+        await stage.host.idle()
+        before = changes(stage)
+        driver.go_on.set()
+        await check
+        await asyncio.sleep(0.05)
+        assert changes(stage) == before
+        await stage.host.check()
+        await asyncio.sleep(0.05)
+        assert changes(stage) == before
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["runs", "half made"])
+async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tmp_path: Path, runs: bool) -> None:
+    """The memory was lost, not the guest: the order comes again, and too late."""
+    spec = make_spec()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec))
+        if not runs:
+            await stage.do(power(spec.uuid, "stop"))
+    for path in tmp_path.glob("agent.sqlite3*"):
+        path.unlink()
+    late = build(spec, deadline=time.time() - 60)
+    async with on_stage(make_stage(tmp_path)) as stage:
+        end = await stage.do(late)
+        if runs:
+            assert (end.kind, end.power_state) == ("finished", PowerState.RUNNING)
+            assert len(stage.driver.guests()) == 1
+        else:
+            assert end.kind == "failed"
+            assert stage.driver.guests() == []
