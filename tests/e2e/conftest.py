@@ -43,8 +43,9 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Key:
     return Key(private, private.with_suffix(".pub"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """A browser for one file: its event loop is the thread's own, and network code of later files needs that thread."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"),
