@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -90,6 +91,8 @@ class Preparation:
         key = fingerprint([*builder.parent.glob("guest*.py"), *builder.parent.glob("guest/*")])
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
             return None
+        for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
+            shutil.rmtree(left, ignore_errors=True)
         self.progress.detail("building it from the distribution's packages")
         command = [sys.executable, str(builder), str(self.data.path / "guest")]
         try:

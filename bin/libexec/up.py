@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,8 @@ ASK_EVERY = 10.0
 """Seconds between two looks at a cloud that is ready."""
 NO_WORKER_FOR = 90.0
 """Seconds without a live queue worker after which the worker's processes are started again."""
+CLIENT = Path(sys.executable).parent / "openstack"
+"""In full: the command is used in another terminal, which may be in any folder."""
 
 
 class Watch:
@@ -93,7 +96,7 @@ def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, A
         *("server", "create", "--image", seeded["image"]["name"], "--flavor", seeded["flavor"]["name"]),
         *("--network", seeded["network"]["name"], "--wait", "first-guest"),
     ]
-    client = f"OS_CLIENT_CONFIG_FILE={shlex.quote(str(data.path / 'clouds.yaml'))} {shlex.quote(openstack())}"
+    client = f"OS_CLIENT_CONFIG_FILE={shlex.quote(str(data.path / 'clouds.yaml'))} {shlex.quote(str(CLIENT))}"
     lines += [
         f"  Hosts      {where}",
         f"  Clients    {data.path}/clouds.yaml has the clouds {names}",
@@ -107,15 +110,6 @@ def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, A
         f"Novella is ready: http://127.0.0.1:{port}/",
     ]
     return "\n".join(lines)
-
-
-def openstack() -> str:
-    """The client's path, as short as it works from here."""
-    client = Path(sys.executable).parent / "openstack"
-    try:
-        return str(client.relative_to(Path.cwd()))
-    except ValueError:
-        return str(client)
 
 
 def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
@@ -159,6 +153,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only say whether the folder and the port can be used")
     parser.add_argument("--clean", action="store_true")
     options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # until the supervisor has its own: what was begun ends with us
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, signal.default_int_handler)
     data = DataFolder(options.data, default=CHECKOUT / "var")
     progress = Progress(options.step, options.steps)
     try:

@@ -1,0 +1,61 @@
+"""bin/up ended by a signal before its services run: nothing goes on, and nothing is left in the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_folder import DataFolder
+from prepare import Preparation, Progress
+from programs import CHECKOUT, Hosts
+from tests.support.one_machine import ENVIRONMENT, children, free_port, wait_for
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, status: int) -> None:
+    environment = {**ENVIRONMENT, "ROOT": str(CHECKOUT), "PROGRAM": "bin/up", "STEPS": "1", "TMPDIR": str(tmp_path)}
+    script = f". {CHECKOUT}/bin/libexec/environment.sh; quietly sleep 30 || fail 'went on'"
+    shell = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
+    wait_for("its log", lambda: any(tmp_path.glob("novella-setup.*")) and children(shell.pid))
+    os.killpg(shell.pid, number)
+    assert shell.wait(timeout=10) == status
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: int) -> None:
+    up = subprocess.Popen(
+        [
+            *(sys.executable, CHECKOUT / "bin/libexec/up.py", "--data", tmp_path / "data"),
+            *("--port", str(free_port()), "--simulate", "1"),
+        ],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    (child,) = wait_for("the first program", lambda: children(up.pid))
+    up.send_signal(number)
+    said, _ = up.communicate(timeout=20)
+    assert up.returncode == 130
+    assert "bin/up: stopped before the services started." in said
+    assert "Traceback" not in said
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_what_a_killed_build_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataFolder(tmp_path / "data", default=tmp_path / "var")
+    data.claim()
+    left = data.path / "guest" / ".guest-abc"
+    (left / "tree").mkdir(parents=True)
+    calls: list[Any] = []
+    monkeypatch.setattr(Preparation, "_call", lambda self, command: calls.append(command))
+    Preparation(data, 8000, Hosts(["here"], simulated=False), Progress(0, 1)).guest_image()
+    assert calls
+    assert not left.exists()
