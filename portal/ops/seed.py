@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import string
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from provisioning.network import services as network
 from provisioning.network.models import Network, SecurityGroup
 
 DOMAIN_ID = "default"
+PASSWORD_SIGNS = string.ascii_letters + string.digits
+"""A sign such as a leading hyphen would be taken for an option at a command line."""
+PASSWORD_LENGTH = 16
 ROLES = {
     "admin": "Operates the cloud.",
     "member": "Changes the things of a project.",
@@ -97,7 +101,7 @@ def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
     path = secrets_dir / f"password-{name}"
     if known is None:
         if not path.exists():
-            _write_secret(path, secrets.token_urlsafe(12))
+            _write_secret(path, "".join(secrets.choice(PASSWORD_SIGNS) for _ in range(PASSWORD_LENGTH)))
         password = path.read_text().strip()
         known = identity.ensure_user(project.domain, name, password=password, default_project=project)
         seed.made.append(f"user {name}")

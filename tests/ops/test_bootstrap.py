@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def test_everything_a_first_launch_needs_is_there(data: Path) -> None:
             user_name=name, domain_name="Default", password=made["passwords"][name], source="127.0.0.1"
         )
         assert found.id.hex == made["users"][name]
+        assert re.fullmatch(r"[A-Za-z0-9]{16}", made["passwords"][name]), "a hyphen in front is an option to a shell"
 
 
 def test_people_and_roles_are_as_documented(data: Path) -> None:
