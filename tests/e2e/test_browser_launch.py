@@ -172,3 +172,19 @@ def test_pages_fit_a_phone(cloud: OneMachine, signed_in: BrowserContext, scheme:
         assert width <= 390, f"{path} is {width} px wide"
         assert watched.complaints == []
         watched.page.close()
+
+
+def test_a_long_name_widens_no_page(cloud: OneMachine, signed_in: BrowserContext) -> None:
+    name = "w" * 255
+    made = cloud.openstack_json(
+        *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", name)
+    )
+    for path in ("/", "/instances/", f"/instances/{made['id']}/"):
+        page = watch(signed_in, f"{cloud.url}{path}").page
+        expect(page.get_by_text(name).first).to_be_visible()
+        for width, height in ((1440, 900), (390, 844)):
+            page.set_viewport_size({"width": width, "height": height})
+            found = page.evaluate("document.documentElement.scrollWidth")
+            assert found <= width, f"{path} is {found} px wide"
+        page.close()
+    cloud.openstack("server", "delete", "--wait", made["id"])
