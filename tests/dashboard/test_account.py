@@ -101,3 +101,4 @@ def test_a_form_without_its_token_is_refused(people: People) -> None:
     answer = sign_in(client, "alice")
     assert answer.status_code == 403
     assert "This form is too old" in answer.content.decode()
+    assert "signed in or out since it was opened" in answer.content.decode()
