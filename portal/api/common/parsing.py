@@ -16,10 +16,16 @@ from provisioning.common.errors import InvalidInputError, TooLargeError
 
 DEEPEST = 32
 """Lists and objects within each other."""
+MOST_VALUES = 10_000
+"""Values and names in a body: a check against a schema looks at each."""
+MOST_FROM_STRANGERS = 65_536
+"""Bytes of a body that anybody may send; the largest that makes sense has a token and a password in it."""
 
 
 class JSONParser(BaseParser):
-    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; InvalidInputError or TooLargeError."""
+    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes, or ``MOST_FROM_STRANGERS`` of them from a
+    caller who showed no token; InvalidInputError or TooLargeError.
+    """
 
     media_type = "application/json"
 
@@ -27,7 +33,9 @@ class JSONParser(BaseParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         """Return the value that the body spells."""
-        limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        view = (parser_context or {}).get("view")
+        known = view is None or hasattr(view, "context")
+        limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise TooLargeError(f"The request body is larger than {limit} bytes.")
@@ -35,12 +43,13 @@ class JSONParser(BaseParser):
 
 
 def read_json(body: bytes) -> Any:
-    """Return the value; InvalidInputError when it is no JSON in UTF-8, nests too deep or has a NUL character in it."""
+    """Return the value; InvalidInputError when it is no JSON in UTF-8, nests too deep, has too much or a NUL in it."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise InvalidInputError("Malformed request body: it is not valid JSON.") from error
     level: list[Any] = [value]
+    values = 1
     for _ in range(DEEPEST + 1):
         following: list[Any] = []
         for item in level:
@@ -53,6 +62,9 @@ def read_json(body: bytes) -> Any:
                 raise InvalidInputError("Malformed request body: it has a NUL character in it.")
         if not following:
             return value
+        values += len(following)
+        if values > MOST_VALUES:
+            raise InvalidInputError(f"Malformed request body: it has more than {MOST_VALUES} values in it.")
         level = following
     raise InvalidInputError(f"Malformed request body: it nests deeper than {DEEPEST} levels.")
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import functools
 import ipaddress
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,8 @@ SECRETS = frozenset(
 """Fields whose value is never repeated in a fault."""
 LONGEST_ECHO = 120
 """Characters of a wrong value that a fault repeats."""
+MOST_ERRORS = 100
+"""Wrong places looked at to name one."""
 
 formats = FormatChecker(formats=())
 """The formats that schemas of the services may name."""
@@ -70,7 +73,7 @@ def validate(body: Any, schema: Schema) -> Any:
 
     "Invalid input for field/attribute name. Value: ''. '' is too short"
     """
-    error = best_match(_validator(schema).iter_errors(body))
+    error = best_match(itertools.islice(_validator(schema).iter_errors(body), MOST_ERRORS))
     if error is None:
         return body
     field = _field(error)

@@ -1,0 +1,52 @@
+"""What a request costs: strangers and members must not be able to keep the cloud busy with a few bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.cast import Api, People
+
+TOKENS = "/identity/v3/auth/tokens"
+HEAVY: dict[str, Any] = {
+    "many wrong items": {"auth": {"identity": {"methods": [1] * 300_000}}},
+    "many good items": {"auth": {"identity": {"methods": ["a"] * 200_000}}},
+    "many unknown fields": {"auth": {"identity": {"methods": ["token"]}, **{f"k{n}": 1 for n in range(60_000)}}},
+    "many levels": {"auth": [[[[[]] * 200_000]]]},
+}
+LONGEST = 0.5
+"""Seconds of a processor for one request that is refused; the worst took 4.5."""
+
+
+def processor_time(api: Api, method: str, path: str, body: Any) -> tuple[int, float]:
+    before = time.thread_time()
+    answer = api.client.generic(method, path, json.dumps(body), "application/json", headers=api.headers)
+    return answer.status_code, time.thread_time() - before
+
+
+@pytest.mark.parametrize("body", HEAVY)
+def test_a_stranger_s_body_costs_little(people: People, body: str) -> None:
+    Api(None).post(TOKENS, {})
+    status, seconds = processor_time(Api(None), "POST", TOKENS, HEAVY[body])
+    assert status == 413
+    assert seconds < LONGEST
+
+
+def test_a_stranger_s_body_is_small(people: People) -> None:
+    request = {"auth": {"identity": {"methods": ["token"], "token": {"id": "x" * 4096}}}}
+    assert Api(None).post(TOKENS, request).status_code == 401
+    request["auth"]["identity"]["more"] = "x" * 65_536  # type: ignore[assignment]
+    assert Api(None).post(TOKENS, request).status_code == 413
+
+
+def test_a_member_s_wrong_body_costs_little(people: People) -> None:
+    """It is enough to know some of what is wrong."""
+    api = Api(people.alice)
+    api.post("/compute/v2.1/servers", {})
+    server = {"name": "x", "flavorRef": "1", "networks": [1] * 300_000}
+    status, seconds = processor_time(api, "POST", "/compute/v2.1/servers", {"server": server})
+    assert status == 400
+    assert seconds < LONGEST * 2
