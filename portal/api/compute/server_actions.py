@@ -15,6 +15,9 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute import services
 from provisioning.identity import policy
 
+MOST_LINES = 999_999_999
+"""More than any log has, and a number that every host can read."""
+
 Handler = Callable[["ServerActionView", str, Any], Response]
 
 
@@ -49,7 +52,7 @@ def _force_delete(view: ServerActionView, server_id: str, body: Any) -> Response
 
 def _console_output(view: ServerActionView, server_id: str, body: Any) -> Response:
     length = body.get("length")
-    lines = None if length is None or int(length) < 0 else int(length)
+    lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
     return Response({"output": services.console_output(view.context, server_id, lines)})
 
 

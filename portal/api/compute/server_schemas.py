@@ -138,7 +138,7 @@ GET_CONSOLE_OUTPUT = _action(
     "os-getConsoleOutput",
     {
         "type": "object",
-        "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$", "minimum": -1}},
+        "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}},
         "additionalProperties": False,
     },
 )

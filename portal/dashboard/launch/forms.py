@@ -53,7 +53,7 @@ class Choices:
     @property
     def number(self) -> int:
         """How many servers; 1 while the field says nothing that can be counted."""
-        return int(self.count) if self.count.isdigit() and len(self.count) < 5 else 1
+        return int(self.count) if self.count.isdecimal() and len(self.count) < 5 else 1
 
 
 def read(data: QueryDict) -> Choices:
@@ -81,7 +81,7 @@ def request_of(choices: Choices) -> LaunchRequest:
         raise InvalidInputError("Choose an image.", field="imageRef")
     if not choices.flavor:
         raise InvalidInputError("Choose a size.", field="flavorRef")
-    if not (choices.count.isdigit() and choices.number >= 1):
+    if not (choices.count.isdecimal() and choices.number >= 1):
         raise InvalidInputError("The number of instances must be a whole number, 1 or more.", field="max_count")
     cards = tuple(NetworkRequest(network_id=value) for value in choices.networks if value != NO_NETWORK)
     return LaunchRequest(
