@@ -34,6 +34,8 @@ from provisioning.rpc.models import HostCall, HostCommand
 from provisioning.rpc.threads import in_thread
 
 NO_ANSWER = "The host does not answer."
+MOST_WAITING = 8
+"""Threads of one process that wait for hosts: half of those that serve pages, so that a silent host stops none."""
 KEPT = timedelta(days=1)
 """How long finished commands are kept for whoever looks into a fault."""
 
@@ -42,6 +44,8 @@ LOST_AFTER = timedelta(minutes=10)
 
 MOST_CONSOLE_BYTES = 131_072
 """Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
+
+_waiting = threading.BoundedSemaphore(MOST_WAITING)
 
 
 def topic(host_id: uuid.UUID) -> str:
@@ -125,10 +129,20 @@ def destroys_awaited() -> QuerySet[HostCommand]:
 
 
 def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
-    """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes.
+    """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes, and
+    at once when ``MOST_WAITING`` threads wait already.
 
     Not inside a transaction: the question is sent when it is committed.
     """
+    if not _waiting.acquire(blocking=False):
+        raise UnavailableError("Too many questions to hosts wait for an answer. Try again.")
+    try:
+        return _call(host_id, body, timeout)
+    finally:
+        _waiting.release()
+
+
+def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
     question = uuid.uuid4()
     answered = threading.Event()
     subscription = tailer().subscribe([_reply_topic(question)], lambda _: answered.set())

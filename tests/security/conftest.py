@@ -35,6 +35,7 @@ PERSONS = ("nobody", "revoked", "reader", "member", "other", "operator")
 class World:
     """The cast's tokens, and the ids of alice's things by the names that routes use."""
 
+    cloud: Cloud
     tokens: dict[str, str]
     ids: dict[str, str]
 
@@ -137,7 +138,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "quotalimit/object": str(limit.pk),
         "flavor/object": str(cloud.small.pk),
     }
-    return World(tokens, ids)
+    return World(cloud, tokens, ids)
 
 
 @pytest.fixture

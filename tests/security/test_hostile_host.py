@@ -1,0 +1,63 @@
+"""A host with a good credential and bad manners: it must not harm anything but what it holds itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+
+import pytest
+
+from compute_agent.contract.messages import DiagnosticsCall
+from provisioning.common.errors import UnavailableError
+from provisioning.compute.models import Host
+from provisioning.compute.requests import NetworkRequest
+from provisioning.rpc import hosts
+from provisioning.rpc.testing import drain
+from tests.security.conftest import World
+from tests.support.cast import People
+from tests.support.clouds import Cloud, state_of
+
+
+@pytest.fixture
+def cloud_host(transactional_db: None) -> Host:
+    return Cloud.make().add_host("h1").host
+
+
+MARKUP = "<script>alert(1)</script>\x1b[2J\x00\u2028"
+
+
+@pytest.mark.parametrize("number", ["²", "٣", "9" * 200, "-1", "1e9"])
+def test_what_a_host_says_of_a_step_breaks_no_page(world: World, people: People, number: str) -> None:
+    agent = world.cloud.agents["h1"]
+    server = world.cloud.launch(
+        people.alice.context, networks=(NetworkRequest(network_id=str(world.cloud.network.id)),)
+    )
+    drain()
+    (command,) = agent.take()
+    detail = {"bytes": number, "cached": MARKUP, MARKUP: MARKUP}
+    agent.report(command, "step", step="fetch_image", started_at=1e300, finished_at=-1e300, detail=detail, message="")
+    agent.report(command, "failed", error_code=MARKUP, message=MARKUP, retryable=False)
+    assert state_of(server)[0] == "error"
+    page = world.browser("member").get(f"/instances/{server.id}/")
+    assert page.status_code == 200
+    assert "<script>alert" not in page.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host) -> None:
+    """All threads that serve pages could otherwise be kept waiting for one silent host."""
+    began = time.monotonic()
+    waited: list[float] = []
+
+    def ask() -> None:
+        with pytest.raises(UnavailableError):
+            hosts.call(cloud_host.id, DiagnosticsCall(instance_id=str(uuid.uuid4())), timeout=2.0)
+        waited.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(seconds > 1.5 for seconds in waited) <= hosts.MOST_WAITING
