@@ -12,6 +12,7 @@ from django.db import OperationalError, transaction
 
 from compute_agent.contract.messages import AgentEvent
 from provisioning.compute.models import Instance
+from provisioning.compute.services import state
 from provisioning.conductor import reports
 from provisioning.rpc.models import HostCommand
 
@@ -83,6 +84,7 @@ def _read(host_id: uuid.UUID, events: Iterable[AgentEvent]) -> _Records:
     command_ids = {_uuid(event.command_id) for event in events if event.command_id}
     commands = HostCommand.objects.filter(host_id=host_id, id__in=command_ids, finished_at=None)
     instances = Instance.objects.select_related("host").filter(id__in=instance_ids)
+    state.lock(instance_ids)
     return _Records({row.id: row for row in instances}, {row.id: row for row in commands})
 
 

@@ -59,6 +59,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
         if not found.decision.ranked:
             break
         with transaction.atomic():
+            state.lock([instance.id])
             chosen = _claim_one(instance, found, action)
             if chosen is not None:
                 return chosen

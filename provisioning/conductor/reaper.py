@@ -68,7 +68,7 @@ def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
 
 
 def _look_after(found: Instance) -> None:
-    rows = Instance.objects.select_for_update(of=("self",)).select_related("host").exclude(task_state=None)
+    rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
     instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
     if instance is None:  # the task has ended since; there may be another one
         return

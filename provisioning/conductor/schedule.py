@@ -11,7 +11,7 @@ from django.utils import timezone
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.services import actions
+from provisioning.compute.services import actions, state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.allocate import allocate
 from provisioning.conductor.hand_off import hand_off
@@ -79,6 +79,7 @@ def _build(instance: Instance, host: HostState, action: InstanceAction) -> None:
     """Allocate and hand off in one transaction; what cannot be had anywhere ends the launch."""
     try:
         with transaction.atomic():
+            state.lock([instance.id])
             allocated = allocate(instance, host, action)
             handed = hand_off(instance, host, action)
             if handed is None:

@@ -41,14 +41,17 @@ class Difference(NamedTuple):
     held: tuple[int, int]
 
 
-def differences() -> list[Difference]:
-    """Return every counter that is not the sum of what its owners hold: empty, unless something is wrong."""
+def differences(project_id: uuid.UUID | None = None) -> list[Difference]:
+    """Return every counter (of one project or of all) that is not the sum of what its owners hold: empty, unless
+    something is wrong, or moves between the two looks.
+    """
+    mine = Q() if project_id is None else Q(project_id=project_id)
     held: dict[tuple[uuid.UUID, str], list[int]] = {}
-    sums = Reservation.objects.values_list("project_id", "resource", "committed").annotate(total=Sum("amount"))
-    for project_id, resource, committed, total in sums:
-        held.setdefault((project_id, resource), [0, 0])[0 if committed else 1] = total
+    sums = Reservation.objects.filter(mine).values_list("project_id", "resource", "committed")
+    for owner, resource, committed, total in sums.annotate(total=Sum("amount")):
+        held.setdefault((owner, resource), [0, 0])[0 if committed else 1] = total
     counted = {
-        (row.project_id, row.resource): (row.in_use, row.reserved) for row in QuotaUsage.objects.all().iterator()
+        (row.project_id, row.resource): (row.in_use, row.reserved) for row in QuotaUsage.objects.filter(mine).iterator()
     }
     keys = sorted(counted.keys() | held.keys())
     found = ((key, counted.get(key, (0, 0)), tuple(held.get(key, (0, 0)))) for key in keys)

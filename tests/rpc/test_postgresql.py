@@ -1,4 +1,6 @@
-"""Queue, worker groups and live log on PostgreSQL: the same tests again, on a server of their own."""
+"""Queue, worker groups, live log and whatever runs at once, on PostgreSQL: the same tests again, on a server of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ import pytest
 
 from tests.rpc.conftest import ROOT, eventually
 
+AT_ONCE = ["tests/core/test_parallel.py", "tests/core/test_row_locks.py"]
 TESTS = [
     "tests/rpc/test_cast.py",
     "tests/rpc/test_queue.py",
@@ -56,7 +59,7 @@ def server() -> Iterator[str]:
         os.chown(folder, user["user"], user["group"])
     data = folder / "data"
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-    initdb = [str(programs / "initdb"), "-D", str(data), "-U", "novella", "-A", "trust", "--no-sync"]
+    initdb = [str(programs / "initdb"), "-D", str(data), "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync"]
     subprocess.run(initdb, check=True, capture_output=True, env=environment, cwd=folder, **user)
     process = subprocess.Popen(
         [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", "-F"],
@@ -76,14 +79,15 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def test_queue_and_live_log_keep_their_promises_on_postgresql(server: str) -> None:
+@pytest.mark.parametrize("tests", [TESTS, AT_ONCE], ids=["queue and live log", "at once"])
+def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.rpc.on_postgresql", "-p", "no:cacheprovider", *TESTS],
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.rpc.on_postgresql", "-p", "no:cacheprovider", *tests],
         cwd=ROOT,
         env={**os.environ, "TESTS_POSTGRESQL": server},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -41,7 +41,7 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     """
     try:
         return _launch(context, request)
-    except IntegrityError:  # the same request, at the same moment: the ids of its servers are taken
+    except (IntegrityError, OverQuotaError):  # the same request, at the same moment, took the ids or the last place
         made = launched_before(context, request)
         if not made:
             raise

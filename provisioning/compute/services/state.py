@@ -5,11 +5,12 @@ event.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
@@ -36,6 +37,16 @@ def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
         TaskState.DELETING: settings.DELETE_TIMEOUT,
     }.get(TaskState(task_state), POWER_TIMEOUT)
     return now + timedelta(seconds=seconds)
+
+
+def lock(ids: Iterable[uuid.UUID]) -> None:
+    """Let nobody else move these instances before the caller's transaction ends, where the database locks rows.
+
+    Orders, quota and hosts are locked behind instances: whoever would touch one of them first calls this, so that no
+    two wait in a ring.
+    """
+    if connection.features.has_select_for_update:
+        list(Instance.objects.select_for_update(no_key=True).filter(id__in=list(ids)).order_by("id").values_list("id"))
 
 
 def advance(

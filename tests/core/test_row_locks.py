@@ -1,0 +1,104 @@
+"""Many at once on the same rows: nobody waits in a ring, nobody repairs what others are moving.
+
+Here on SQLite, which has one writer at a time; ``tests/rpc/test_postgresql.py`` runs the same on rows that are locked
+one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import uuid
+
+import pytest
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import services
+from provisioning.compute.models import Instance
+from provisioning.conductor.schedule import schedule
+from provisioning.quotas import selectors
+from provisioning.quotas import services as quotas
+from tests.core.test_parallel import in_threads
+from tests.support import invariants
+from tests.support.clouds import Cloud, context, state_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROJECT = uuid.UUID(int=1)
+AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}
+
+
+def hold_for_a_moment(limit: int) -> None:
+    owner = uuid.uuid4()
+    with transaction.atomic():
+        quotas.reserve(PROJECT, owner, AMOUNTS, dict.fromkeys(AMOUNTS, limit))
+    quotas.commit(owner)
+    quotas.release(owner)
+
+
+def test_counters_are_taken_in_one_order() -> None:
+    def work(_: int) -> None:
+        for _ in range(40):
+            hold_for_a_moment(1_000_000)
+
+    assert in_threads(8, work) == [None] * 8
+    assert selectors.differences() == []
+
+
+def test_a_repair_spoils_nothing_that_moves() -> None:
+    stop = threading.Event()
+
+    def work(index: int) -> int:
+        if index:
+            while not stop.is_set():
+                hold_for_a_moment(-1)
+            return 0
+        try:
+            return sum(quotas.repair() for _ in range(60))
+        finally:
+            stop.set()
+
+    assert in_threads(4, work) == [0] * 4
+    assert selectors.differences() == []
+
+
+def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(
+    shared_cloud: Cloud, alice: RequestContext
+) -> None:
+    quotas.set_limit(alice.project_id, "instances", 1)
+    for number in range(8):
+        key = f"request {number}"
+        answers = in_threads(4, lambda _, key=key: shared_cloud.launch(context("alice"), idempotency_key=key))  # type: ignore[misc]
+        (made,) = {answer.id if isinstance(answer, Instance) else answer for answer in answers}
+        services.delete(context("alice"), str(made))
+
+
+def test_deletes_claims_and_reports_do_not_wait_in_a_ring(shared_cloud: Cloud, alice: RequestContext) -> None:
+    agents = [shared_cloud.add_host(name, vcpus=100, memory_mb=1 << 20, disk_gb=10_000) for name in ("kelvin", "ohm")]
+    for resource in ("instances", "cores", "ram"):
+        quotas.set_limit(alice.project_id, resource, -1)
+    for turn in range(8):
+        chance = random.Random(turn)  # noqa: S311 - the same order for the same turn
+        placed, waiting = ([shared_cloud.launch(context("alice")) for _ in range(4)] for _ in range(2))
+        for instance in placed:
+            schedule(str(instance.id), 1)
+        orders = [chance.sample(placed + waiting, 8) for _ in range(2)]
+
+        def work(index: int, waiting: list[Instance] = waiting, orders: list[list[Instance]] = orders) -> None:
+            if index < 3:
+                for instance in waiting[:: -1 if index % 2 else 1]:
+                    schedule(str(instance.id), 1)
+            elif index < 5:
+                for instance in orders[index - 3]:
+                    with contextlib.suppress(NotFoundError):  # the other has deleted it
+                        services.delete(context("alice"), instance.id)
+            else:
+                for _ in range(10):
+                    agents[index - 5].work()
+
+        assert in_threads(7, work) == [None] * 7
+        shared_cloud.run()
+        assert {state_of(instance) for instance in placed + waiting} == {("deleted", None)}
+    invariants.check_empty()
