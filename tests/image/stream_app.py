@@ -28,15 +28,20 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def note(line: str) -> None:
+    with LOG.open("a") as log:
+        log.write(f"{line}\n")
+
+
 def count(request: HttpRequest) -> HttpResponse:
     """Count the body."""
+    note("counting")
     total = 0
     try:
         for data in streams.body_of(request):
             total += len(data)
     except streams.BodyInterruptedError:
-        with LOG.open("a") as log:
-            log.write(f"interrupted after {total}\n")
+        note(f"interrupted after {total}")
         return HttpResponse(status=400)
     return JsonResponse({"total": total, "peak": _peak(), "exchanges": len(streams._open)})
 
