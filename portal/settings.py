@@ -46,7 +46,8 @@ def _secret(name: str, filename: str) -> str:
     folder = DATA_DIR / "secrets"
     path = folder / filename
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for each in (DATA_DIR, folder):  # the mode is for the last folder of a path only
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = folder / f".{filename}.{secrets.token_hex(4)}"
         temporary.touch(mode=0o600)
         temporary.write_text(secrets.token_urlsafe(48))

@@ -54,6 +54,7 @@ class DataFolder:
             if not self.is_ours and any(self.path.iterdir()):
                 message = f"{self.path} is not empty and was not made by bin/up; choose another folder with --data."
                 raise DataFolderError(message)
+            self.path.chmod(0o700)  # it may have been there with another mode
             (self.path / MARKER).write_text("A data folder of Novella: bin/up --clean removes it.\n")
             for name in ("run", "log", "secrets"):
                 (self.path / name).mkdir(exist_ok=True, mode=0o700)

@@ -11,6 +11,7 @@ Threads that looked again and again took the interpreter from the one that all o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sqlite3
@@ -77,7 +78,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _turn: threading.Lock | None = None
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Open the database, waiting in SQLite's way, then switch to ours."""
+        """Open the database, waiting in SQLite's way, then switch to ours.  A new file is its owner's only."""
+        name = str(conn_params["database"])
+        if not name.startswith((":", "file:")):
+            with contextlib.suppress(OSError):  # it is there, or SQLite says better what is wrong
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL, 0o600))
         connection = super().get_new_connection({"factory": PatientConnection, **conn_params})
         connection.patience = conn_params.get("timeout", PatientConnection.patience)
         connection.execute("PRAGMA busy_timeout = 0")
