@@ -49,6 +49,8 @@ def test_import_list_and_delete(api: Api, people: People) -> None:
         {},
         {"name": ""},
         {"name": "a/b"},
+        {"name": "."},
+        {"name": ".."},
         {"name": "x", "public_key": "ssh-rsa nonsense"},
         {"name": "x", "public_key": ""},
         {"name": 1},

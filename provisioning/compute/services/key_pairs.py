@@ -47,6 +47,8 @@ def create_key_pair(
             " (no blank at either end).",
             field="name",
         )
+    if name in (".", ".."):  # clients resolve them in a path, so what has such a name is never reached again
+        raise InvalidInputError(f"Invalid input for name: {name!r} cannot be part of an address.", field="name")
     private_key = None
     if public_key is None:
         public_key, private_key = _generate(algorithm)
