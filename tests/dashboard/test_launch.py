@@ -141,6 +141,8 @@ def test_a_key_of_somebody_else_repeats_nothing(
         ({"availability_zone": "moon"}, "availability_zone", "moon"),
         ({"count": "0"}, "count", "1 or more"),
         ({"count": "many"}, "count", "1 or more"),
+        ({"count": "99999"}, "count", "at most 100"),
+        ({"count": "9" * 5000}, "count", "at most 100"),
         ({"metadata": "no sign"}, "metadata", "Line 1 has no '='"),
         ({"metadata": f"k={'v' * 256}"}, "metadata", "at most 255"),
         ({"user_data": "#" * 60_000}, "user_data", "65535"),

@@ -28,6 +28,9 @@ FIELDS: Mapping[str, str] = {
     "max_count": "count",
 }
 """Where the wizard shows an error about a field of the Compute API."""
+MOST_DIGITS = 18
+FAR_TOO_MANY = 9999
+"""Any greater number of servers is refused, and drawn, as this one."""
 ADVANCED = {"count", "networks", "security_groups", "availability_zone", "user_data", "metadata", "description"}
 NO_NETWORK = "none"
 
@@ -53,7 +56,7 @@ class Choices:
     @property
     def number(self) -> int:
         """How many servers; 1 while the field says nothing that can be counted."""
-        return int(self.count) if self.count.isdecimal() and len(self.count) < 5 else 1
+        return min(int(self.count[:MOST_DIGITS]), FAR_TOO_MANY) if self.count.isdecimal() else 1
 
 
 def read(data: QueryDict) -> Choices:
