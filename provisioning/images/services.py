@@ -14,7 +14,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+)
 from provisioning.identity import policy
 from provisioning.images import inspection, store
 from provisioning.images.errors import ImageContentError
@@ -98,7 +105,8 @@ def upload(
     Whatever fails in between: no file, and the record is ``queued`` again.  Not to be called in a transaction.
 
     Raises NotFoundError, ConflictError (has data, or is being uploaded), ImageContentError, TooLargeError,
-    InvalidInputError (formats not set, ``expected_size`` bytes not met) and whatever ``chunks`` raises.
+    UnavailableError (no room), InvalidInputError (formats not set, ``expected_size`` bytes not met) and whatever
+    ``chunks`` raises.
     """
     image = _owned(context, image_id)
     if not image.disk_format or not image.container_format:
@@ -135,9 +143,11 @@ def _receive(file: IO[bytes], disk_format: str, chunks: Iterable[bytes], expecte
     """Write the data, and return what is known of it: the columns of an active image."""
     md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
     size = 0
+    _check_room(expected_size or 0)
     inspector = inspection.Inspector(chunks)
     for piece in inspector:
         size += len(piece)
+        _check_room(len(piece))
         if size > settings.MAX_IMAGE_SIZE:
             msg = f"The image is larger than the {settings.MAX_IMAGE_SIZE} bytes that are allowed."
             raise TooLargeError(msg)
@@ -163,6 +173,11 @@ def _receive(file: IO[bytes], disk_format: str, chunks: Iterable[bytes], expecte
         "os_hash_algo": HASH_ALGORITHM,
         "os_hash_value": sha512.hexdigest(),
     }
+
+
+def _check_room(more: int) -> None:
+    if not store.has_room(more):
+        raise UnavailableError("There is no room for the image now. Tell your operator.")
 
 
 def _publish(image_id: uuid.UUID, file: IO[bytes], facts: Mapping[str, Any]) -> None:

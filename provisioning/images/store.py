@@ -10,10 +10,20 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import statvfs
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
+
+RESERVE = 512 << 20
+"""Bytes that uploads leave free: the database may be on the same disk."""
+
+
+def has_room(more: int = 0) -> bool:
+    """Whether ``more`` bytes may be written beside what other uploads write."""
+    room = statvfs(settings.IMAGE_DIR)
+    return room.f_bavail * room.f_frsize >= more + RESERVE
 
 
 def path_of(image_id: uuid.UUID) -> Path:
