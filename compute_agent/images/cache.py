@@ -99,7 +99,7 @@ class ImageCache:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _images(self) -> list[Path]:
-        return [path for path in sorted(self._base.glob("*")) if NAME.match(path.name)]
+        return [path for path in sorted(self._base.glob("*")) if NAME.fullmatch(path.name)]
 
     @staticmethod
     def _ids(path: Path) -> set[str]:
@@ -168,7 +168,7 @@ class ImageCache:
 def _name(image: ImageRef) -> str:
     """Return the name of the image's file; raises ImageUnacceptableError for a record without a usable hash."""
     name = f"{image.hash_algo}-{image.hash_value}"
-    if image.hash_algo not in ALGORITHMS or not NAME.match(name):
+    if image.hash_algo not in ALGORITHMS or not NAME.fullmatch(name):
         raise ImageUnacceptableError(f"Image {image.name!r} has no checksum that a host can verify.")
     return name
 

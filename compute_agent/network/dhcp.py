@@ -48,12 +48,12 @@ def leases_of(named_ports: Sequence[tuple[str, PortRef]]) -> list[Lease]:
     found = {}
     for hostname, port in named_ports:
         mac = port.mac_address.lower()
-        if not MAC.match(mac):
+        if not MAC.fullmatch(mac):
             raise ValueError(f"not a hardware address: {port.mac_address!r}")
         for fixed in port.fixed_ips:
             if fixed.enable_dhcp and ":" not in fixed.address and mac not in found:
                 address = str(ipaddress.IPv4Address(fixed.address))
-                found[mac] = Lease(mac, address, hostname if LABEL.match(hostname) else "")
+                found[mac] = Lease(mac, address, hostname if LABEL.fullmatch(hostname) else "")
     return sorted(found.values(), key=lambda lease: lease.mac)
 
 
@@ -155,7 +155,7 @@ class DhcpServer:
     def _config(self, network: NetworkRef, upstream: Sequence[str]) -> str:
         cidr = ipaddress.IPv4Network(network.cidr)
         address = server_address(network)
-        if address is None or not DOMAIN.match(network.dns_domain):
+        if address is None or not DOMAIN.fullmatch(network.dns_domain):
             raise ValueError(f"a network that DHCP cannot serve: {network.bridge}")
         names = [str(ipaddress.ip_address(server)) for server in network.dns_nameservers] or [address]
         router = f"option:router,{ipaddress.IPv4Address(network.gateway)}" if network.gateway else "option:router"

@@ -131,7 +131,7 @@ def _map(name: str, kind: str, elements: dict[str, str]) -> list[str]:
 def _spoofing_table(ports: Sequence[PortRef]) -> list[str]:
     lines = [f"table bridge {TABLE} {{"]
     for port in ports:
-        if not MAC.match(port.mac_address):
+        if not MAC.fullmatch(port.mac_address):
             raise ValueError(f"not a hardware address: {port.mac_address!r}")
         own = ", ".join(addresses(port))
         lines += [

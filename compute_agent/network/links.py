@@ -30,7 +30,7 @@ def netlink(action: str) -> Iterator[Any]:
 
 def interface_name(name: str) -> str:
     """Return ``name`` if the kernel and the filters can carry it; raises RetryableHostError."""
-    if not INTERFACE.match(name) or name in (".", ".."):
+    if not INTERFACE.fullmatch(name) or name in (".", ".."):
         raise RetryableHostError("The host cannot use the name of a network card.", detail=repr(name))
     return name
 
