@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -88,9 +88,16 @@ def pending(host_id: uuid.UUID) -> list[Command]:
 
 
 def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
-    """The host has stored these commands; ids that are not its own change nothing.  Returns how many were new."""
+    """The host has stored these commands; ids that are not its own change nothing.  Returns how many were new.
+
+    One that somebody else is ending at this moment is passed over: its end says as much.
+    """
     known = HostCommand.objects.filter(host_id=host_id, id__in=_uuids(ids), acknowledged_at=None)
-    return known.update(acknowledged_at=timezone.now()) if known.exists() else 0
+    if not connection.features.has_select_for_update_skip_locked:
+        return known.update(acknowledged_at=timezone.now()) if known.exists() else 0
+    with transaction.atomic():
+        free = list(known.select_for_update(skip_locked=True).values_list("id", flat=True))
+        return known.filter(id__in=free).update(acknowledged_at=timezone.now()) if free else 0
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:

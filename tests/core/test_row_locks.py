@@ -14,13 +14,17 @@ import uuid
 import pytest
 from django.db import transaction
 
+from compute_agent.contract.messages import DestroyRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import services
 from provisioning.compute.models import Instance
 from provisioning.conductor.schedule import schedule
+from provisioning.network import services as network
+from provisioning.network.models import Subnet
 from provisioning.quotas import selectors
 from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -73,6 +77,31 @@ def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(
         answers = in_threads(4, lambda _, key=key: shared_cloud.launch(context("alice"), idempotency_key=key))  # type: ignore[misc]
         (made,) = {answer.id if isinstance(answer, Instance) else answer for answer in answers}
         services.delete(context("alice"), str(made))
+
+
+def test_notes_of_what_was_stored_do_not_wait_for_reports(shared_cloud: Cloud) -> None:
+    host = shared_cloud.add_host("kelvin").host
+    for _ in range(15):
+        ids = [hosts.command(host.id, uuid.uuid4(), 1, DestroyRequest(), None).id for _ in range(20)]
+
+        def work(index: int, ids: list[uuid.UUID] = ids) -> None:
+            if index:
+                hosts.acknowledge(host.id, [str(number) for number in ids])
+                return
+            with transaction.atomic():
+                for number in reversed(ids):
+                    hosts.finish(host.id, number)
+
+        assert in_threads(3, work) == [None] * 3
+        assert hosts.pending(host.id) == []
+
+
+def test_parallel_subnets_share_no_address() -> None:
+    networks = [network.create_network(PROJECT, f"net {number}") for number in range(6)]
+    for turn in range(5):
+        answers = in_threads(6, lambda index, turn=turn: network.create_subnet(networks[index], f"10.{turn}.0.0/24"))  # type: ignore[misc]
+        assert sum(isinstance(answer, Subnet) for answer in answers) == 1
+        assert sum(isinstance(answer, InvalidInputError) for answer in answers) == 5
 
 
 def test_deletes_claims_and_reports_do_not_wait_in_a_ring(shared_cloud: Cloud, alice: RequestContext) -> None:

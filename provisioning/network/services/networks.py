@@ -6,7 +6,7 @@ import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
@@ -71,7 +71,8 @@ def create_subnet(
         raise InvalidInputError(msg, field="dns_nameservers")
     dhcp = addressing.as_text(ranges[0].first) if enable_dhcp and gateway is None else None
     with transaction.atomic():
-        Network.objects.select_for_update().get(pk=network.pk)
+        if connection.features.has_select_for_update:  # all of them: ranges are compared over every network
+            list(Network.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         other = addressing.overlapping(whole)
         if other is not None:
             msg = f"Requested subnet with cidr: {whole} for network: {network.id} overlaps with another subnet."
