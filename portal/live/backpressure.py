@@ -7,6 +7,7 @@ A browser comes back by itself and catches up; an agent gets its orders again.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import Any
 
 from daphne import server, ws_protocol
@@ -17,6 +18,8 @@ MOST_UNSENT = 4 << 20
 """Bytes that wait for one slow reader."""
 MOST_UNHANDLED = 400
 """Frames of one peer that wait for the application."""
+MOST_UNHANDLED_BYTES = 8 << 20
+"""Bytes of these frames; who has shown no credential yet can send them too."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
     """One WebSocket."""
 
     _flow: _Flow | None = None
+    _waiting: deque[int] | None = None
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
         """Be told how the peer keeps up, in the place of the HTTP channel that the connection began as."""
@@ -65,11 +69,20 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
         """Pass a frame on, unless too many wait already."""
-        if self.application_queue.qsize() >= MOST_UNHANDLED:
+        if self._unhandled(len(payload)) > MOST_UNHANDLED_BYTES or self.application_queue.qsize() >= MOST_UNHANDLED:
             logger.warning("A client of %s writes too fast; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
             return
         super().onMessage(payload, isBinary)
+
+    def _unhandled(self, size: int) -> int:
+        """Return the bytes that wait with a frame of this size; what the queue has no more was handled."""
+        if self._waiting is None:
+            self._waiting = deque()
+        self._waiting.append(size)
+        while len(self._waiting) > self.application_queue.qsize() + 1:
+            self._waiting.popleft()
+        return sum(self._waiting)
 
 
 def install() -> None:
