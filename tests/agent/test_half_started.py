@@ -8,8 +8,14 @@ import subprocess
 from pathlib import Path
 
 from compute_agent.virt.libvirt import half_started
+from tests.support.one_machine import wait_for
 
 NOTE = "<!--\nWARNING: generated\n-->\n\n<domstatus state='{state}' reason='starting up' pid='{pid}'>\n</domstatus>\n"
+
+
+def comm(pid: int) -> str:
+    """The name of a process; a new one has its parent's for a moment."""
+    return Path(f"/proc/{pid}/comm").read_text()
 
 
 def note(root: Path, name: str, pid: int, state: str = "paused") -> Path:
@@ -34,6 +40,7 @@ def test_the_note_of_a_living_guest_is_kept(tmp_path: Path) -> None:
     shutil.copy("/bin/sleep", qemu)
     process = subprocess.Popen([qemu, "60"])
     try:
+        wait_for("the program runs under its name", lambda: comm(process.pid).startswith("qemu"), 10)
         kept = note(tmp_path, "guest", process.pid, "running")
         assert half_started.forget(tmp_path) == []
         assert kept.exists()
