@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 MIN_CREDENTIAL = 32
 """Characters of an agent's own credential."""
+_BAD_TOKEN = "The join token is unknown, used, expired or meant for another host."  # noqa: S105 - a sentence
 _MOST = 2_147_483_647
 
 
@@ -55,17 +56,18 @@ def enrol(message: Enrol) -> Host:
     if len(message.credential) < MIN_CREDENTIAL:
         raise InvalidInputError(f"The credential must have at least {MIN_CREDENTIAL} characters.", field="credential")
     digest, now = _digest(message.credential), timezone.now()
+    given = JoinToken.objects.filter(digest=_digest(message.join_token))
+    if not given.exists():  # strangers guess without holding up those who write
+        raise NotAuthenticatedError(_BAD_TOKEN)
     with transaction.atomic():
         host = Host.objects.filter(name=message.host).first()
         if host is not None and hmac.compare_digest(host.credential_digest, digest):
             return host
-        tokens = JoinToken.objects.filter(
-            digest=_digest(message.join_token), host_name__in=["", message.host], used_at=None, expires_at__gt=now
-        )
+        tokens = given.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
         if host is not None and host.credential_digest:  # an open token takes in new hosts, it does not replace one
             tokens = tokens.filter(host_name=message.host)
         if not tokens.update(used_at=now):
-            raise NotAuthenticatedError("The join token is unknown, used, expired or meant for another host.")
+            raise NotAuthenticatedError(_BAD_TOKEN)
         if host is None:
             host = _new_host(message.host)
         host.credential_digest, host.agent_version, host.contract_version = (

@@ -6,17 +6,21 @@ The table is ``routes.txt``; a route without a row there fails, so that nobody f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpResponse
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from compute_agent.contract.messages import Hello, encode
+from compute_agent.contract.messages import Enrol, Hello, encode
 from portal.live.routing import websocket_router
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.conductor import agents
 from tests.live.conftest import ORIGIN, Open, cookie_of
 from tests.security.conftest import PERSONS, SECRET, World
 from tests.security.routes import Row, served, table
@@ -104,6 +108,36 @@ def test_no_page_does_anything_for_a_form_of_another_site(world: World) -> None:
     browser = world.browser("operator", checks=True)
     wrong = [str(row) for row in rows if _send(browser, row, world, {}).status_code != 403]
     assert wrong == []
+
+
+SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens"}
+"""Where wrong passwords are counted."""
+
+
+def test_a_stranger_writes_nothing(world: World) -> None:
+    rows = [row for row in ROWS if row.route not in SIGN_INS or row.method == "GET"]
+    with CaptureQueriesContext(connection) as captured:
+        for row in rows:
+            _ask(row, world, "nobody")
+            _ask(row, world, "revoked")
+    assert [query["sql"] for query in captured if re.match("INSERT|UPDATE|DELETE", query["sql"])] == []
+
+
+def test_a_stranger_s_enrolment_does_not_even_hold_the_database(db: None) -> None:
+    frame = Enrol(join_token="guessed", host="h9", credential="c" * 40)
+    with CaptureQueriesContext(connection) as captured, pytest.raises(NotAuthenticatedError):
+        agents.enrol(frame)
+    assert [query["sql"] for query in captured if not query["sql"].startswith("SELECT")] == []
+
+
+def test_a_page_speaks_to_this_portal_only(world: World) -> None:
+    """A script that got in could otherwise send what it reads to any WebSocket."""
+    for host in ("127.0.0.1:8000", "localhost"):
+        policy = world.browser("member").get("/", headers={"host": host}).headers["Content-Security-Policy"]
+        assert f"connect-src 'self' ws://{host} wss://{host}" in policy
+    refused = world.browser("member").get("/", headers={"host": "evil.example; script-src *"})
+    assert refused.status_code == 400
+    assert "evil.example" not in refused.headers["Content-Security-Policy"]
 
 
 SOCKETS: dict[str, tuple[int, ...]] = {
