@@ -1,0 +1,65 @@
+"""Secrets stand where they are needed and nowhere else: not in the log, an event, a fault or another answer."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterable
+
+import pytest
+
+from provisioning.compute.models import InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.events.models import Event
+from tests.security.conftest import World
+from tests.support.cast import Api, People
+
+CANARY = "canary-5f1e"
+
+
+def sent(people: People, world: World, ref: str) -> tuple[Api, list[str]]:
+    """Send secrets in every way there is, rightly and wrongly; return the answers' texts."""
+    texts = []
+    alice = Api(people.alice)
+    user = {"name": "alice", "domain": {"id": "default"}, "password": CANARY}
+    wrong_type = {"user": {"original_password": [CANARY], "password": {CANARY: 1}}}
+    for body in (
+        {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}},
+        {"auth": {"identity": {"methods": ["password"], "password": {"user": user | {"password": [CANARY]}}}}},
+        {"auth": {"identity": {"methods": ["password"], "password": {"user": user | {"password": CANARY * 500}}}}},
+        {"auth": {"identity": {"methods": ["token"], "token": {"id": CANARY}}}},
+    ):
+        texts.append(Api(None).post("/identity/v3/auth/tokens", body).content.decode())
+    path = f"/identity/v3/users/{people.alice.user_id.hex}/password"
+    texts.append(alice.post(path, wrong_type).content.decode())
+    texts.append(alice.post(path, {"user": {"original_password": CANARY, "password": CANARY}}).content.decode())
+    texts.append(Api(None).get("/compute/v2.1/servers", X_Auth_Token=CANARY).content.decode())
+    data = base64.b64encode(CANARY.encode()).decode()
+    for user_data in (data, CANARY, [CANARY], CANARY * 9000):
+        server = {"name": "x", "flavorRef": "1", "imageRef": ref, "user_data": user_data}
+        server["networks"] = [{"uuid": str(world.cloud.network.id)}]
+        texts.append(alice.post("/compute/v2.1/servers", {"server": server}).content.decode())
+    form = {"user_name": "alice", "password": CANARY}
+    texts += [world.browser("nobody").post(page, form).content.decode() for page in ("/auth/login/",)]
+    form = {"username": "alice", "password": CANARY}
+    texts += [world.browser("nobody").post("/admin/login/", form).content.decode()]
+    world.cloud.run()
+    texts.append(alice.get("/compute/v2.1/servers/detail").content.decode())
+    return texts
+
+
+def test_no_secret_is_told(world: World, people: People, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("django.db.backends").setLevel(logging.INFO)
+    texts = sent(people, world, world.ids["public_image"])
+    assert sum(text.startswith('{"server":') for text in texts) == 1
+    kept: Iterable[object] = [
+        *Event.objects.values_list("payload", flat=True),
+        *InstanceFault.objects.values_list("message", "details"),
+        *InstanceAction.objects.values(),
+        *InstanceActionEvent.objects.values(),
+    ]
+    tokens = [value[:40] for value in world.tokens.values() if value]
+    for word in (CANARY, base64.b64encode(CANARY.encode()).decode(), *tokens):
+        assert word not in caplog.text
+        assert not [text for text in texts if word in text]
+        assert word not in repr(kept)
