@@ -210,6 +210,15 @@ def test_limits_are_set_and_taken_back(admin: Client, alice: Person) -> None:
 NO_ROLES = {"roleassignment_set-TOTAL_FORMS": "0", "roleassignment_set-INITIAL_FORMS": "0"}
 
 
+def test_a_new_user_starts_in_the_default_domain_with_a_password_worth_the_name(admin: Client, alice: Person) -> None:
+    page = admin.get("/admin/identity/user/add/").content.decode()
+    assert '<option value="default" selected>' in page
+    fields = {"domain": "default", "name": "erin", "password": "short", **NO_ROLES}
+    answer = admin.post("/admin/identity/user/add/", fields)
+    assert "at least 8 characters" in answer.content.decode()
+    assert not User.objects.filter(name="erin").exists()
+
+
 def test_a_project_and_a_user_with_a_role_are_made(admin: Client, alice: Person) -> None:
     admin.post("/admin/identity/project/add/", {"domain": "default", "name": "lab", "enabled": "on", **NO_ROLES})
     lab = Project.objects.get(name="lab")

@@ -22,6 +22,10 @@ from provisioning.identity import services
 from provisioning.identity.models import Domain, Project, Role, RoleAssignment, User
 from provisioning.quotas import selectors as quotas
 
+DEFAULT_DOMAIN = "default"
+SHORTEST_PASSWORD = 8
+"""Characters of a password that an operator gives."""
+
 
 @admin.register(Domain)
 class DomainAdmin(Readable):
@@ -53,6 +57,10 @@ class WithRoles(Written):
     """A page with roles below; they are written through the services."""
 
     inlines = (RoleInline,)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new one belongs to the first domain unless the operator chooses another."""
+        return {"domain": DEFAULT_DOMAIN, **super().get_changeform_initial_data(request)}
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Give and take roles."""
@@ -131,7 +139,11 @@ class ProjectAdmin(WithRoles):
 class NewUserForm(ModelForm):
     """A new user, with a first password."""
 
-    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), max_length=1024)
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        min_length=SHORTEST_PASSWORD,
+        max_length=1024,
+    )
 
     class Meta:
         model = User
@@ -141,7 +153,11 @@ class NewUserForm(ModelForm):
 class PasswordForm(forms.Form):
     """A new password, typed twice."""
 
-    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), max_length=1024)
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        min_length=SHORTEST_PASSWORD,
+        max_length=1024,
+    )
     again = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), max_length=1024)
 
     def clean(self) -> dict[str, Any]:
