@@ -198,7 +198,7 @@ def _upload(context: RequestContext, path: Path | None, digest: str) -> Image:
         disk_format="qcow2" if path else "raw",
         container_format="bare",
         visibility="public",
-        min_ram=64,
+        min_ram=96,
         properties={**GUEST_PROPERTIES, IMAGE_SOURCE: digest},
     )
     return images.upload(context, record.id, _chunks(path))

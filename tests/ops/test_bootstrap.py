@@ -124,7 +124,7 @@ def test_a_guest_image_is_uploaded_and_replaced_when_it_is_another_one(data: Pat
     first = bootstrap(data, "--guest-image", str(qcow2))["image"]
     assert (first["name"], first["status"]) == ("novella-guest", "active")
     image = Image.objects.get(id=first["id"])
-    assert (image.disk_format, image.visibility, image.min_ram) == ("qcow2", "public", 64)
+    assert (image.disk_format, image.visibility, image.min_ram) == ("qcow2", "public", 96)
     assert bootstrap(data, "--guest-image", str(qcow2))["image"] == first
     qcow2.write_bytes(qcow2.read_bytes() + bytes(65_536))
     second = bootstrap(data, "--guest-image", str(qcow2))["image"]

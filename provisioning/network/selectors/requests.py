@@ -16,6 +16,9 @@ from provisioning.network.selectors.records import NOBODY, ports_for, security_g
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
+MAX_CARDS = 8
+"""Network cards of one server: one request must not empty a network that projects share."""
+
 
 def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
     """Turn what a launch asks for into ``[{"network_id", "port_id", "fixed_ip"}]``, one for each card, ids with dashes.
@@ -29,6 +32,8 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
         return []
     if asked is None or asked == "auto":
         return _only_network(context, must=asked == "auto")
+    if len(asked) > MAX_CARDS:
+        raise InvalidInputError(f"A server has at most {MAX_CARDS} network cards.", field="networks")
     networks = {network.id: network for network in usable_networks_for(context).prefetch_related("subnets")}
     result = [_checked(context, entry, networks, count) for entry in asked]
     for key in ("port_id", "fixed_ip"):
