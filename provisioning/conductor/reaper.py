@@ -30,12 +30,15 @@ BATCH = 200
 """Instances of one round; the next round takes the others."""
 ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
+AWAY = timedelta(seconds=30)
+"""A deadline that passed longer ago than this passed while nobody looked: hosts may have reports that wait for us."""
 DELETE_ORDERS = 3
 """Orders to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
 SILENT = "The host did not report within {seconds} seconds."
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
+_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, *VERBS}
 
 
 @periodic("conductor.reaper", every=INTERVAL)
@@ -76,6 +79,8 @@ def _look_after(found: Instance) -> None:
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
     task = TaskState(instance.task_state) if instance.task_state else None
+    if task in _ON_HOSTS and _passed_unseen(instance):
+        return
     if task == TaskState.DELETING:
         _deleting(instance)
     elif task == TaskState.SPAWNING:
@@ -88,6 +93,14 @@ def _look_after(found: Instance) -> None:
             actions.finish(instance.id, verb.action, message=reason)
     else:
         _before_hand_off(instance)
+
+
+def _passed_unseen(instance: Instance) -> bool:
+    """Give the hosts time to come back and report, when it was us who were away; says whether it was."""
+    now = timezone.now()
+    mine = Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt)
+    unseen = mine.filter(task_deadline__lt=now - AWAY)
+    return bool(unseen.update(task_deadline=now + timedelta(seconds=settings.HOST_DOWN_AFTER)))
 
 
 def _before_hand_off(instance: Instance) -> None:

@@ -210,3 +210,31 @@ def test_a_task_that_ended_since_it_was_found_overdue_is_left_alone(
     services.stop(context("alice"), instance.id)
     reaper.reap()
     assert state_of(instance) == ("active", "powering-off")
+
+
+def test_what_ended_while_the_portal_was_away_is_heard_before_it_is_judged(cloud: Cloud, alice: RequestContext) -> None:
+    """After an outage, or a step of the clock, the reaper is there before the hosts are."""
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    drain()
+    silence("kelvin")
+    Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now() - timedelta(minutes=20))
+    reaper.reap()
+    assert state_of(instance) == ("building", "spawning")
+    agent.hello()
+    agent.work()
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_host_that_does_not_come_back_after_an_outage_is_judged(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    drain()
+    silence("kelvin")
+    Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now() - timedelta(minutes=20))
+    reaper.reap()
+    reaper.reap()
+    assert state_of(instance) == ("building", "spawning")
+    let_deadline_pass(instance)
+    reaper.reap()
+    assert state_of(instance) == ("error", None)
