@@ -84,11 +84,15 @@ def instance_status(api_status: str, task_state: str | None) -> Status:
     return INSTANCE_STATUS.get(api_status, UNKNOWN)
 
 
+JOINED = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit, so that no line ends there."""
+
+
 def mebibytes(value: int) -> str:
     """Write MiB, in GiB where that is shorter."""
     if value >= 1024:
-        return f"{value / 1024:.1f}".removesuffix(".0") + " GiB"
-    return f"{value} MiB"
+        return f"{value / 1024:.1f}".removesuffix(".0") + f"{JOINED}GiB"
+    return f"{value}{JOINED}MiB"
 
 
 def size_in_bytes(value: int) -> str:

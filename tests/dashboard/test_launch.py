@@ -220,7 +220,7 @@ def test_the_quota_a_choice_would_use_is_drawn(at_alice: Client, alice: Person, 
     instances, cores, memory = quote(at_alice, typed(cloud, flavor="2", count="2")).context["meters"]
     assert (instances.this_text, instances.left_text) == ("+ 2", "8 left")
     assert (cores.this_text, cores.left_text, cores.this_width, cores.over) == ("+ 8", "2 left", 80.0, False)
-    assert memory.this_text == "+ 8 GiB"
+    assert memory.this_text == "+ 8\N{NO-BREAK SPACE}GiB"
 
 
 def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: Cloud) -> None:

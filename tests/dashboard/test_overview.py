@@ -32,7 +32,7 @@ def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> No
     drawn = {donut.resource: donut for donut in at_alice.get("/").context["donuts"]}
     assert (drawn["instances"].used, drawn["instances"].limit, drawn["instances"].percent) == (1, 2, 50.0)
     assert drawn["cores"].limit is None
-    assert drawn["ram"].used_text == "1 GiB"
+    assert drawn["ram"].used_text == "1\N{NO-BREAK SPACE}GiB"
 
 
 @pytest.mark.parametrize(("used", "tone"), [(1, "used"), (4, "near"), (5, "full")])
