@@ -130,12 +130,11 @@ class Lifecycle:
     async def refuse(self, stored: StoredCommand, failure: Failure) -> None:
         """Answer an order that comes too late.
 
-        What an earlier process has made of a build is kept when it runs and was only late; else it is undone.  A guest
-        of that very attempt was made by one whose memory is lost.
+        What an earlier process has made of a build is kept when it runs and was only late; else it is undone, also when
+        the note that it began is lost, with the power or with the agent's memory.
         """
         command = stored.command
-        made = stored.begun or self._book.attempt(command.instance_id) == command.attempt
-        if not (isinstance(command.body, BuildRequest) and made):
+        if not (isinstance(command.body, BuildRequest) and (stored.begun or failure is not SUPERSEDED)):
             self._outbox.failed(command, failure)
             return
         guest: Guest | None = None
@@ -150,6 +149,8 @@ class Lifecycle:
             self._outbox.finished(command, PowerState.RUNNING)
             return
         undone = await undo(self._parts, command.instance_id, command.attempt, may_run=True)
+        if undone.guest_left:  # it may come up yet: no second one elsewhere
+            failure = replace(failure, retryable=False)
         if undone.gone:
             self._book.forget(command.instance_id)
         self._outbox.failed(command, failure, gone=undone.gone, leftover=not undone.complete)

@@ -12,7 +12,7 @@ import pytest
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import Guest
 from compute_agent.virt.fake import FakeDriver
-from tests.agent.cast import PATIENCE, Stage, build, make_spec, make_stage, on_stage, power
+from tests.agent.cast import PATIENCE, FlakyDriver, Stage, build, make_spec, make_stage, on_stage, power
 
 
 class SlowLister(FakeDriver):
@@ -84,3 +84,27 @@ async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tm
         else:
             assert end.kind == "failed"
             assert stage.driver.guests() == []
+
+
+async def test_a_late_build_leaves_nothing_although_its_beginning_was_forgotten(tmp_path: Path) -> None:
+    """A power failure takes the note that it began, and not the disk."""
+    command = build(make_spec(), deadline=time.time() - 60)
+    driver = FakeDriver(tmp_path)
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
+        driver.create_disk(make_spec(command.instance_id), None)
+        assert (await stage.do(command)).error_code == "deadline_passed"
+        assert stage.is_clean()
+
+
+async def test_a_late_build_that_cannot_be_undone_is_not_handed_to_another_host(tmp_path: Path) -> None:
+    command = build(make_spec(), deadline=time.time() - 60)
+    driver = FlakyDriver(tmp_path, "destroy", RuntimeError("stuck"))
+    driver.init_host()
+    driver.define(make_spec(command.instance_id), 1)
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
+        end = await stage.do(command)
+        assert (end.kind, end.retryable) == ("failed", False)
+        driver.failures = 0
+        await stage.host.check()
+        await stage.host.idle()
+        assert stage.is_clean()
