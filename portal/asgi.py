@@ -9,7 +9,7 @@ from django.utils.module_loading import import_string
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup(set_prefix=False)  # which the imports below need
 http = import_string("portal.common.web_handler.PooledHandler")()
-import_string("portal.common.web_requests.install")()
+import_string("portal.common.web_requests.install")(import_string("portal.api.common.faults.too_large"))
 import_string("portal.live.backpressure.install")()
 render = import_string("portal.dashboard.live.render")
 websocket = import_string("portal.live.routing.websocket_router")(render)

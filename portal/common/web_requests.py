@@ -6,6 +6,7 @@ Everything else is left to Daphne.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from typing import IO, Any
 
@@ -21,6 +22,10 @@ STREAMED_TYPE = b"application/octet-stream"
 """A PUT of this type is streamed to its view."""
 MAX_BODY = 16 << 20
 """Bytes of any other body; more ends the request with 413 while it arrives."""
+
+
+TooLarge = Callable[[str], tuple[str, bytes]]
+"""From a path to the content type and the body of the answer to a body that is too large."""
 
 
 class StreamingRequest(http_protocol.WebRequest):
@@ -115,6 +120,11 @@ class StreamingRequest(http_protocol.WebRequest):
         kinds = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
         return bool(self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE)
 
+    @staticmethod
+    def too_large(path: str) -> tuple[str, bytes]:
+        """Return the content type and the body of a refusal; ``install`` may give better words."""
+        return "text/plain", b"The request body is too large."
+
     def _refuse(self) -> None:
         """Answer 413 to a body that is too large, and hang up: the rest of it is not worth reading."""
         self._refused = True
@@ -122,7 +132,10 @@ class StreamingRequest(http_protocol.WebRequest):
         self.uri = self.path = self.channel._path
         self.clientproto = self.channel._version
         self.channel.persistent = False
-        self.basic_error(413, b"Request Entity Too Large", "The body of the request is too large.")
+        kind, body = self.too_large(self.path.decode("ascii", "replace"))
+        headers = [(b"Content-Type", kind.encode()), (b"Content-Length", str(len(body)).encode())]
+        self.handle_reply({"type": "http.response.start", "status": 413, "headers": headers})
+        self.handle_reply({"type": "http.response.body", "body": body})
 
     def _resume(self) -> None:
         """Read on."""
@@ -161,6 +174,11 @@ class _FileProducer:
         self._file.close()
 
 
-def install() -> None:
-    """Make Daphne use these requests.  For ``portal.asgi``, before the server listens."""
+def install(too_large: TooLarge | None = None) -> None:
+    """Make Daphne use these requests.  For ``portal.asgi``, before the server listens.
+
+    ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
+    """
+    if too_large is not None:
+        StreamingRequest.too_large = staticmethod(too_large)  # type: ignore[method-assign, assignment]
     http_protocol.WebRequest = StreamingRequest

@@ -239,6 +239,12 @@ def test_the_default_group_is_there_at_the_first_look(charlie: Person) -> None:
     assert len(get(charlie, "/security-group-rules?direction=ingress")["security_group_rules"]) == 2
 
 
+@pytest.mark.parametrize("value", ["--1", "-", "1-", "٣", "9" * 40])
+def test_what_is_no_number_matches_nothing(alice: Person, value: str) -> None:
+    answer = Api(alice).get(f"/network/v2.0/security-group-rules?port_range_min={value}")
+    assert (answer.status_code, answer.json()) == (200, {"security_group_rules": []})
+
+
 @pytest.mark.parametrize("path", ["/networks", "/security-groups", "/security-group-rules", "/ports"])
 def test_writing_is_refused_in_neutrons_words(alice: Person, path: str) -> None:
     answer = Api(alice).post(V2 + path, {"anything": {}})

@@ -11,10 +11,12 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, UnreadablePostError
 from rest_framework.exceptions import APIException
 
+from portal.api.common.links import SERVICES
 from provisioning.common.errors import (
     ConflictError,
     ForbiddenError,
@@ -78,6 +80,7 @@ NETWORK_TYPES = {
 }
 """Neutron's exception names by status; the class name of an error goes first."""
 
+TOO_LARGE = "The request body is too large."
 _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The request body must be application/json."}
 
 
@@ -99,7 +102,7 @@ def message_of(error: Exception, status: int) -> str:
     if status == 404:
         return "The resource could not be found."
     if status == 413:
-        return "The request body is too large."
+        return TOO_LARGE
     return HTTPStatus(status).description or HTTPStatus(status).phrase
 
 
@@ -128,3 +131,11 @@ def _network_type(status: int, error: Exception | None) -> str:
     if name in {"", "InvalidInput", "NotFound", "Conflict", "Forbidden", "TooLarge", "Unavailable"}:
         return NETWORK_TYPES.get(status, "HTTPInternalServerError")
     return name
+
+
+def too_large(path: str) -> tuple[str, bytes]:
+    """Return content type and body of a 413 that the web server gives before the service sees the request."""
+    service = path.lstrip("/").partition("/")[0]
+    if service not in SERVICES:
+        return "text/plain", TOO_LARGE.encode()
+    return "application/json", orjson.dumps(body(service, 413, TOO_LARGE))

@@ -37,7 +37,8 @@ def identity(value: str) -> object:
 
 def number(value: str) -> object:
     """Read a whole number; what is none matches nothing."""
-    return int(value) if value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) < 10 else -2
+    digits = value.removeprefix("-")
+    return int(value) if digits.isascii() and digits.isdigit() and len(value) < 10 else -2
 
 
 def boolean(value: str) -> object:

@@ -136,7 +136,7 @@ def _fact(step: str, detail: Mapping[str, str]) -> str:
     """Word what a step reported; most of it is for operators and stays in the API."""
     if step == "fetch_image" and detail.get("cached") == "true":
         return "was on the host already"
-    if step == "fetch_image" and detail.get("bytes", "").isdigit():
+    if step == "fetch_image" and detail.get("bytes", "").isdecimal():
         return f"{wording.size_in_bytes(int(detail['bytes']))} fetched and checked"
     if step == "claim" and detail.get("tried", "1") != "1":
         return f"{detail['tried']} hosts tried: others were quicker"
