@@ -112,4 +112,5 @@ def test_addresses_interfaces_groups_and_volumes(api: Api, cloud: Cloud) -> None
     assert api.get(f"{V21}/servers/{ident}/os-interface/{card['port_id']}").status_code == 200
     [group] = api.get(f"{V21}/servers/{ident}/os-security-groups").json()["security_groups"]
     assert group["name"] == "default"
+    assert {rule["group"].get("name") for rule in group["rules"]} == {"default"}, "from its own members"
     assert api.get(f"{V21}/servers/{ident}/os-volume_attachments").json() == {"volumeAttachments": []}

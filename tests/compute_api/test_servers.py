@@ -128,6 +128,8 @@ BAD = {
     "count is nought": ({"min_count": 0}, "min_count"),
     "more at least than at most": ({"min_count": 3, "max_count": 2}, "min_count"),
     "password": ({"adminPass": "geheim"}, "adminPass"),
+    "access address": ({"accessIPv4": "192.0.2.1"}, "accessIPv4"),
+    "automatic partitions": ({"OS-DCF:diskConfig": "AUTO"}, "diskConfig"),
     "boot from volume": (
         {
             "imageRef": None,
@@ -241,6 +243,15 @@ def test_detail_costs_the_same_queries_for_one_and_for_six(api: Api, cloud: Clou
         assert len(api.get(f"{V21}/servers/detail").json()["servers"]) == 6
     assert len(one) == len(six)
     assert len(six) <= 8, [query["sql"] for query in six]
+
+
+def test_changes_before_and_tags_are_not_ignored(new_api: Api, cloud: Cloud) -> None:
+    ident = launch(new_api, cloud, networks="auto")
+    listed = f"{V21}/servers?changes-before="
+    assert new_api.get(f"{listed}2020-01-01T00:00:00Z").json()["servers"] == []
+    assert [server["id"] for server in new_api.get(f"{listed}2120-01-01T00:00:00Z").json()["servers"]] == [ident]
+    assert new_api.get(f"{listed}soon").status_code == 400
+    assert new_api.get(f"{V21}/servers?tags=a").status_code == 400
 
 
 def test_rename_and_describe(new_api: Api, cloud: Cloud) -> None:

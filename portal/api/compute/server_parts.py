@@ -12,6 +12,7 @@ from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors, services
 from provisioning.network import selectors as network
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
 
 
 class MetadataView(ComputeView):
@@ -132,23 +133,35 @@ class SecurityGroupsView(ComputeView):
     def get(self, request: Request, server_id: str) -> Response:
         """The groups of the server's ports."""
         instance = selectors.instance_for(self.context, server_id)
-        groups = network.security_groups_for(self.context)
-        names = set(network.security_group_names_of([instance.id]).get(instance.id, []))
-        return Response(
-            {
-                "security_groups": [
-                    {
-                        "id": str(group.id),
-                        "name": group.name,
-                        "description": group.description,
-                        "tenant_id": group.project_id.hex,
-                        "rules": [],
-                    }
-                    for group in groups
-                    if group.name in names and group.project_id == instance.project_id
-                ]
-            }
-        )
+        members = {ident for ref in network.port_refs(instance.id) for ident in ref.security_group_ids}
+        groups = network.security_groups_for(self.context, all_projects=True).filter(id__in=members)
+        return Response({"security_groups": [_group(group) for group in groups.order_by("name", "id")]})
+
+
+def _group(group: SecurityGroup) -> dict[str, Any]:
+    """A group as Nova shows it: what may come in; what goes out was never part of this shape."""
+    rules = [rule for rule in group.rules.all() if rule.direction == "ingress"]
+    return {
+        "id": str(group.id),
+        "name": group.name,
+        "description": group.description,
+        "tenant_id": group.project_id.hex,
+        "rules": [_rule(rule, group) for rule in rules],
+    }
+
+
+def _rule(rule: SecurityGroupRule, group: SecurityGroup) -> dict[str, Any]:
+    anywhere = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}[rule.ethertype]
+    remote = {"name": group.name, "tenant_id": group.project_id.hex} if rule.remote_group_id == group.id else {}
+    return {
+        "id": str(rule.id),
+        "parent_group_id": str(group.id),
+        "ip_protocol": rule.protocol,
+        "from_port": rule.port_range_min,
+        "to_port": rule.port_range_max,
+        "ip_range": {} if rule.remote_group_id else {"cidr": rule.remote_ip_prefix or anywhere},
+        "group": remote,
+    }
 
 
 class VolumeAttachmentsView(ComputeView):

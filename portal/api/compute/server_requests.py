@@ -22,11 +22,7 @@ def launch_request(body: Mapping[str, Any]) -> LaunchRequest:
     Raises InvalidInputError, naming the field, for what Novella does not offer (volumes, a chosen password).
     """
     server = body["server"]
-    if "adminPass" in server:
-        raise InvalidInputError(
-            "Setting adminPass is not offered: sign in with a key pair, or set a password by user data.",
-            field="adminPass",
-        )
+    _refuse_what_is_not_offered(server)
     least = int(server.get("min_count", 1))
     most = int(server.get("max_count", least))
     if least > most:
@@ -49,6 +45,22 @@ def launch_request(body: Mapping[str, Any]) -> LaunchRequest:
         description=server.get("description"),
         scheduler_hints=body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {},
     )
+
+
+def _refuse_what_is_not_offered(server: Mapping[str, Any]) -> None:
+    """A field that would be taken and do nothing is refused instead."""
+    sentences = {
+        "adminPass": "Setting adminPass is not offered: sign in with a key pair, or set a password by user data.",
+        "accessIPv4": "Setting accessIPv4 is not offered: a server is reached at its fixed addresses.",
+        "accessIPv6": "Setting accessIPv6 is not offered: a server is reached at its fixed addresses.",
+    }
+    for field, sentence in sentences.items():
+        if field in server:
+            raise InvalidInputError(sentence, field=field)
+    if server.get("OS-DCF:diskConfig") == "AUTO":
+        raise InvalidInputError(
+            "OS-DCF:diskConfig AUTO is not offered: the guest itself grows its file system.", field="OS-DCF:diskConfig"
+        )
 
 
 def _tail(reference: str) -> str:

@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils import timezone
+
 from provisioning.common.context import RequestContext
+from provisioning.compute import selectors
 from provisioning.compute.models import Host, Instance, InstanceFault
 from provisioning.compute.states import api_status
 from provisioning.network.selectors import PortAddress
@@ -134,7 +137,7 @@ def _host_status(host: Host | None) -> str:
         return ""
     if not host.enabled:
         return "MAINTENANCE"
-    return "UP" if host.connected else "DOWN"
+    return "UP" if selectors.is_alive(host, timezone.now()) else "DOWN"
 
 
 def detail(instance: Instance, around: Around, context: RequestContext, microversion: Microversion) -> dict[str, Any]:

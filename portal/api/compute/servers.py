@@ -31,6 +31,7 @@ _SORT = {
     "uuid": "id",
 }
 """Sort keys of the reference that Novella sorts by, and the selector's words for them."""
+_TAG_FILTERS = ("tags", "tags-any", "not-tags", "not-tags-any")
 
 
 class ServersView(ComputeView):
@@ -70,13 +71,21 @@ class ServersView(ComputeView):
         shape = {
             "id": str(first.id),
             "links": server_shapes.links(around, "servers", str(first.id)),
-            "OS-DCF:diskConfig": body["server"].get("OS-DCF:diskConfig", "MANUAL"),
+            "OS-DCF:diskConfig": "MANUAL",
             "security_groups": groups or [{"name": "default"}],
         }
         return Response({"server": shape}, status=202, headers={"Location": f"{self.base}/servers/{first.id}"})
 
+    def _changes_before(self, request: Request) -> datetime | None:
+        """The filter of 2.66; unknown before."""
+        known = self.microversion >= (2, 66)
+        return _moment(request.query_params.get("changes-before"), "changes-before") if known else None
+
     def _find(self, request: Request, limit: int, marker: str | None) -> list[Instance]:
         query = request.query_params
+        for name in _TAG_FILTERS:
+            if self.microversion >= (2, 26) and name in query:  # to ignore it would list too much
+                raise InvalidInputError(f"Filtering by {name} is not offered.", field=name)
         everywhere = truth(query.get("all_tenants", query.get("all_projects", "0")) or "1")
         if everywhere and not self.allows("compute:servers:list:all_projects"):
             raise ForbiddenError("Policy doesn't allow compute:servers:list:all_projects to be performed.")
@@ -98,7 +107,8 @@ class ServersView(ComputeView):
             project_id=project,
             reservation_id=query.get("reservation_id"),
             ids=_ids(query.get("uuid")),
-            changes_since=_moment(query.get("changes-since")),
+            changes_since=_moment(query.get("changes-since"), "changes-since"),
+            changes_before=self._changes_before(request),
             deleted=truth(query.get("deleted", "0")) or query.get("status", "").upper() == "DELETED",
         )
 
@@ -155,7 +165,7 @@ def _ids(text: str | None) -> list[Any] | None:
     return [found]
 
 
-def _moment(text: str | None) -> datetime | None:
+def _moment(text: str | None, field: str) -> datetime | None:
     if not text:
         return None
     try:
@@ -163,9 +173,7 @@ def _moment(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise InvalidInputError(
-            f"Invalid input for query parameters changes-since. Value: {text[:64]}.", field="changes-since"
-        )
+        raise InvalidInputError(f"Invalid input for query parameters {field}. Value: {text[:64]}.", field=field)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

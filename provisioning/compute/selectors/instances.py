@@ -50,6 +50,8 @@ class Filters(TypedDict, total=False):
     """For operators, ignored from anyone else."""
     reservation_id: str | None
     ids: Iterable[uuid.UUID] | None
+    changes_before: datetime | None
+    """Those that did not change after then."""
     changes_since: datetime | None
     """Those that changed since then, deleted ones too."""
     deleted: bool | None
@@ -78,7 +80,9 @@ def instances_for(
         rows = rows.filter(project_id=context.project_id or NOBODY)
     if context.is_admin:
         rows = _given(rows, {"project_id": filters.get("project_id"), "host__name": filters.get("host")})
-    changes_since = filters.get("changes_since")
+    changes_since, changes_before = filters.get("changes_since"), filters.get("changes_before")
+    if changes_before is not None:
+        rows = rows.filter(updated_at__lte=changes_before)
     if changes_since is not None:
         rows = rows.filter(updated_at__gte=changes_since)
     elif filters.get("deleted") and context.is_admin:
