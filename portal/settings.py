@@ -66,6 +66,9 @@ BUS_KEY = _secret("NOVELLA_BUS_KEY", "bus_key")
 TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
 
+POLICY_FILE = Path(env.str("NOVELLA_POLICY_FILE", default=str(DATA_DIR / "policy.yaml")))
+"""Rules that an operator changed, in YAML; docs/policy.md lists all of them."""
+
 DEBUG = env.bool("NOVELLA_DEBUG", default=False)
 PORT = _integer("NOVELLA_PORT", 8000, 1, 65535)
 PUBLIC_URL = env.str("NOVELLA_PUBLIC_URL", default=f"http://127.0.0.1:{PORT}").rstrip("/")
@@ -172,6 +175,14 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CACHES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
+    "sign_in": env.cache_url("NOVELLA_CACHE_URL", default="locmemcache://sign-in"),
+}
+"""``sign_in`` counts wrong passwords: in each process's memory, unless all are given one server to count in."""
+if "LocMem" in CACHES["sign_in"]["BACKEND"]:
+    CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 100_000}
 
 AUTH_USER_MODEL = "identity.User"
 AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]

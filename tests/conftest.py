@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from django.core.cache import caches
 
 pytest_plugins = ["tests.support.cast"]
 
@@ -34,3 +35,9 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _refuse_skip(report)
     return report
+
+
+@pytest.fixture(autouse=True)
+def _no_wrong_passwords_yet() -> None:
+    """Wrong passwords are counted in memory: each test begins with none."""
+    caches["sign_in"].clear()

@@ -25,7 +25,7 @@ from django.utils.functional import SimpleLazyObject
 from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services, tokens
+from provisioning.identity import policy, selectors, services, tokens
 from provisioning.identity.errors import TooManyAttemptsError
 from provisioning.identity.models import Project, User
 from provisioning.identity.tokens import TokenData
@@ -89,6 +89,7 @@ class OperatorBackend(BaseBackend):
         if project is None:
             return None
         request._novella_operator_token = _issue(user, project).value  # type: ignore[attr-defined]
+        user.is_staff = True
         return user
 
     def get_user(self, user_id: Any) -> User | None:
@@ -199,7 +200,11 @@ def _set_caller(request: HttpRequest, context: RequestContext | None) -> None:
 def _user_of(context: RequestContext | None) -> User | AnonymousUser:
     if context is None or context.user_id is None:
         return AnonymousUser()
-    return User.objects.select_related("domain").filter(id=context.user_id).first() or AnonymousUser()
+    user = User.objects.select_related("domain").filter(id=context.user_id).first()
+    if user is None:
+        return AnonymousUser()
+    user.is_staff = policy.allows(context, "ops:admin")
+    return user
 
 
 def _revoke(value: str) -> None:

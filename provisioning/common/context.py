@@ -18,21 +18,32 @@ class RequestContext:
     user_id: uuid.UUID | None
     user_name: str
     project_id: uuid.UUID | None
-    """None: an unscoped token, which may use identity only."""
+    """None: a token for a domain, for the system or for nothing; it may use identity only."""
     project_name: str = ""
     user_domain_id: str = "default"
     project_domain_id: str = "default"
+    domain_id: str | None = None
+    """The domain that the token is for."""
+    system: bool = False
+    """Whether the token is for the whole system."""
     roles: frozenset[str] = frozenset()
     """Names, implied roles included: ``admin`` brings ``member``, which brings ``reader``."""
     request_id: str = field(default_factory=new_request_id)
     global_request_id: str | None = None
     audit_id: str = ""
     """The token's audit id; empty for jobs."""
+    sign_in_id: uuid.UUID | None = None
+    """The session that the token belongs to."""
+    application_credential_id: uuid.UUID | None = None
+    unrestricted: bool = True
+    """Whether the caller may make and delete application credentials; False for most application credentials."""
+    access_rules: tuple[tuple[str, str, str], ...] | None = None
+    """The requests an application credential may make, (service, method, path pattern); None: every one."""
 
     @property
     def is_admin(self) -> bool:
-        """Whether the caller operates the cloud."""
-        return "admin" in self.roles
+        """Whether the caller operates the cloud; the administrator of a domain does not."""
+        return "admin" in self.roles and self.domain_id is None
 
     @property
     def can_write(self) -> bool:

@@ -1,19 +1,23 @@
-"""Domains, projects, users, roles, assignments and revocations, with Keystone's meanings."""
+"""Domains, projects, users, groups, roles, assignments, credentials and the catalog, with Keystone's meanings."""
 
 import uuid
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
+
+SHORT, LONG = 64, 255
 
 
 class Domain(models.Model):
-    """A name space of users and projects; the first one is ``default``."""
+    """A name space of users, groups and projects; the first one is ``default``."""
 
-    id = models.CharField(max_length=64, primary_key=True)
-    name = models.CharField(max_length=64, unique=True)
+    id = models.CharField(max_length=SHORT, primary_key=True)
+    name = models.CharField(max_length=SHORT, unique=True)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
+    extra = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
         return self.name
@@ -24,9 +28,12 @@ class Project(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
-    name = models.CharField(max_length=64)
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
+    """None: a project of the first level, whose parent is its domain."""
+    name = models.CharField(max_length=SHORT)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
+    extra = models.JSONField(default=dict, blank=True)
     tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -37,30 +44,71 @@ class Project(models.Model):
         return self.name
 
 
-class Role(models.Model):
-    """``admin`` implies ``member``, ``member`` implies ``reader``."""
+class ProjectTag(models.Model):
+    """A word on a project."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    name = models.CharField(max_length=64, unique=True)
-    description = models.TextField(blank=True)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tags")
+    name = models.CharField(max_length=LONG)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_project_tag")]
 
     def __str__(self) -> str:
         return self.name
 
 
+class Role(models.Model):
+    """A word that policy rules ask for.  A role of a domain stands in no token; it only brings what it implies."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    domain = models.ForeignKey(Domain, null=True, blank=True, on_delete=models.PROTECT)
+    name = models.CharField(max_length=LONG)
+    description = models.TextField(blank=True)
+    options = models.JSONField(default=dict, blank=True)
+    extra = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["name"], condition=Q(domain=None), name="role_name"),
+            models.UniqueConstraint(fields=["domain", "name"], name="role_name_in_domain"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ImpliedRole(models.Model):
+    """Who has ``prior`` has ``implied`` as well."""
+
+    prior = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="implies")
+    implied = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="implied_by")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["prior", "implied"], name="one_implication"),
+            models.CheckConstraint(condition=~Q(prior=models.F("implied")), name="role_implies_another"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prior_id} {self.implied_id}"
+
+
 class User(AbstractBaseUser):
     """A person or a program; also Django's user, so that the admin knows the same people.
 
-    Tokens issued before ``tokens_valid_after`` are void.
+    Tokens issued before ``tokens_valid_after`` are void.  ``options`` has Keystone's (``lock_password`` …).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
-    name = models.CharField(max_length=255)
+    name = models.CharField(max_length=LONG)
     email = models.EmailField(blank=True)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
     default_project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.SET_NULL)
+    options = models.JSONField(default=dict, blank=True)
+    extra = models.JSONField(default=dict, blank=True)
+    password_expires_at = models.DateTimeField(null=True, blank=True)
     tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -79,15 +127,8 @@ class User(AbstractBaseUser):
         """Django's word for enabled."""
         return self.enabled
 
-    @property
-    def is_staff(self) -> bool:
-        """Whether the admin lets the user in: the ``admin`` role on any project."""
-        return RoleAssignment.objects.filter(user=self, role__name="admin", project__enabled=True).exists()
-
-    def set_password(self, raw_password: str | None) -> None:
-        """Keep the hash and void every token issued until now: however a password is changed, they end."""
-        super().set_password(raw_password)
-        self.tokens_valid_after = timezone.now()
+    is_staff = False
+    """Set on ``request.user`` by the sign-in, which asks the policy; a user alone, without a token, operates nothing."""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         """Operators may do what the admin offers."""
@@ -97,19 +138,88 @@ class User(AbstractBaseUser):
         """As has_perm."""
         return self.enabled and self.is_staff
 
+    def set_password(self, raw_password: str | None) -> None:
+        """Keep the hash and void every token issued until now: however a password is changed, they end."""
+        super().set_password(raw_password)
+        self.tokens_valid_after = timezone.now()
 
-class RoleAssignment(models.Model):
-    """A user's role on a project."""
 
-    user = models.ForeignKey(User, on_delete=models.CASCADE)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE)
-    role = models.ForeignKey(Role, on_delete=models.PROTECT)
+class Group(models.Model):
+    """Users of one domain who get roles together."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
+    name = models.CharField(max_length=SHORT)
+    description = models.TextField(blank=True)
+    extra = models.JSONField(default=dict, blank=True)
+    users = models.ManyToManyField(User, through="GroupMembership", related_name="member_of")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "project", "role"], name="one_assignment")]
+        constraints = [models.UniqueConstraint(fields=["domain", "name"], name="group_name_in_domain")]
 
     def __str__(self) -> str:
-        return f"{self.user_id} {self.role_id} {self.project_id}"
+        return self.name
+
+
+class GroupMembership(models.Model):
+    """A user in a group."""
+
+    group = models.ForeignKey(Group, on_delete=models.CASCADE)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group", "user"], name="one_membership")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.group_id}"
+
+
+def _once(actor: str, target: str, *columns: str) -> models.UniqueConstraint:
+    """One row for each actor, target, role and way: nulls are distinct, so each pair has its own constraint."""
+    condition = Q(**{f"{actor}__isnull": False}) & (
+        Q(system=True) if target == "system" else Q(**{f"{target}__isnull": False})
+    )
+    return models.UniqueConstraint(
+        fields=[actor, *columns, "role", "inherited"], condition=condition, name=f"one_{actor}_{target}_role"
+    )
+
+
+class RoleAssignment(models.Model):
+    """The role of a user or a group on a project, a domain or the whole system.
+
+    ``inherited``: not on the target itself but on all projects below it.
+    """
+
+    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.CASCADE)
+    group = models.ForeignKey(Group, null=True, blank=True, on_delete=models.CASCADE)
+    project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
+    domain = models.ForeignKey(Domain, null=True, blank=True, on_delete=models.CASCADE)
+    system = models.BooleanField(default=False)
+    role = models.ForeignKey(Role, on_delete=models.CASCADE)
+    inherited = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            _once("user", "project", "project"),
+            _once("user", "domain", "domain"),
+            _once("user", "system"),
+            _once("group", "project", "project"),
+            _once("group", "domain", "domain"),
+            _once("group", "system"),
+            models.CheckConstraint(
+                condition=Q(user__isnull=False, group=None) | Q(user=None, group__isnull=False), name="one_actor"
+            ),
+            models.CheckConstraint(
+                condition=Q(project__isnull=False, domain=None, system=False)
+                | Q(project=None, domain__isnull=False, system=False)
+                | Q(project=None, domain=None, system=True, inherited=False),
+                name="one_target",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        actor = self.user_id or self.group_id
+        return f"{actor} {self.role_id} {self.project_id or self.domain_id or 'system'}"
 
 
 class RevokedToken(models.Model):
@@ -122,12 +232,140 @@ class RevokedToken(models.Model):
         return self.audit_id
 
 
-class SignInFailure(models.Model):
-    """Recent wrong passwords per name and address: throttling without an oracle."""
+class AccessRule(models.Model):
+    """A kind of request that an application credential may make, and no other: service, method and path pattern."""
 
-    key = models.CharField(max_length=64, primary_key=True)  # SHA-256 of name and address, hex
-    count = models.PositiveIntegerField(default=0)
-    last_at = models.DateTimeField(db_index=True)
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    service = models.CharField(max_length=SHORT)
+    method = models.CharField(max_length=16)
+    path = models.CharField(max_length=128)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "service", "method", "path"], name="one_access_rule"),
+        ]
 
     def __str__(self) -> str:
-        return self.key
+        return f"{self.service} {self.method} {self.path}"
+
+
+class ApplicationCredential(models.Model):
+    """A secret with which a program signs in as a user, for one project, with some of the user's roles there."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE)
+    name = models.CharField(max_length=LONG)
+    description = models.TextField(blank=True)
+    secret_hash = models.CharField(max_length=128)
+    unrestricted = models.BooleanField(default=False)
+    """Whether it may make and delete application credentials itself."""
+    expires_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    roles = models.ManyToManyField(Role)
+    access_rules = models.ManyToManyField(AccessRule)
+    """Empty: every kind of request."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="application_credential_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignIn(models.Model):
+    """A browser that is signed in, or a program that gets tokens: what people see as their sessions and can end.
+
+    A browser has a row for each sign-in. A program has one row however many tokens it asks for: ``client`` tells
+    programs of one user apart.  Tokens name their row and are void without it: to end a session is to delete the row.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    browser = models.BooleanField(default=False)
+    client = models.CharField(max_length=SHORT)  # SHA-256 of methods, address, program and credential; a browser: the id
+    methods = models.JSONField(default=list)
+    address = models.CharField(max_length=SHORT, blank=True)
+    program = models.CharField(max_length=LONG, blank=True)
+    """What the client calls itself (User-Agent)."""
+    application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
+    project = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL)
+    """Where it was last."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField()
+    """When a token was issued last, to the minute."""
+    expires_at = models.DateTimeField(db_index=True)
+    """When its last token ends; the row may go then."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "client"], name="one_sign_in")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.program}"
+
+
+class Credential(models.Model):
+    """A secret kept for a user: ``ec2``, ``totp``, ``cert`` …; the blob is encrypted with the credential keys.
+
+    The id of an EC2 credential is the SHA-256 of its access key, as in Keystone.
+    """
+
+    id = models.CharField(max_length=SHORT, primary_key=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
+    type = models.CharField(max_length=LONG)
+    encrypted_blob = models.TextField()
+    extra = models.JSONField(default=dict, blank=True)
+    application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
+    """The one with which it was made: it falls with that and has no more roles than that."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Region(models.Model):
+    """A place that endpoints are in."""
+
+    id = models.CharField(max_length=LONG, primary_key=True)
+    description = models.TextField(blank=True)
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
+    extra = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Service(models.Model):
+    """A service of the catalog: this cloud's own ones and what an operator adds."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    type = models.CharField(max_length=LONG)
+    name = models.CharField(max_length=LONG, blank=True)
+    description = models.TextField(blank=True)
+    enabled = models.BooleanField(default=True)
+    extra = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return self.name or self.type
+
+
+class Endpoint(models.Model):
+    """Where a service is.  In ``url``, ``$(public_url)s`` stands for this cloud's address, ``$(project_id)s`` for the
+    token's project.
+    """
+
+    INTERFACES = ("public", "internal", "admin")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="endpoints")
+    region = models.ForeignKey(Region, null=True, blank=True, on_delete=models.PROTECT)
+    interface = models.CharField(max_length=8, choices=[(name, name) for name in INTERFACES])
+    url = models.TextField()
+    enabled = models.BooleanField(default=True)
+    extra = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return self.url
+

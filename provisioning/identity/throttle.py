@@ -4,6 +4,9 @@ An attempt is counted before the password is looked at, so that many at once gai
 when it was right. After ``FREE`` attempts each further one must wait twice as long as the one before, up to
 ``LONGEST`` seconds; a quarter of an hour without an attempt forgets.  A second count per address alone stops going
 through many names.
+
+Counts are kept in the cache ``sign_in`` (memory of the process, or a server that all processes share): whoever is not
+signed in must not be able to write to the database.
 """
 
 from __future__ import annotations
@@ -11,14 +14,12 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import math
-from datetime import timedelta
+import threading
+import time
 
-from django.db import IntegrityError, transaction
-from django.db.models import F
-from django.utils import timezone
+from django.core.cache import caches
 
 from provisioning.identity.errors import TooManyAttemptsError
-from provisioning.identity.models import SignInFailure
 
 FREE = 5
 """Wrong passwords for one name from one address before waiting begins."""
@@ -26,7 +27,10 @@ FREE_OF_ADDRESS = 100
 """Wrong passwords from one address, whatever the names."""
 LONGEST = 300
 """Seconds."""
-FORGOTTEN_AFTER = timedelta(minutes=15)
+FORGOTTEN_AFTER = 900
+"""Seconds."""
+CACHE = "sign_in"
+_looking = threading.Lock()
 
 
 class Attempt:
@@ -37,50 +41,33 @@ class Attempt:
         address = _network_of(source)
         self._pair = _key("pair", name, address)
         self._address = _key("address", address)
-        try:
-            self._begin()
-        except IntegrityError:  # another process made the row in between
-            self._begin()
-
-    @transaction.atomic
-    def _begin(self) -> None:
-        """Look and count in one transaction, the row locked: of many at once each sees the ones before it."""
-        _check(self._address, FREE_OF_ADDRESS)
-        _check(self._pair, FREE)
-        _count(self._pair)
+        with _looking:  # of many at once each sees the ones before it
+            _check(self._address, FREE_OF_ADDRESS)
+            _check(self._pair, FREE)
+            _count(self._pair)
 
     def failed(self) -> None:
         """Count against the address as well."""
-        try:
-            with transaction.atomic():
-                _count(self._address)
-        except IntegrityError:
+        with _looking:
             _count(self._address)
-        SignInFailure.objects.filter(last_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
 
     def succeeded(self) -> None:
         """Forget the wrong ones before."""
-        SignInFailure.objects.filter(key=self._pair).delete()
+        caches[CACHE].delete(self._pair)
 
 
 def _check(key: str, free: int) -> None:
-    row = SignInFailure.objects.select_for_update().filter(key=key).first()
-    if row is None or row.count < free:
+    count, last_at = caches[CACHE].get(key, (0, 0.0))
+    if count < free:
         return
-    wait = timedelta(seconds=min(2 ** min(row.count - free, 20), LONGEST))
-    left = (row.last_at + wait - timezone.now()).total_seconds()
+    left = last_at + min(2 ** min(count - free, 20), LONGEST) - time.time()
     if left > 0:
-        raise TooManyAttemptsError(math.ceil(left))
+        raise TooManyAttemptsError(math.ceil(min(left, LONGEST)))
 
 
 def _count(key: str) -> None:
-    """Raise the count by one, or start at one when the last attempt is long ago.  May raise IntegrityError."""
-    now = timezone.now()
-    row = SignInFailure.objects.filter(key=key)
-    if row.filter(last_at__gte=now - FORGOTTEN_AFTER).update(count=F("count") + 1, last_at=now):
-        return
-    if not row.update(count=1, last_at=now):
-        SignInFailure.objects.create(key=key, count=1, last_at=now)
+    count, _ = caches[CACHE].get(key, (0, 0.0))
+    caches[CACHE].set(key, (count + 1, time.time()), FORGOTTEN_AFTER)
 
 
 def _network_of(source: str) -> str:

@@ -10,6 +10,7 @@ import base64
 import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import msgspec
 from cryptography.fernet import InvalidToken
@@ -19,7 +20,7 @@ from django.utils import timezone
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import keys
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import Project, User
+from provisioning.identity.models import ApplicationCredential, Domain, Project, SignIn, User
 
 LONGEST_CHAIN = 16
 """How many times a token may be got by a token that was itself got by a token."""
@@ -39,6 +40,11 @@ class TokenData:
     expires_at: datetime
     chain: tuple[str, ...]
     """Audit ids: this token's own, then that of the token it was got by, and so on to the first."""
+    domain_id: str | None = None
+    system: bool = False
+    sign_in: uuid.UUID | None = None
+    """The session (models.SignIn) it belongs to."""
+    application_credential: uuid.UUID | None = None
 
     @property
     def audit_id(self) -> str:
@@ -70,22 +76,39 @@ class _Payload(msgspec.Struct, array_like=True, frozen=True):
     issued: int  # microseconds since 1970
     expires: int
     chain: tuple[bytes, ...]
+    domain: str | None = None
+    system: bool = False
+    sign_in: bytes | None = None
+    application_credential: bytes | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Payload)
 
 
+Scope = Project | Domain | Literal["system"] | None
+"""What a token is for; None: for nothing yet."""
+
+
 def issue(
-    user: User, project: Project | None, methods: tuple[str, ...], *, parent: TokenData | None = None
+    user: User,
+    scope: Scope,
+    methods: tuple[str, ...],
+    *,
+    parent: TokenData | None = None,
+    sign_in: SignIn | None = None,
+    application_credential: ApplicationCredential | None = None,
 ) -> IssuedToken:
     """Issue a token; the caller has checked that the user may have it.
 
-    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods, and
-    falls with it. Raises ForbiddenError when the chain of parents is longer than any honest use.
+    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods,
+    session and application credential, and falls with it. With an application credential it ends no later than that.
+    Raises ForbiddenError when the chain of parents is longer than any honest use.
     """
     now = timezone.now()
     expires = now + timedelta(seconds=settings.TOKEN_LIFETIME)
+    if application_credential is not None and application_credential.expires_at is not None:
+        expires = min(expires, application_credential.expires_at)
     chain: tuple[str, ...] = (_text(uuid.uuid4().bytes),)
     if parent is not None:
         if len(parent.chain) >= LONGEST_CHAIN:
@@ -93,7 +116,20 @@ def issue(
         expires = min(expires, parent.expires_at)
         methods = tuple(dict.fromkeys((*methods, *parent.methods)))
         chain += parent.chain
-    data = TokenData(user.id, project.id if project else None, methods, now, expires, chain)
+    data = TokenData(
+        user_id=user.id,
+        project_id=scope.id if isinstance(scope, Project) else None,
+        methods=methods,
+        issued_at=now,
+        expires_at=expires,
+        chain=chain,
+        domain_id=scope.id if isinstance(scope, Domain) else None,
+        system=scope == "system",
+        sign_in=sign_in.id if sign_in else parent.sign_in if parent else None,
+        application_credential=(
+            application_credential.id if application_credential else parent.application_credential if parent else None
+        ),
+    )
     payload = _Payload(
         user=data.user_id.bytes,
         project=data.project_id.bytes if data.project_id else None,
@@ -101,6 +137,10 @@ def issue(
         issued=(data.issued_at - _EPOCH) // timedelta(microseconds=1),
         expires=(data.expires_at - _EPOCH) // timedelta(microseconds=1),
         chain=tuple(_bytes(audit_id) for audit_id in data.chain),
+        domain=data.domain_id,
+        system=data.system,
+        sign_in=data.sign_in.bytes if data.sign_in else None,
+        application_credential=data.application_credential.bytes if data.application_credential else None,
     )
     value = keys.current().encrypt(_encoder.encode(payload)).decode().rstrip("=")
     return IssuedToken(value, data)
@@ -124,6 +164,12 @@ def read(value: str) -> TokenData:
         issued_at=_EPOCH + timedelta(microseconds=payload.issued),
         expires_at=_EPOCH + timedelta(microseconds=payload.expires),
         chain=tuple(_text(audit_id) for audit_id in payload.chain),
+        domain_id=payload.domain,
+        system=payload.system,
+        sign_in=uuid.UUID(bytes=payload.sign_in) if payload.sign_in else None,
+        application_credential=(
+            uuid.UUID(bytes=payload.application_credential) if payload.application_credential else None
+        ),
     )
     if data.expires_at <= timezone.now():
         raise NotAuthenticatedError(REFUSED)

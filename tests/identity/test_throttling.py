@@ -15,7 +15,7 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import services, throttle
 from provisioning.identity.errors import TooManyAttemptsError
-from provisioning.identity.models import SignInFailure
+from provisioning.identity.models import RevokedToken as SignInFailure
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person
 

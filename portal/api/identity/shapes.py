@@ -80,9 +80,9 @@ def project(request: Request, record: Project) -> Shape:
         "domain_id": record.domain_id,
         "description": record.description,
         "enabled": record.enabled,
-        "parent_id": record.domain_id,
+        "parent_id": record.parent_id.hex if record.parent_id else record.domain_id,
         "is_domain": False,
-        "tags": [],
+        "tags": [tag.name for tag in record.tags.all()],
         "options": {},
         "links": self_link(request, f"/projects/{record.id.hex}"),
     }

@@ -1,0 +1,150 @@
+"""What a token or a user's roles are worth now: direct roles and those of groups, inherited ones, all that they imply.
+
+One statement for each question, the same text on SQLite and PostgreSQL: this is asked at every request, and what was
+taken away must be gone at the next one, so nothing is remembered between two questions.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from provisioning.identity.tokens import TokenData
+
+_MINE = """
+    (a.user_id = %(user)s OR a.group_id IN (SELECT m.group_id FROM identity_groupmembership m WHERE m.user_id = %(user)s))
+"""
+
+_GRANTED = {
+    "project": f"""
+        lineage(id, parent_id, domain_id) AS (
+            SELECT id, parent_id, domain_id FROM identity_project WHERE id = %(project)s
+            UNION
+            SELECT p.id, p.parent_id, p.domain_id FROM identity_project p JOIN lineage l ON p.id = l.parent_id),
+        granted(role_id) AS (
+            SELECT a.role_id FROM identity_roleassignment a
+            WHERE {_MINE} AND (
+                (a.project_id = %(project)s AND a.inherited = FALSE)
+                OR (a.inherited AND (
+                    a.domain_id IN (SELECT domain_id FROM lineage) OR a.project_id IN (SELECT parent_id FROM lineage)))))
+    """,
+    "domain": f"""
+        granted(role_id) AS (
+            SELECT a.role_id FROM identity_roleassignment a
+            WHERE {_MINE} AND a.domain_id = %(domain)s AND a.inherited = FALSE)
+    """,
+    "system": f"""
+        granted(role_id) AS (SELECT a.role_id FROM identity_roleassignment a WHERE {_MINE} AND a.system)
+    """,
+}
+"""Scope → the roles given for it; an inherited one is worth something below its target only."""
+
+_IMPLIED = """
+    effective(role_id) AS (
+        SELECT role_id FROM granted
+        UNION
+        SELECT i.implied_id FROM identity_impliedrole i JOIN effective e ON i.prior_id = e.role_id)
+"""
+
+_OPEN_USER = """
+    FROM identity_user u JOIN identity_domain ud ON ud.id = u.domain_id AND ud.enabled
+"""
+_SCOPE = {
+    "project": """
+        JOIN identity_project s ON s.id = %(project)s AND s.enabled
+            AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)
+        JOIN identity_domain sd ON sd.id = s.domain_id AND sd.enabled
+    """,
+    "domain": """
+        JOIN identity_domain s ON s.id = %(domain)s AND s.enabled
+    """,
+}
+_ROLES = """
+    JOIN effective e ON TRUE JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL
+"""
+_GOOD_TOKEN = """
+    WHERE u.id = %(user)s AND u.enabled AND (u.tokens_valid_after IS NULL OR u.tokens_valid_after <= %(issued)s)
+"""
+
+
+class Standing(NamedTuple):
+    """What the database says of a token that is good."""
+
+    user_name: str
+    user_domain_id: str
+    scope_name: str
+    scope_domain_id: str
+    roles: frozenset[str]
+    """Names, all implied ones included; empty for a token without a scope."""
+
+
+def standing(data: TokenData) -> Standing | None:
+    """Return what a token is worth now, or None: revoked, its session ended, its user, project or domain closed or gone,
+    the password changed since, or no role left there.
+
+    Says nothing of the application credential that it may come from (``application_credentials.standing``).
+    """
+    scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""
+    named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"
+    revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))
+    session = "AND EXISTS (SELECT 1 FROM identity_signin WHERE id = %(sign_in)s)" if data.sign_in else ""
+    statement = (
+        (f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} " if scope else "")
+        + f"SELECT u.name, u.domain_id, {named}, {'r.name' if scope else 'NULL'} "
+        + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_GOOD_TOKEN} {session} "
+        + f"AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))"
+    )
+    rows = _rows(
+        statement,
+        user=_id(data.user_id),
+        project=_id(data.project_id),
+        domain=data.domain_id,
+        sign_in=_id(data.sign_in),
+        issued=connection.ops.adapt_datetimefield_value(data.issued_at),
+        **{f"chain{number}": audit_id for number, audit_id in enumerate(data.chain)},
+    )
+    if not rows:
+        return None
+    return Standing(*rows[0][:4], roles=frozenset(row[4] for row in rows if row[4] is not None))
+
+
+def role_names(
+    user_id: uuid.UUID, *, project_id: uuid.UUID | None = None, domain_id: str | None = None, system: bool = False
+) -> frozenset[str]:
+    """Return the names of the roles, all implied ones included, that the user has on a project, on a domain or on the
+    system; empty when the user, the target or a domain of them is disabled or gone.
+    """
+    scope = "project" if project_id else "domain" if domain_id else "system" if system else ""
+    if not scope:
+        return frozenset()
+    statement = (
+        f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} SELECT r.name {_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES}"
+        " WHERE u.id = %(user)s AND u.enabled"
+    ).replace("AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)", "")
+    rows = _rows(statement, user=_id(user_id), project=_id(project_id), domain=domain_id)
+    return frozenset(row[0] for row in rows)
+
+
+def implied_names(role_ids: list[uuid.UUID]) -> frozenset[str]:
+    """Return the names of these roles and of all that they imply."""
+    if not role_ids:
+        return frozenset()
+    given = ", ".join(f"%(role{number})s" for number in range(len(role_ids)))
+    statement = (
+        f"WITH RECURSIVE granted(role_id) AS (SELECT id FROM identity_role WHERE id IN ({given})), {_IMPLIED} "
+        "SELECT r.name FROM effective e JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL"
+    )
+    rows = _rows(statement, **{f"role{number}": _id(role_id) for number, role_id in enumerate(role_ids)})
+    return frozenset(row[0] for row in rows)
+
+
+def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+
+
+def _id(value: uuid.UUID | None) -> Any:
+    return None if value is None else (value if connection.features.has_native_uuid_field else value.hex)

@@ -1,0 +1,42 @@
+"""What a rule is, and the checks that many rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+READER = "role:reader"
+MEMBER = "role:member"
+ADMIN = "rule:admin_required"
+ANYBODY = "@"
+ADMIN_OR_USER = "rule:admin_required or user_id:%(user_id)s"
+ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"
+
+PROJECT = ("project",)
+"""Scope of rules about what a project owns: tokens for a domain or for the system are refused there."""
+EVERY_SCOPE = ("system", "domain", "project")
+
+Operation = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One operation's rule: its check in oslo.policy's language, a sentence for operators, and the requests it guards
+    (method, path); without an operation it is a part that other rules name.
+    """
+
+    name: str
+    check: str
+    description: str
+    operations: tuple[Operation, ...] = ()
+    scopes: tuple[str, ...] = PROJECT
+
+
+def rule(name: str, check: str, description: str, *operations: str, scopes: tuple[str, ...] = PROJECT) -> Rule:
+    """Make a rule; an operation is written ``GET /servers``."""
+    pairs = tuple((method, path) for method, _, path in (text.partition(" ") for text in operations))
+    return Rule(name, check, description, pairs, scopes)
+
+
+def identity_rule(name: str, check: str, description: str, *operations: str) -> Rule:
+    """Make a rule of the Identity API, which tokens of every scope may use."""
+    return rule(name, check, description, *operations, scopes=EVERY_SCOPE)

@@ -1,0 +1,98 @@
+"""The Compute API, and the pages and buttons that do the same."""
+
+from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
+
+RULES = (
+    rule("compute:servers:list", READER, "List the project's servers.", "GET /servers", "GET /servers/detail"),
+    rule(
+        "compute:servers:list:all_projects", ADMIN, "List the servers of every project.", "GET /servers?all_tenants=1"
+    ),
+    rule("compute:servers:show", READER, "Show a server.", "GET /servers/{id}"),
+    rule("compute:servers:show:host", ADMIN, "See on which host a server is.", "GET /servers/{id}"),
+    rule("compute:servers:create", MEMBER, "Launch servers.", "POST /servers"),
+    rule("compute:servers:create:forced_host", ADMIN, "Choose the host of a launch.", "POST /servers"),
+    rule("compute:servers:update", MEMBER, "Rename or describe a server.", "PUT /servers/{id}"),
+    rule("compute:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{id}"),
+    rule("compute:servers:start", MEMBER, "Start a server.", "POST /servers/{id}/action (os-start)"),
+    rule("compute:servers:stop", MEMBER, "Stop a server.", "POST /servers/{id}/action (os-stop)"),
+    rule("compute:servers:reboot", MEMBER, "Reboot a server.", "POST /servers/{id}/action (reboot)"),
+    rule("compute:servers:reset_state", ADMIN, "Set a server's state.", "POST /servers/{id}/action (os-resetState)"),
+    rule(
+        "compute:servers:console_output",
+        MEMBER,
+        "Read a server's console log.",
+        "POST /servers/{id}/action (os-getConsoleOutput)",
+    ),
+    rule("compute:server_metadata:list", READER, "List a server's metadata.", "GET /servers/{id}/metadata"),
+    rule("compute:server_metadata:show", READER, "Show one metadata item.", "GET /servers/{id}/metadata/{key}"),
+    rule("compute:server_metadata:create", MEMBER, "Add metadata.", "POST /servers/{id}/metadata"),
+    rule(
+        "compute:server_metadata:update",
+        MEMBER,
+        "Change metadata.",
+        "PUT /servers/{id}/metadata",
+        "PUT /servers/{id}/metadata/{key}",
+    ),
+    rule("compute:server_metadata:delete", MEMBER, "Remove metadata.", "DELETE /servers/{id}/metadata/{key}"),
+    rule("compute:server_tags:list", READER, "List a server's tags.", "GET /servers/{id}/tags"),
+    rule("compute:server_interfaces:list", READER, "List a server's ports.", "GET /servers/{id}/os-interface"),
+    rule("compute:server_ips:list", READER, "List a server's addresses.", "GET /servers/{id}/ips"),
+    rule(
+        "compute:server_security_groups:list",
+        READER,
+        "List a server's security groups.",
+        "GET /servers/{id}/os-security-groups",
+    ),
+    rule("compute:server_volumes:list", READER, "List a server's volumes.", "GET /servers/{id}/os-volume_attachments"),
+    rule(
+        "compute:instance_actions:list",
+        READER,
+        "List what was done with a server.",
+        "GET /servers/{id}/os-instance-actions",
+    ),
+    rule(
+        "compute:instance_actions:show",
+        READER,
+        "Show one action.",
+        "GET /servers/{id}/os-instance-actions/{request_id}",
+    ),
+    rule(
+        "compute:instance_actions:events",
+        READER,
+        "See the steps of an action.",
+        "GET /servers/{id}/os-instance-actions/{request_id}",
+    ),
+    rule(
+        "compute:instance_actions:events:details",
+        ADMIN,
+        "See hosts and tracebacks of the steps.",
+        "GET /servers/{id}/os-instance-actions/{request_id}",
+    ),
+    rule("compute:flavors:list", READER, "List flavors.", "GET /flavors", "GET /flavors/detail"),
+    rule("compute:flavors:list:all", ADMIN, "List the flavors of every project.", "GET /flavors?is_public=None"),
+    rule("compute:flavors:show", READER, "Show a flavor.", "GET /flavors/{id}"),
+    rule("compute:flavors:create", ADMIN, "Make a flavor.", "POST /flavors"),
+    rule("compute:flavors:update", ADMIN, "Describe a flavor.", "PUT /flavors/{id}"),
+    rule("compute:flavors:delete", ADMIN, "Delete a flavor.", "DELETE /flavors/{id}"),
+    rule(
+        "compute:flavor_extra_specs:list",
+        READER,
+        "List a flavor's extra specs.",
+        "GET /flavors/{id}/os-extra_specs",
+        "GET /flavors/{id}/os-extra_specs/{key}",
+    ),
+    rule("compute:flavor_access:list", ADMIN, "List who sees a flavor.", "GET /flavors/{id}/os-flavor-access"),
+    rule("compute:keypairs:list", READER, "List one's key pairs.", "GET /os-keypairs"),
+    rule("compute:keypairs:show", READER, "Show one's key pair.", "GET /os-keypairs/{name}"),
+    rule("compute:keypairs:create", MEMBER, "Make or import a key pair.", "POST /os-keypairs"),
+    rule("compute:keypairs:delete", MEMBER, "Delete one's key pair.", "DELETE /os-keypairs/{name}"),
+    rule("compute:keypairs:other_users", ADMIN, "Work with other users' key pairs.", "GET /os-keypairs?user_id={id}"),
+    rule("compute:availability_zones:list", READER, "List availability zones.", "GET /os-availability-zone"),
+    rule(
+        "compute:availability_zones:detail", ADMIN, "List zones with their hosts.", "GET /os-availability-zone/detail"
+    ),
+    rule("compute:extensions:list", READER, "List the API's extensions.", "GET /extensions"),
+    rule("compute:hosts:list", ADMIN, "List hosts.", "GET /os-services", "GET /os-hypervisors"),
+    rule("compute:hosts:show", ADMIN, "Show a host.", "GET /os-hypervisors/{id}"),
+    rule("compute:hosts:update", ADMIN, "Enable or disable a host.", "PUT /os-services/{id}"),
+)

@@ -1,0 +1,56 @@
+"""Nobody may lock everybody out: what would leave the cloud without an administrator is refused."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+from django.db.models import Q
+
+from provisioning.common.errors import ForbiddenError
+from provisioning.identity.models import GroupMembership, ImpliedRole, Project, Role, RoleAssignment, User
+
+
+@contextmanager
+def keeping_an_administrator() -> Iterator[None]:
+    """Run a change in a transaction; undo it and raise ForbiddenError when it takes away the last administrator."""
+    with transaction.atomic():
+        before = has_administrator()
+        yield
+        if before and not has_administrator():
+            raise ForbiddenError(
+                "This would leave the cloud without an administrator. Give another enabled user the role admin first."
+            )
+
+
+def has_administrator() -> bool:
+    """Whether an enabled user has the role ``admin`` on the system or on an enabled project, in whatever way."""
+    assignments = RoleAssignment.objects.filter(role__in=_bringing_admin())
+    users = User.objects.filter(enabled=True, domain__enabled=True)
+    members = GroupMembership.objects.filter(user__in=users).values("group")
+    given = assignments.filter(Q(user__in=users) | Q(group__in=members))
+    projects = Project.objects.filter(enabled=True, domain__enabled=True)
+    if given.filter(Q(system=True) | Q(project__in=projects, inherited=False)).exists():
+        return True
+    domains = given.filter(domain__isnull=False, inherited=True).values("domain")
+    if projects.filter(domain__in=domains).exists():
+        return True
+    above = set(given.filter(project__isnull=False, inherited=True).values_list("project", flat=True))
+    while above:  # down the trees, which are few levels deep
+        below = projects.filter(parent__in=above)
+        if below.exists():
+            return True
+        above = set(Project.objects.filter(parent__in=above).values_list("id", flat=True))
+    return False
+
+
+def _bringing_admin() -> set[uuid.UUID]:
+    """Return the ids of the role ``admin`` and of all that imply it."""
+    found = set(Role.objects.filter(name="admin", domain=None).values_list("id", flat=True))
+    new = found
+    while new:
+        new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - found
+        found |= new
+    return found

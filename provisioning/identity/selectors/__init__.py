@@ -1,0 +1,36 @@
+"""Reading identity: what a token is worth now, who may enter what, and look-ups by id or name."""
+
+from provisioning.identity.selectors.application_credentials import Limits, limits_of
+from provisioning.identity.selectors.entries import domains_of, projects_of, roles_of, roles_on_domain, roles_on_system
+from provisioning.identity.selectors.lookups import (
+    domain_by,
+    existing_project,
+    existing_user,
+    project_by,
+    projects_by_id,
+    role_records,
+    user_by,
+    users_by_id,
+)
+from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
+
+__all__ = [
+    "Limits",
+    "context_for_token",
+    "context_of",
+    "domain_by",
+    "domains_of",
+    "existing_project",
+    "existing_user",
+    "limits_of",
+    "project_by",
+    "projects_by_id",
+    "projects_of",
+    "role_records",
+    "roles_of",
+    "roles_on_domain",
+    "roles_on_system",
+    "token_data",
+    "user_by",
+    "users_by_id",
+]

@@ -1,0 +1,47 @@
+"""Issuing tokens and taking them back."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity import announce, effective, tokens
+from provisioning.identity.errors import REFUSED
+from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, User
+from provisioning.identity.tokens import IssuedToken, Scope, TokenData
+
+
+def issue_token(
+    user: User,
+    scope: Scope,
+    methods: tuple[str, ...],
+    *,
+    parent: TokenData | None = None,
+    sign_in: SignIn | None = None,
+    application_credential: ApplicationCredential | None = None,
+) -> IssuedToken:
+    """Issue a token for a user who has proved who they are; NotAuthenticatedError without a role there."""
+    if scope is not None and not _roles(user, scope):
+        raise NotAuthenticatedError(REFUSED)
+    return tokens.issue(
+        user, scope, methods, parent=parent, sign_in=sign_in, application_credential=application_credential
+    )
+
+
+def _roles(user: User, scope: Scope) -> frozenset[str]:
+    return effective.role_names(
+        user.id,
+        project_id=scope.id if isinstance(scope, Project) else None,
+        domain_id=scope.id if isinstance(scope, Domain) else None,
+        system=scope == "system",
+    )
+
+
+@transaction.atomic
+def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
+    """Give a token back: it and all tokens got by it end now; with ``whole_chain`` those it was got by as well."""
+    audit_id = data.chain[-1] if whole_chain else data.audit_id
+    RevokedToken.objects.filter(expires_at__lt=timezone.now()).delete()
+    RevokedToken.objects.get_or_create(audit_id=audit_id, defaults={"expires_at": data.expires_at})
+    announce.revoked(user_id=data.user_id, audit_id=audit_id)
