@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench_tokens
 from bench_cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
 from bench_live import Page, Servers
 from prepare import GUEST_IMAGE
@@ -130,6 +131,8 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         time.sleep(IDLE_FOR)
         memory = cloud.control_plane_kib()
         allow_many(cloud)
+        say("tokens")
+        tokens = bench_tokens.measure(cloud, 100)
         say("launches, one after the other")
         single = one_after_the_other(cloud, launches)
         say("50 launches, 8 at a time")
@@ -144,9 +147,29 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
             Row("accepted → ACTIVE, fake driver", spread(single), "median under 150 ms"),
             Row("50 launches, 8 at a time", f"{50 / many:.1f} a second ({many:.1f} s)", "12 a second"),
             Row("state committed → in the browser", spread(pushed), "p95 under 200 ms"),
+            *token_rows(tokens),
         ]
     finally:
         cloud.clean()
+
+
+def token_rows(tokens: bench_tokens.Tokens) -> list[Row]:
+    at_once = f"{bench_tokens.SENDERS} at a time"
+    ordered = sorted(tokens.checked)
+    micro = f"median {ordered[len(ordered) // 2] * 1e6:.0f} µs, p95 {ordered[len(ordered) * 95 // 100] * 1e6:.0f} µs"
+    return [
+        Row("token by password, HTTP", f"{spread(tokens.issued)}; {tokens.issued_a_second:.0f} a second {at_once}", ""),
+        Row(
+            "token looked into, HTTP",
+            f"{spread(tokens.looked_into)}; {tokens.looked_into_a_second:.0f} a second {at_once}",
+            "",
+        ),
+        Row(
+            "token checked, in the process",
+            f"{micro}; {len(ordered) / sum(ordered):.0f} a second (n={len(ordered)})",
+            "well under 1 ms",
+        ),
+    ]
 
 
 def allow_many(cloud: Cloud) -> None:
