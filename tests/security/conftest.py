@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.test import Client
+from django.utils import timezone
 
 from compute_agent.contract.messages import ConsoleOutput
 from provisioning.compute import services as compute
 from provisioning.compute.models import Host, Instance
 from provisioning.identity import services as identity
-from provisioning.identity.models import Role
+from provisioning.identity.models import Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.network import services as network
@@ -21,14 +24,16 @@ from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import QuotaLimit
 from provisioning.rpc import hosts
 from tests.live.conftest import _no_tailer_left, open_socket
-from tests.support.cast import People, Person, make_people
+from tests.support.cast import People, Person, make_people, make_user
 from tests.support.clouds import Cloud
 
 __all__ = ["_no_tailer_left", "open_socket"]
 SECRET = "cheshire"
 """A part of every name and text of alice's project, so that it is found wherever it leaks."""
-PERSONS = ("nobody", "revoked", "reader", "member", "other", "operator")
-"""Who asks; ``revoked`` is the member with a token that was given back."""
+PERSONS = ("nobody", "revoked", "expired", "reader", "member", "other", "domain", "operator")
+"""Who asks: ``revoked`` is the member with a token that was given back, ``expired`` with one that has ended, ``domain`` the
+administrator of the domain that they all are in.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,19 @@ def _given_back(person: Person) -> str:
     return issued.value
 
 
+def _past_its_end(person: Person) -> str:
+    before = timezone.now() - timedelta(seconds=settings.TOKEN_LIFETIME + 60)
+    with time_machine.travel(before, tick=True):
+        return person.token
+
+
+def _domain_admin() -> str:
+    """Return a token for the domain, of a user who has no role on any project."""
+    user = make_user("duchess")
+    RoleAssignment.objects.create(user=user, domain=user.domain, role=Role.objects.get(name="admin", domain=None))
+    return identity.issue_token(user, user.domain, ("password",)).value
+
+
 def make_world(people: People, cloud: Cloud) -> World:
     """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
     alice = people.alice
@@ -85,9 +103,11 @@ def make_world(people: People, cloud: Cloud) -> World:
     tokens = {
         "nobody": "",
         "revoked": _given_back(alice),
+        "expired": _past_its_end(alice),
         "reader": people.bob.token,
         "member": alice.token,
         "other": people.charlie.token,
+        "domain": _domain_admin(),
         "operator": people.operator.token,
     }
     ids = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from tests.security.conftest import PERSONS
 
 APIS = ("compute", "identity", "image", "network")
 CLASS_METHODS = ("get", "post", "put", "patch", "delete")
+UNKNOWN = "?"
+"""A status that somebody has yet to find out; it never holds."""
 RECORDS: dict[str, tuple[int, int, int]] = {
     "compute/flavor": (200, 302, 200),
     "compute/host": (403, 200, 403),
@@ -57,6 +59,11 @@ class Row:
     def sent(self, ids: dict[str, str]) -> Any:
         return json.loads(_filled(self.body, ids)) if self.body else None
 
+    def line(self, statuses: Mapping[str, int]) -> str:
+        """This row as the file has it, with these statuses."""
+        numbers = " ".join(f"{statuses[person]:03}" for person in PERSONS)
+        return f"{self.method:<6} {self.route + self.query:<58} {numbers}  {self.body}".rstrip()
+
     def __str__(self) -> str:
         return f"{self.method} {self.route}{self.query} {self.body}".strip()
 
@@ -70,7 +77,7 @@ def table() -> list[Row]:
 def _row(line: str) -> Row:
     method, route, *rest = line.split(None, 2 + len(PERSONS))
     route, mark, query = route.partition("?")
-    numbers = [int(word) for word in rest[: len(PERSONS)]]
+    numbers = [0 if word == UNKNOWN else int(word) for word in rest[: len(PERSONS)]]
     return Row(method, route, mark + query, dict(zip(PERSONS, numbers, strict=True)), "".join(rest[len(PERSONS) :]))
 
 
