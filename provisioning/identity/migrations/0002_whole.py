@@ -6,6 +6,15 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+def _imply(apps, schema_editor):
+    """Make the implications, which were fixed until now, rows for the roles that are there."""
+    Role, ImpliedRole = apps.get_model("identity", "Role"), apps.get_model("identity", "ImpliedRole")
+    roles = {role.name: role for role in Role.objects.filter(name__in=["admin", "member", "reader"], domain=None)}
+    for prior, implied in (("admin", "member"), ("member", "reader")):
+        if prior in roles and implied in roles:
+            ImpliedRole.objects.get_or_create(prior=roles[prior], implied=roles[implied])
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -384,4 +393,5 @@ class Migration(migrations.Migration):
             model_name='signin',
             constraint=models.UniqueConstraint(fields=('user', 'client'), name='one_sign_in'),
         ),
+        migrations.RunPython(_imply, migrations.RunPython.noop),
     ]
