@@ -31,8 +31,8 @@ __all__ = ["_no_tailer_left", "open_socket"]
 SECRET = "cheshire"
 """A part of every name and text of alice's project, so that it is found wherever it leaks."""
 PERSONS = ("nobody", "revoked", "expired", "reader", "member", "other", "domain", "operator")
-"""Who asks: ``revoked`` is the member with a token that was given back, ``expired`` with one that has ended, ``domain`` the
-administrator of the domain that they all are in.
+"""Who asks: ``revoked`` is the member with a token that was given back, ``expired`` with one that has ended, ``domain``
+the administrator of the domain that they all are in.
 """
 
 
