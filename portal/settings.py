@@ -65,6 +65,10 @@ BUS_KEY = _secret("NOVELLA_BUS_KEY", "bus_key")
 """Signs what travels through the queue."""
 TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
+CREDENTIAL_KEYS_DIR = Path(
+    env.str("NOVELLA_CREDENTIAL_KEYS_DIR", default=str(DATA_DIR / "secrets" / "credential-keys"))
+)
+"""Keys that encrypt the credentials kept for users; the newest one encrypts, all of them decrypt."""
 
 POLICY_FILE = Path(env.str("NOVELLA_POLICY_FILE", default=str(DATA_DIR / "policy.yaml")))
 """Rules that an operator changed, in YAML; docs/policy.md lists all of them."""

@@ -1,4 +1,4 @@
-"""The keys that encrypt tokens: files in ``TOKEN_KEYS_DIR``, numbered; the highest number issues, all verify."""
+"""Keys that encrypt: files in a folder, numbered; the highest number encrypts, all decrypt."""
 
 from __future__ import annotations
 
@@ -11,38 +11,71 @@ from pathlib import Path
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 
-_lock = threading.Lock()
-_known: tuple[Path, int, MultiFernet] | None = None
+
+class KeyFolder:
+    """The keys in the folder that a setting names."""
+
+    def __init__(self, setting: str) -> None:
+        """Take the name of the setting, which is read at each use."""
+        self._setting = setting
+        self._lock = threading.Lock()
+        self._known: tuple[Path, int, MultiFernet] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the keys are."""
+        return Path(getattr(settings, self._setting))
+
+    def current(self) -> MultiFernet:
+        """Return the keys, read again when the folder changed; the first key is made on first use."""
+        folder = self.folder
+        known = self._known
+        with contextlib.suppress(FileNotFoundError):
+            if known is not None and known[:2] == (folder, folder.stat().st_mtime_ns):
+                return known[2]
+        with self._lock:
+            if not _numbers(folder):
+                _write(folder, 1)
+            changed = folder.stat().st_mtime_ns
+            names = sorted(_numbers(folder), reverse=True)
+            fernet = MultiFernet([Fernet((folder / str(number)).read_bytes().strip()) for number in names])
+            self._known = (folder, changed, fernet)
+            return fernet
+
+    def newest(self) -> Fernet:
+        """Return the key that encrypts from now on, alone."""
+        return Fernet((self.folder / str(max(_numbers(self.folder)))).read_bytes().strip())
+
+    def add(self) -> int:
+        """Add a key that encrypts from now on, and return its number."""
+        number = max(_numbers(self.folder), default=0) + 1
+        _write(self.folder, number)
+        return number
+
+    def drop(self, keep: int) -> None:
+        """Drop the oldest keys beyond ``keep``: what they encrypted is lost."""
+        for old in sorted(_numbers(self.folder))[:-keep]:
+            (self.folder / str(old)).unlink(missing_ok=True)
+
+
+TOKENS = KeyFolder("TOKEN_KEYS_DIR")
+"""They encrypt tokens."""
+CREDENTIALS = KeyFolder("CREDENTIAL_KEYS_DIR")
+"""They encrypt the credentials that are kept for users."""
 
 
 def current() -> MultiFernet:
-    """Return the keys of ``TOKEN_KEYS_DIR``, read again when the folder changed; the first key is made on first use."""
-    global _known
-    folder = Path(settings.TOKEN_KEYS_DIR)
-    known = _known
-    with contextlib.suppress(FileNotFoundError):
-        if known is not None and known[:2] == (folder, folder.stat().st_mtime_ns):
-            return known[2]
-    with _lock:
-        if not _numbers(folder):
-            _write(folder, 1)
-        changed = folder.stat().st_mtime_ns
-        names = sorted(_numbers(folder), reverse=True)
-        fernet = MultiFernet([Fernet((folder / str(number)).read_bytes().strip()) for number in names])
-        _known = (folder, changed, fernet)
-        return fernet
+    """Return the keys of tokens."""
+    return TOKENS.current()
 
 
 def rotate(keep: int = 3) -> int:
-    """Add a key that issues from now on, drop the oldest beyond ``keep``, and return the new key's number.
+    """Add a key of tokens that issues from now on, drop the oldest beyond ``keep``, and return the new key's number.
 
     Tokens of a dropped key end: rotate no oftener than the token lifetime divided by ``keep - 1``.
     """
-    folder = Path(settings.TOKEN_KEYS_DIR)
-    number = max(_numbers(folder), default=0) + 1
-    _write(folder, number)
-    for old in sorted(_numbers(folder))[:-keep]:
-        (folder / str(old)).unlink(missing_ok=True)
+    number = TOKENS.add()
+    TOKENS.drop(keep)
     return number
 
 
