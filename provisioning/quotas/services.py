@@ -91,6 +91,15 @@ def commit(owner_id: uuid.UUID) -> None:
 
 
 @transaction.atomic
+def hold(
+    scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Mapping[str, int], limits: Mapping[str, int] | None = None
+) -> None:
+    """Reserve and commit in one, for what is there as soon as the caller's transaction ends; raises as ``reserve``."""
+    reserve(scope_id, owner_id, amounts, limits)
+    commit(owner_id)
+
+
+@transaction.atomic
 def release(owner_id: uuid.UUID) -> None:
     """Give back all that the owner holds, reserved or in use; a repeat changes nothing."""
     rows = list(Reservation.objects.select_for_update().filter(owner_id=owner_id))
