@@ -1,6 +1,14 @@
 """Reading identity: what a token is worth now, who may enter what, and look-ups by id or name."""
 
-from provisioning.identity.selectors.application_credentials import Limits, limits_of
+from provisioning.identity.selectors.application_credentials import (
+    Limits,
+    access_rules_of,
+    application_credential_by,
+    application_credentials_of,
+    existing_access_rule,
+    existing_application_credential,
+    limits_of,
+)
 from provisioning.identity.selectors.entries import domains_of, projects_of, roles_of, roles_on_domain, roles_on_system
 from provisioning.identity.selectors.lookups import (
     domain_by,
@@ -16,10 +24,15 @@ from provisioning.identity.selectors.tokens import context_for_token, context_of
 
 __all__ = [
     "Limits",
+    "access_rules_of",
+    "application_credential_by",
+    "application_credentials_of",
     "context_for_token",
     "context_of",
     "domain_by",
     "domains_of",
+    "existing_access_rule",
+    "existing_application_credential",
     "existing_project",
     "existing_user",
     "limits_of",

@@ -1,4 +1,4 @@
-"""What an application credential may do."""
+"""What an application credential may do, and which ones a user has."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from typing import NamedTuple
 from django.db.models import Q
 from django.utils import timezone
 
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
 from provisioning.identity import effective
-from provisioning.identity.models import ApplicationCredential
+from provisioning.identity.models import AccessRule, ApplicationCredential, User
 
 
 class Limits(NamedTuple):
     """What a token of an application credential is held to; the user's own roles hold as well."""
 
     roles: frozenset[str]
+    """Names, implied ones included.  A token is good only while the user has all of them."""
     unrestricted: bool
     access_rules: tuple[tuple[str, str, str], ...] | None
     """(service, method, path pattern); None: every request."""
+    user_id: uuid.UUID
+    project_id: uuid.UUID
+    """No token of it is good for anybody or anything else."""
 
 
 def limits_of(credential_id: uuid.UUID) -> Limits | None:
@@ -29,4 +35,52 @@ def limits_of(credential_id: uuid.UUID) -> Limits | None:
         return None
     rules = tuple(found.access_rules.values_list("service", "method", "path"))
     roles = effective.implied_names(list(found.roles.values_list("id", flat=True)))
-    return Limits(roles, found.unrestricted, rules or None)
+    return Limits(roles, found.unrestricted, rules or None, found.user_id, found.project_id)
+
+
+def application_credentials_of(user: User, *, name: str | None = None) -> list[ApplicationCredential]:
+    """Return the user's application credentials with their roles, access rules and project, by name."""
+    found = ApplicationCredential.objects.filter(user=user).order_by("name")
+    if name is not None:
+        found = found.filter(name=name) if "\0" not in name else found.none()
+    return list(found.select_related("project").prefetch_related("roles", "access_rules"))
+
+
+def application_credential_by(
+    *, credential_id: str | None = None, user: User | None = None, name: str | None = None
+) -> ApplicationCredential | None:
+    """Return the application credential of this id, or of this user and name, or None; expired ones too.
+
+    With an id and a user, only if it is that user's.
+    """
+    found = ApplicationCredential.objects.select_related("user__domain", "project__domain")
+    if user is not None:
+        found = found.filter(user=user)
+    if credential_id is not None:
+        key = read_id(credential_id)
+        return found.filter(id=key).first() if key else None
+    if user is None or name is None or "\0" in name:
+        return None
+    return found.filter(name=name).first()
+
+
+def existing_application_credential(user: User, credential_id: str) -> ApplicationCredential:
+    """Return the user's application credential of this id, or raise NotFoundError."""
+    found = application_credential_by(credential_id=credential_id, user=user)
+    if found is None:
+        raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
+    return found
+
+
+def access_rules_of(user: User) -> list[AccessRule]:
+    """Return the user's access rules, by service, path and method."""
+    return list(AccessRule.objects.filter(user=user).order_by("service", "path", "method"))
+
+
+def existing_access_rule(user: User, rule_id: str) -> AccessRule:
+    """Return the user's access rule of this id, or raise NotFoundError."""
+    key = read_id(rule_id)
+    found = AccessRule.objects.filter(user=user, id=key).first() if key else None
+    if found is None:
+        raise NotFoundError(f"Could not find Access Rule: {rule_id[:64]}.")
+    return found

@@ -23,7 +23,7 @@ def context_for_token(value: str, *, request_id: str = "", global_request_id: st
     Looked up at each use (one query, one more for an application credential), so that what was taken away is gone at
     once: raises NotAuthenticatedError when the token has expired or was revoked, when its session was ended, when its
     user, project or a domain of them is disabled or gone, when the password was changed since, when the user has no
-    role there any more, or when its application credential is gone.
+    role there any more, or when its application credential is gone, has expired, or has a role that the user lost.
     """
     return context_of(tokens.read(value), request_id=request_id, global_request_id=global_request_id)
 
@@ -36,9 +36,10 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
     roles, unrestricted, access_rules = found.roles, True, None
     if data.application_credential is not None:
         limits = application_credentials.limits_of(data.application_credential)
-        if limits is None or not roles & limits.roles:
+        own = limits is not None and (limits.user_id, limits.project_id) == (data.user_id, data.project_id)
+        if limits is None or not own or not limits.roles or not limits.roles <= roles:
             raise NotAuthenticatedError(REFUSED)
-        roles, unrestricted, access_rules = roles & limits.roles, limits.unrestricted, limits.access_rules
+        roles, unrestricted, access_rules = limits.roles, limits.unrestricted, limits.access_rules
     return RequestContext(
         user_id=data.user_id,
         user_name=found.user_name,

@@ -1,0 +1,187 @@
+"""Application credentials: secrets with which programs act for a user in one project, and what they may ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypedDict, Unpack
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.identity import announce, effective, secret_hashes, selectors
+from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
+
+MOST_OF_USER = 500
+"""Application credentials of one user."""
+MOST_RULES = 100
+"""Access rules of one application credential."""
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_SERVICE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPattern:
+    """A kind of request: a service's type, an HTTP method, and a path in which ``*``, ``**`` and ``{name}`` stand for
+    other text.
+    """
+
+    service: str
+    method: str
+    path: str
+
+
+class Options(TypedDict, total=False):
+    """What an application credential may be given besides user, project and name."""
+
+    roles: Iterable[Role] | None
+    """None: all that the user has on the project."""
+    secret: str | None
+    """None: one is drawn."""
+    description: str
+    expires_at: datetime | None
+    unrestricted: bool
+    access_rules: Iterable[AccessRule | RequestPattern]
+    """Empty: every kind of request."""
+    caller: RequestContext | None
+    """Who asks: the new one gets nothing that the caller's own token has not."""
+
+
+@transaction.atomic
+def create_application_credential(
+    user: User, project: Project, name: str, **options: Unpack[Options]
+) -> tuple[ApplicationCredential, str]:
+    """Make an application credential and return it with its secret, which nobody can read again.
+
+    Raises InvalidInputError naming the field; ForbiddenError when the caller's own token may not make one, or when the
+    user has too many; ConflictError for a name that the user has given already.
+    """
+    caller = options.get("caller")
+    if caller is not None:
+        check_manages(caller)
+    _check_texts(name, options)
+    roles = _roles(user, project, options.get("roles"), caller)
+    rules = _access_rules(user, options.get("access_rules", ()))
+    _check_within(rules, caller)
+    if ApplicationCredential.objects.filter(user=user).count() >= MOST_OF_USER:
+        raise ForbiddenError(
+            f"You have {MOST_OF_USER} application credentials, the most there may be. Delete some first."
+        )
+    secret = options.get("secret") or secret_hashes.draw()
+    record = ApplicationCredential(
+        user=user,
+        project=project,
+        name=name,
+        description=options.get("description", ""),
+        secret_hash=secret_hashes.hash_of(secret),
+        unrestricted=options.get("unrestricted", False),
+        expires_at=options.get("expires_at"),
+    )
+    try:
+        with transaction.atomic():
+            record.save(force_insert=True)
+    except IntegrityError as error:
+        raise ConflictError(f"You have an application credential named {name} already.", field="name") from error
+    record.roles.set(roles)
+    record.access_rules.set(rules)
+    return record, secret
+
+
+@transaction.atomic
+def delete_application_credential(record: ApplicationCredential, *, caller: RequestContext | None = None) -> None:
+    """Remove it: its tokens, its sessions and the EC2 credentials made with it end at once."""
+    if caller is not None:
+        check_manages(caller)
+    user_id = record.user_id
+    record.delete()
+    announce.revoked(user_id=user_id)
+
+
+@transaction.atomic
+def delete_access_rule(rule: AccessRule, *, caller: RequestContext | None = None) -> None:
+    """Remove an access rule; ForbiddenError while an application credential has it."""
+    if caller is not None:
+        check_manages(caller)
+    if rule.applicationcredential_set.exists():
+        raise ForbiddenError("The access rule is in use. Delete the application credentials that have it first.")
+    rule.delete()
+
+
+def check_secret(record: ApplicationCredential | None, secret: str) -> bool:
+    """Whether the secret is the record's; None, for one that does not exist, takes the same work.
+
+    Says nothing of expiry: ``selectors.limits_of`` does, at each use of a token.
+    """
+    return secret_hashes.matches(secret, record.secret_hash if record is not None else None)
+
+
+def check_manages(caller: RequestContext) -> None:
+    """Raise ForbiddenError for the token of an application credential that is not unrestricted."""
+    if caller.application_credential_id is not None and not caller.unrestricted:
+        raise ForbiddenError("This application credential may not manage credentials: it is not unrestricted.")
+
+
+def _check_texts(name: str, options: Options) -> None:
+    secret, expires_at = options.get("secret"), options.get("expires_at")
+    if not name.strip() or len(name) > 255 or "\0" in name:
+        raise InvalidInputError("The name must have 1 to 255 characters.", field="name")
+    if len(options.get("description", "")) > 65_535 or "\0" in options.get("description", ""):
+        raise InvalidInputError("The description must have at most 65535 characters.", field="description")
+    if secret is not None and not 0 < len(secret) <= secret_hashes.LONGEST:
+        raise InvalidInputError(f"The secret must have 1 to {secret_hashes.LONGEST} characters.", field="secret")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise InvalidInputError("The time of expiry must be in the future.", field="expires_at")
+
+
+def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: RequestContext | None) -> list[Role]:
+    """Return the roles to give, all of which user and caller have on the project now."""
+    held = effective.role_names(user.id, project_id=project.id)
+    if caller is not None:
+        held &= caller.roles if caller.project_id == project.id else frozenset()
+    roles = selectors.role_records(held) if asked is None else list({role.id: role for role in asked}.values())
+    if not roles:
+        raise InvalidInputError("An application credential needs a role that you have on the project.", field="roles")
+    for role in roles:
+        if role.domain_id is not None or role.name not in held:
+            raise InvalidInputError(f"You do not have the role {role.name} on the project.", field="roles")
+    return roles
+
+
+def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> list[AccessRule]:
+    """Return the user's rules for these patterns, made where there is none."""
+    found: dict[object, AccessRule] = {}
+    for each in asked:
+        if isinstance(each, AccessRule):
+            if each.user_id != user.id:
+                raise NotFoundError(f"Could not find access rule: {each.id.hex}.")
+            rule = each
+        else:
+            _check_pattern(each)
+            rule = AccessRule.objects.get_or_create(
+                user=user, service=each.service, method=each.method, path=each.path
+            )[0]
+        found[rule.id] = rule
+        if len(found) > MOST_RULES:
+            raise InvalidInputError(f"There may be at most {MOST_RULES} access rules.", field="access_rules")
+    return list(found.values())
+
+
+def _check_pattern(pattern: RequestPattern) -> None:
+    if not _SERVICE.fullmatch(pattern.service):
+        raise InvalidInputError("The service must be a service type, such as compute.", field="service")
+    if pattern.method not in METHODS:
+        raise InvalidInputError(f"The method must be one of {', '.join(METHODS)}.", field="method")
+    if not pattern.path.startswith("/") or len(pattern.path) > 128 or "\0" in pattern.path:
+        raise InvalidInputError("The path must begin with / and have at most 128 characters.", field="path")
+
+
+def _check_within(rules: Sequence[AccessRule], caller: RequestContext | None) -> None:
+    """An application credential that may make some requests only gives no others away."""
+    if caller is None or caller.access_rules is None:
+        return
+    if not rules or any((rule.service, rule.method, rule.path) not in caller.access_rules for rule in rules):
+        raise ForbiddenError("This application credential may pass on access rules of its own only.")
