@@ -1,0 +1,218 @@
+"""Lists for people who administer: narrowed by a part of a name, a page at a time, with what each row shows beside it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from provisioning.common.ids import read_id
+from provisioning.identity.models import (
+    Domain,
+    Group,
+    GroupMembership,
+    ImpliedRole,
+    Project,
+    Role,
+    RoleAssignment,
+    SignIn,
+    User,
+)
+
+Record = TypeVar("Record", bound=Model)
+
+PAGE_SIZE = 50
+LAST_PAGE = 100_000
+SHORT_LIST = 20
+"""Rows of an answer to choose from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a list is narrowed to; an empty text narrows nothing.
+
+    ``text`` is a part of the name (of users also of the e-mail address), or an id; ``state`` is ``enabled``,
+    ``disabled``, or of users ``expired``: those whose password has expired.
+    """
+
+    text: str = ""
+    domain_id: str = ""
+    state: str = ""
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[Record]):
+    """One page of a list; ``total`` counts the rows of all pages."""
+
+    rows: list[Record]
+    total: int
+    page: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are, at least one."""
+        return max(-(-self.total // PAGE_SIZE), 1)
+
+    @property
+    def before(self) -> int | None:
+        """The number of the page before, or None."""
+        return min(self.page - 1, self.pages) if self.page > 1 else None
+
+    @property
+    def after(self) -> int | None:
+        """The number of the next page, or None."""
+        return self.page + 1 if self.page < self.pages else None
+
+
+def find_projects(wanted: Wanted) -> Found[Project]:
+    """Return projects by name, each with ``members``: how many users and groups have a role on it themselves."""
+    found = _narrow(Project.objects.order_by("name", "id"), wanted).select_related("domain")
+    return _page(found, wanted, members=_members_of("project", "id"))
+
+
+def find_users(wanted: Wanted) -> Found[User]:
+    """Return users by name, each with ``projects``: on how many projects the user has a role without a group."""
+    found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain", "default_project")
+    given = RoleAssignment.objects.filter(user=OuterRef("id"), project__isnull=False)
+    return _page(found, wanted, projects=_count(given, "user", "project"))
+
+
+def find_groups(wanted: Wanted) -> Found[Group]:
+    """Return groups by name, each with ``members`` and ``projects``: how many of each."""
+    found = _narrow(Group.objects.order_by("name", "id"), wanted).select_related("domain")
+    members = _count(GroupMembership.objects.filter(group=OuterRef("id")), "group", "user")
+    given = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
+    return _page(found, wanted, members=members, projects=_count(given, "group", "project"))
+
+
+def find_roles(wanted: Wanted) -> Found[Role]:
+    """Return roles by name, those of the whole cloud first, each with ``assignments``: how often it is given."""
+    found = _narrow(Role.objects.order_by("domain", "name", "id"), wanted).select_related("domain")
+    found = found.prefetch_related("implies__implied")
+    given = RoleAssignment.objects.filter(role=OuterRef("id"))
+    return _page(found, wanted, assignments=_count(given, "role", "id"))
+
+
+def find_domains(wanted: Wanted) -> Found[Domain]:
+    """Return domains by name, each with ``projects``, ``users`` and ``groups``: how many of each."""
+    kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
+    inside = {
+        name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()
+    }
+    return _page(_narrow(Domain.objects.order_by("name"), wanted), wanted, **inside)
+
+
+def users_to_choose(text: str, *, beside: Group | None = None) -> list[User]:
+    """Return the first users that match, by name; ``beside``: that are not in this group."""
+    found = _narrow(User.objects.order_by("name", "id"), Wanted(text), "email").select_related("domain")
+    if beside is not None:
+        found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
+    return list(found[:SHORT_LIST])
+
+
+def groups_to_choose(text: str) -> list[Group]:
+    """Return the first groups that match, by name."""
+    return list(_narrow(Group.objects.order_by("name", "id"), Wanted(text)).select_related("domain")[:SHORT_LIST])
+
+
+def projects_to_choose(text: str) -> list[Project]:
+    """Return the first projects that match, by name."""
+    return list(_narrow(Project.objects.order_by("name", "id"), Wanted(text)).select_related("domain")[:SHORT_LIST])
+
+
+def roles_to_choose() -> list[Role]:
+    """Return the roles of the whole cloud, which can be given anywhere, by name."""
+    return list(Role.objects.filter(domain=None).order_by("name"))
+
+
+def all_domains() -> list[Domain]:
+    """Return every domain by name."""
+    return list(Domain.objects.order_by("name"))
+
+
+def project_of_id(project_id: uuid.UUID | None) -> Project | None:
+    """Return the project of this id with its domain and its parent, or None."""
+    return Project.objects.select_related("domain", "parent").filter(id=project_id).first()
+
+
+def group_by(group_id: uuid.UUID) -> Group | None:
+    """Return the group of this id, or None."""
+    return Group.objects.select_related("domain").filter(id=group_id).first()
+
+
+def role_by(role_id: uuid.UUID) -> Role | None:
+    """Return the role of this id, or None."""
+    return Role.objects.select_related("domain").filter(id=role_id).first()
+
+
+def roles_by_id(ids: Iterable[str]) -> list[Role]:
+    """Return the roles of these ids that exist, by name; what is no id is passed over."""
+    keys = [key for key in map(read_id, ids) if key]
+    return list(Role.objects.filter(id__in=keys).order_by("name"))
+
+
+def implied_by(role: Role) -> list[Role]:
+    """Return the roles that this one implies itself, by name."""
+    return list(Role.objects.filter(id__in=ImpliedRole.objects.filter(prior=role).values("implied")).order_by("name"))
+
+
+def groups_of(user: User) -> list[Group]:
+    """Return the groups of a user, by name."""
+    return list(user.member_of.select_related("domain").order_by("name", "id"))
+
+
+def users_in(group: Group, wanted: Wanted) -> Found[User]:
+    """Return the users of a group, by name."""
+    found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain")
+    return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), wanted)
+
+
+def sessions_of(user: User) -> int:
+    """Return how many browsers and programs are signed in as the user now."""
+    return SignIn.objects.filter(user=user, expires_at__gt=timezone.now()).count()
+
+
+def tags_of(project: Project) -> list[str]:
+    """Return the words on a project, in order."""
+    return list(project.tags.order_by("name").values_list("name", flat=True))
+
+
+def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Record]:
+    text = wanted.text.replace("\0", "")
+    if text:
+        matches = Q(name__icontains=text) | Q(id=text if found.model is Domain else read_id(text))
+        for column in also:
+            matches |= Q(**{f"{column}__icontains": text})
+        found = found.filter(matches)
+    if wanted.domain_id:
+        found = found.filter(domain=wanted.domain_id.replace("\0", ""))
+    if wanted.state in {"enabled", "disabled"}:
+        found = found.filter(enabled=wanted.state == "enabled")
+    elif wanted.state == "expired":
+        found = found.filter(password_expires_at__lte=timezone.now())
+    return found
+
+
+def _page(found: QuerySet[Record], wanted: Wanted, **beside: Any) -> Found[Record]:
+    """Return one page; what stands beside a row is counted for that page's rows only."""
+    page = min(max(wanted.page, 1), LAST_PAGE)
+    total = found.count()
+    first = (page - 1) * PAGE_SIZE
+    return Found(list(found.annotate(**beside)[first : first + PAGE_SIZE]), total, page)
+
+
+def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:
+    """Return the SQL expression that counts different ``what`` of the rows with the same ``by``."""
+    counted = rows.order_by().values(by).annotate(count=Count(what, distinct=True)).values("count")
+    return Coalesce(Subquery(counted), 0)
+
+
+def _members_of(target: str, key: str) -> Any:
+    given = RoleAssignment.objects.filter(**{target: OuterRef(key)}, inherited=False)
+    return _count(given, target, "user") + _count(given, target, "group")
