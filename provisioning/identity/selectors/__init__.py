@@ -21,6 +21,7 @@ from provisioning.identity.selectors.lookups import (
     users_by_id,
 )
 from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
+from provisioning.identity.selectors.trees import parents_of, subtree_of
 
 __all__ = [
     "Limits",
@@ -36,6 +37,7 @@ __all__ = [
     "existing_project",
     "existing_user",
     "limits_of",
+    "parents_of",
     "project_by",
     "projects_by_id",
     "projects_of",
@@ -43,6 +45,7 @@ __all__ = [
     "roles_of",
     "roles_on_domain",
     "roles_on_system",
+    "subtree_of",
     "token_data",
     "user_by",
     "users_by_id",

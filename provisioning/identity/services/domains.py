@@ -2,9 +2,121 @@
 
 from __future__ import annotations
 
-from provisioning.identity.models import Domain
+import uuid
+from typing import Any, TypedDict, Unpack
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.identity import announce, ownership
+from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
+from provisioning.identity.safeguard import keeping_an_administrator
+from provisioning.identity.services.checks import (
+    check_name,
+    check_text,
+    current,
+    merged,
+    one_of_its_name,
+    refuse_immutable,
+    store,
+)
+
+DEFAULT = "default"
+"""The id of the domain that cannot go."""
+
+
+class DomainChanges(TypedDict, total=False):
+    """What may change; ``extra`` is merged, and None in it takes a name away."""
+
+    name: str
+    description: str
+    enabled: bool
+    extra: dict[str, Any]
 
 
 def ensure_domain(domain_id: str, name: str, *, description: str = "") -> Domain:
     """Return the domain of this id, made if absent."""
     return Domain.objects.get_or_create(id=domain_id, defaults={"name": name, "description": description})[0]
+
+
+def create_domain(
+    name: str,
+    *,
+    domain_id: str | None = None,
+    description: str = "",
+    enabled: bool = True,
+    extra: dict[str, Any] | None = None,
+) -> Domain:
+    """Make a domain; InvalidInputError for a field that cannot be, ConflictError when name or id is taken."""
+    domain = Domain(
+        id=domain_id or uuid.uuid4().hex,
+        name=check_name(name, SHORT),
+        description=check_text(description),
+        enabled=enabled,
+        extra=merged({}, extra),
+    )
+    if Domain.objects.filter(id=domain.id).exists():
+        raise ConflictError(f"There is a domain of the id {domain.id} already.", field="id")
+    with one_of_its_name(Domain, name=name):
+        domain.save(force_insert=True)
+    return domain
+
+
+def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
+    """Change what is given; raises as ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
+    refuse_immutable(domain, changes)
+    values: dict[str, Any] = {}
+    if "name" in changes:
+        values["name"] = check_name(changes["name"], SHORT)
+    if "description" in changes:
+        values["description"] = check_text(changes["description"])
+    with one_of_its_name(Domain, name=changes.get("name", domain.name)):
+        if "extra" in changes:
+            values["extra"] = merged(current(domain, "extra"), changes["extra"])
+        store(domain, values)
+        if changes.get("enabled", domain.enabled) != domain.enabled:
+            set_domain_enabled(domain, enabled=changes["enabled"])
+
+
+@transaction.atomic
+def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
+    """Open the domain, or close it and void every token of its users, for its projects and for itself.
+
+    What runs in its projects goes on.  ForbiddenError when it would close out the last administrator.
+    """
+    with keeping_an_administrator():
+        store(domain, {"enabled": enabled})
+        if enabled:
+            return
+        now = timezone.now()
+        User.objects.filter(domain=domain).update(tokens_valid_after=now)
+        Project.objects.filter(domain=domain).update(tokens_valid_after=now)
+    announce.revoked()
+
+
+@transaction.atomic
+def delete_domain(domain: Domain) -> None:
+    """Remove a domain with its users, groups, projects and roles.
+
+    ForbiddenError while it is enabled, and for the default one; ConflictError while one of its projects owns something.
+    """
+    refuse_immutable(domain)
+    if domain.id == DEFAULT:
+        raise ForbiddenError("The default domain cannot be deleted.")
+    if Domain.objects.select_for_update().filter(id=domain.id, enabled=True).exists():
+        raise ForbiddenError("Cannot delete a domain that is enabled. Disable it first.")
+    projects = Project.objects.filter(domain=domain)
+    users = User.objects.filter(domain=domain)
+    project_ids = list(projects.values_list("id", flat=True))
+    ownership.refuse_owners(project_ids, f"The domain {domain.name} has projects that")
+    with keeping_an_administrator():
+        ownership.remove_furniture(project_ids)
+        ownership.remove_of_users(list(users.values_list("id", flat=True)))
+        Group.objects.filter(domain=domain).delete()
+        users.delete()
+        projects.update(parent=None)
+        projects.delete()
+        Role.objects.filter(domain=domain).delete()
+        Domain.objects.filter(id=domain.id).delete()
+    announce.revoked()

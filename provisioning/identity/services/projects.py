@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any, TypedDict, Unpack
+
 from django.db import transaction
+from django.db.models import ProtectedError
 from django.utils import timezone
 
-from provisioning.common.errors import ForbiddenError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import announce, selectors
-from provisioning.identity.models import Domain, Project, User
+from provisioning.identity import announce, ownership, selectors
+from provisioning.identity.models import SHORT, Domain, Project, ProjectTag, User
 from provisioning.identity.safeguard import keeping_an_administrator
+from provisioning.identity.services.checks import (
+    MOST_TAGS,
+    check_name,
+    check_tags,
+    check_text,
+    current,
+    merged,
+    one_of_its_name,
+    refuse_immutable,
+    store,
+)
+
+DEEPEST = 5
+"""Projects below each other, as in Keystone."""
+
+
+class ProjectChanges(TypedDict, total=False):
+    """What may change; ``extra`` is merged, and None in it takes a name away; ``tags`` replace all."""
+
+    name: str
+    description: str
+    enabled: bool
+    tags: Collection[str]
+    extra: dict[str, Any]
 
 
 def ensure_project(domain: Domain, name: str, *, description: str = "") -> Project:
@@ -17,22 +45,129 @@ def ensure_project(domain: Domain, name: str, *, description: str = "") -> Proje
     return Project.objects.get_or_create(domain=domain, name=name, defaults={"description": description})[0]
 
 
+def create_project(
+    domain: Domain,
+    name: str,
+    *,
+    parent: Project | None = None,
+    description: str = "",
+    enabled: bool = True,
+    tags: Collection[str] = (),
+    extra: dict[str, Any] | None = None,
+) -> Project:
+    """Make a project below ``parent``, or at the first level of the domain.
+
+    Raises InvalidInputError for a field that cannot be, ConflictError when the name is taken in the domain,
+    ForbiddenError below a closed project or below one at the deepest level.
+    """
+    project = Project(
+        domain=domain,
+        parent=parent,
+        name=check_name(name, SHORT),
+        description=check_text(description),
+        enabled=enabled,
+        extra=merged({}, extra),
+    )
+    words = check_tags(tags)
+    with one_of_its_name(Project, domain=domain, name=name):
+        if parent is not None:
+            _check_parent(domain, parent)
+        project.save(force_insert=True)
+        ProjectTag.objects.bulk_create(ProjectTag(project=project, name=word) for word in words)
+    return project
+
+
+def _check_parent(domain: Domain, parent: Project) -> None:
+    if parent.domain_id != domain.id:
+        raise InvalidInputError("The parent must be in the same domain as the project.", field="parent_id")
+    lineage = [parent, *selectors.parents_of(parent)]
+    if len(lineage) >= DEEPEST:
+        raise ForbiddenError(f"Projects stand at most {DEEPEST} below each other.")
+    if not all(each.enabled for each in lineage):
+        raise ForbiddenError("Cannot create a project below one that is disabled.")
+
+
+def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
+    """Change what is given; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
+    refuse_immutable(project, changes)
+    values: dict[str, Any] = {}
+    if "name" in changes:
+        values["name"] = check_name(changes["name"], SHORT)
+    if "description" in changes:
+        values["description"] = check_text(changes["description"])
+    with one_of_its_name(Project, domain=project.domain_id, name=changes.get("name", project.name)):
+        if "extra" in changes:
+            values["extra"] = merged(current(project, "extra"), changes["extra"])
+        store(project, values)
+        if "tags" in changes:
+            set_tags(project, changes["tags"])
+        if changes.get("enabled", project.enabled) != project.enabled:
+            set_project_enabled(project, enabled=changes["enabled"])
+
+
 def describe_project(project: Project, description: str) -> None:
     """Change what people read about the project."""
-    project.description = description
-    project.save(update_fields=["description"])
+    update_project(project, description=description)
 
 
 @transaction.atomic
 def set_project_enabled(project: Project, *, enabled: bool) -> None:
-    """Open the project, or close it and void every token for it; what runs in it goes on."""
+    """Open the project, or close it and void every token for it; what runs in it goes on.
+
+    ForbiddenError to close one above an open one, to open one below a closed one, and to close the last administrator
+    out.
+    """
+    if enabled and not all(each.enabled for each in selectors.parents_of(project)):
+        raise ForbiddenError("Cannot enable a project below one that is disabled. Enable that first.")
+    if not enabled and project.children.filter(enabled=True).exists():
+        raise ForbiddenError("Cannot disable a project above enabled ones. Disable those first.")
     with keeping_an_administrator():
-        project.enabled = enabled
-        if not enabled:
-            project.tokens_valid_after = timezone.now()
-        project.save(update_fields=["enabled", "tokens_valid_after"])
+        store(project, {"enabled": enabled} if enabled else {"enabled": False, "tokens_valid_after": timezone.now()})
     if not enabled:
         announce.revoked(project_id=project.id)
+
+
+@transaction.atomic
+def delete_project(project: Project) -> None:
+    """Remove a project with the roles on it; ConflictError, which names them, while it owns things or has children."""
+    refuse_immutable(project)
+    if project.children.exists():
+        raise ConflictError(f"There are projects below {project.name}. Delete those first.")
+    ownership.refuse_owners([project.id], f"The project {project.name} cannot be deleted: it")
+    project_id = project.id
+    try:
+        with keeping_an_administrator():
+            ownership.remove_furniture([project_id])
+            Project.objects.filter(id=project_id).delete()
+    except ProtectedError as error:
+        raise ConflictError(f"There are projects below {project.name}. Delete those first.") from error
+    announce.revoked(project_id=project_id)
+
+
+@transaction.atomic
+def set_tags(project: Project, names: Collection[str]) -> None:
+    """Give the project these tags and no others; InvalidInputError."""
+    words = check_tags(names)
+    refuse_immutable(project, {})
+    project.tags.exclude(name__in=words).delete()
+    ProjectTag.objects.bulk_create((ProjectTag(project=project, name=word) for word in words), ignore_conflicts=True)
+
+
+@transaction.atomic
+def add_tag(project: Project, name: str) -> None:
+    """Give the project one more tag, which it may have already; InvalidInputError when it is none or one too many."""
+    check_tags([name])
+    refuse_immutable(project, {})
+    ProjectTag.objects.bulk_create([ProjectTag(project=project, name=name)], ignore_conflicts=True)
+    if project.tags.count() > MOST_TAGS:
+        raise InvalidInputError(f"A project has at most {MOST_TAGS} tags.", field="tags")
+
+
+def remove_tag(project: Project, name: str) -> None:
+    """Take a tag away; NotFoundError when the project has no such tag."""
+    refuse_immutable(project, {})
+    if not project.tags.filter(name=name).delete()[0]:
+        raise NotFoundError(f"Could not find project tag: {name[:64]}.")
 
 
 def project_for_sign_in(user: User, project_id: str | None = None) -> Project:

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any, TypedDict, Unpack
+
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.identity import announce
-from provisioning.identity.models import Domain, Project, User
+from provisioning.identity import announce, ownership
+from provisioning.identity.models import LONG, Domain, Project, User
 from provisioning.identity.safeguard import keeping_an_administrator
-from provisioning.identity.services.passwords import check_new_password
+from provisioning.identity.services.checks import check_name, check_text, current, merged, one_of_its_name, store
+from provisioning.identity.services.passwords import check_new_password, set_password
+from provisioning.identity.services.user_options import check_options
+
+LONGEST_EMAIL = 254
+
+
+class UserFields(TypedDict, total=False):
+    """What a user has besides domain and name; in a change ``options`` and ``extra`` are merged, None takes away."""
+
+    password: str | None
+    email: str
+    description: str
+    enabled: bool
+    default_project: Project | None
+    options: dict[str, Any]
+    extra: dict[str, Any] | None
+
+
+class UserChanges(UserFields, total=False):
+    """What may change."""
+
+    name: str
 
 
 def ensure_user(
@@ -21,27 +45,64 @@ def ensure_user(
     known = User.objects.filter(domain=domain, name=name).first()
     if known is not None:
         return known
-    user = User(domain=domain, name=name, email=email, default_project=default_project)
-    check_new_password(password)
-    user.set_password(password)
-    user.save(force_insert=True)
+    return create_user(domain, name, password=password, email=email, default_project=default_project)
+
+
+def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User:
+    """Make a user; without a password nobody can sign in as the user.
+
+    InvalidInputError for a field that cannot be, ConflictError when the name is taken in the domain.
+    """
+    user = User(
+        domain=domain,
+        name=check_name(name, LONG),
+        email=check_text(fields.get("email", ""), "email", LONGEST_EMAIL),
+        description=check_text(fields.get("description", "")),
+        enabled=fields.get("enabled", True),
+        default_project=fields.get("default_project"),
+        options=check_options(fields.get("options") or {}),
+        extra=merged({}, fields.get("extra")),
+    )
+    check_new_password(fields.get("password"))
+    user.set_password(fields.get("password"))
+    with one_of_its_name(User, domain=domain, name=name):
+        user.save(force_insert=True)
     return user
 
 
-def update_user(user: User, *, email: str, description: str, default_project: Project | None) -> None:
-    """Change what people read about the user, and where the user starts after signing in."""
-    user.email, user.description, user.default_project = email, description, default_project
-    user.save(update_fields=["email", "description", "default_project"])
+def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
+    """Change what is given; raises as ``create_user``, and ForbiddenError when it locks out the last administrator.
+
+    A new password or a closed account ends every token of the user.
+    """
+    values: dict[str, Any] = {}
+    if "name" in changes:
+        values["name"] = check_name(changes["name"], LONG)
+    if "email" in changes:
+        values["email"] = check_text(changes["email"], "email", LONGEST_EMAIL)
+    if "description" in changes:
+        values["description"] = check_text(changes["description"])
+    if "default_project" in changes:
+        values["default_project"] = changes["default_project"]
+    password = changes.get("password")
+    check_new_password(password)
+    with one_of_its_name(User, domain=user.domain_id, name=changes.get("name", user.name)):
+        if "extra" in changes:
+            values["extra"] = merged(current(user, "extra"), changes["extra"])
+        if "options" in changes:
+            values["options"] = check_options({**current(user, "options"), **changes["options"]})
+        store(user, values)
+        if password is not None:
+            set_password(user, password)
+        if changes.get("enabled", user.enabled) != user.enabled:
+            set_user_enabled(user, enabled=changes["enabled"])
 
 
 @transaction.atomic
 def set_user_enabled(user: User, *, enabled: bool) -> None:
     """Let the user in, or lock the user out and void every token."""
     with keeping_an_administrator():
-        user.enabled = enabled
-        if not enabled:
-            user.tokens_valid_after = timezone.now()
-        user.save(update_fields=["enabled", "tokens_valid_after"])
+        store(user, {"enabled": enabled} if enabled else {"enabled": False, "tokens_valid_after": timezone.now()})
     if not enabled:
         announce.revoked(user_id=user.id)
 
@@ -49,8 +110,7 @@ def set_user_enabled(user: User, *, enabled: bool) -> None:
 @transaction.atomic
 def revoke_all(user: User) -> None:
     """Void every token of the user: sign out everywhere."""
-    user.tokens_valid_after = timezone.now()
-    user.save(update_fields=["tokens_valid_after"])
+    store(user, {"tokens_valid_after": timezone.now()})
     announce.revoked(user_id=user.id)
 
 
@@ -59,5 +119,6 @@ def delete_user(user: User) -> None:
     """Remove the user; the tokens are worth nothing without it.  What the user made stays with the projects."""
     user_id = user.id
     with keeping_an_administrator():
-        user.delete()
+        ownership.remove_of_users([user_id])
+        User.objects.filter(id=user_id).delete()
     announce.revoked(user_id=user_id)

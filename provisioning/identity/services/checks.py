@@ -1,0 +1,118 @@
+"""What names, descriptions, tags and additional fields may be, and writing rows that others may write too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+
+LONGEST_TEXT = 65_535
+"""Characters of a description."""
+MOST_EXTRA, LONGEST_EXTRA_NAME, LARGEST_EXTRA = 64, 255, 16_384
+"""Additional fields of one record: how many, characters of a name, bytes of all as JSON."""
+MOST_TAGS, LONGEST_TAG = 80, 255
+
+
+def check_name(name: str, longest: int, field: str = "name") -> str:
+    """Return the name; InvalidInputError when it is blank, too long or has a NUL character."""
+    if not name.strip():
+        raise InvalidInputError(f"The {field} must not be blank.", field=field)
+    if len(name) > longest:
+        raise InvalidInputError(f"The {field} must have at most {longest} characters.", field=field)
+    return check_text(name, field)
+
+
+def check_text(text: str, field: str = "description", longest: int = LONGEST_TEXT) -> str:
+    """Return the text; InvalidInputError when it is too long or has a NUL character."""
+    if "\0" in text:
+        raise InvalidInputError(f"The {field} must not have a NUL character in it.", field=field)
+    if len(text) > longest:
+        raise InvalidInputError(f"The {field} must have at most {longest} characters.", field=field)
+    return text
+
+
+def check_tags(names: Collection[str]) -> list[str]:
+    """Return the tags, each once, in their order; InvalidInputError when one is no tag or there are too many."""
+    found = list(dict.fromkeys(names))
+    if len(found) > MOST_TAGS:
+        raise InvalidInputError(f"A project has at most {MOST_TAGS} tags.", field="tags")
+    for name in found:
+        check_name(name, LONGEST_TAG, "tag")
+        if "," in name or "/" in name:
+            raise InvalidInputError("A tag must not have a comma or a slash in it.", field="tag")
+    return found
+
+
+def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the additional fields after a change, in which None takes a name away.
+
+    Raises InvalidInputError when they are too many or too large, or when a name is.
+    """
+    result = {name: value for name, value in {**known, **(changes or {})}.items() if value is not None}
+    if len(result) > MOST_EXTRA:
+        raise InvalidInputError(f"At most {MOST_EXTRA} additional fields are kept.", field=next(reversed(result)))
+    for name in result:
+        check_name(name, LONGEST_EXTRA_NAME, "name of an additional field")
+    try:
+        text = orjson.dumps(result)
+    except orjson.JSONEncodeError as error:
+        raise InvalidInputError("The additional fields are not JSON.", field="extra") from error
+    if len(text) > LARGEST_EXTRA or rb"\u0000" in text:
+        raise InvalidInputError(
+            f"The additional fields must be at most {LARGEST_EXTRA} bytes of JSON without NUL characters.",
+            field=next(reversed(result)),
+        )
+    return result
+
+
+def current(record: Model, column: str) -> dict[str, Any]:
+    """Return the mapping as it is in the database now, locked until the transaction ends; NotFoundError when gone."""
+    rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
+    found = rows.values_list(column, flat=True).first()
+    if found is None:
+        raise _gone(record)
+    return dict(found)
+
+
+def store(record: Model, values: Mapping[str, Any]) -> None:
+    """Write these columns; NotFoundError when the row went meanwhile."""
+    if not values:
+        return
+    if not type(record)._default_manager.filter(pk=record.pk).update(**values):
+        raise _gone(record)
+    for name, value in values.items():
+        setattr(record, name, value)
+
+
+@contextmanager
+def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
+    """Run a write in a transaction; ConflictError when another row has the key, also one written at the same moment."""
+    what = str(model._meta.verbose_name)
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        if model._default_manager.filter(**key).exists():
+            sentence = f"There is a {what} of the name {key['name']} already. Choose another name."
+        else:
+            sentence = f"Something that this {what} refers to was removed at the same moment. Look, and try again."
+        raise ConflictError(sentence, field="name") from error
+
+
+def refuse_immutable(record: Any, change: Mapping[str, Any] | None = None) -> None:
+    """Raise ForbiddenError when the record has the option ``immutable``, unless the change takes that away."""
+    options = record.extra.get("options") or {}
+    lifted = ((change or {}).get("extra") or {}).get("options", options) or {}
+    if options.get("immutable") and (change is None or lifted.get("immutable")):
+        raise ForbiddenError(f"The {type(record).__name__.lower()} is immutable. Take its option immutable away first.")
+
+
+def _gone(record: Model) -> NotFoundError:
+    key = record.pk if isinstance(record.pk, str) else record.pk.hex
+    return NotFoundError(f"Could not find {record._meta.verbose_name}: {key}.")

@@ -1,0 +1,73 @@
+"""Groups and who is in them."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.identity import announce
+from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
+from provisioning.identity.safeguard import keeping_an_administrator
+from provisioning.identity.services.checks import check_name, check_text, current, merged, one_of_its_name, store
+
+
+class GroupChanges(TypedDict, total=False):
+    """What may change; ``extra`` is merged, and None in it takes a name away."""
+
+    name: str
+    description: str
+    extra: dict[str, Any]
+
+
+def create_group(domain: Domain, name: str, *, description: str = "", extra: dict[str, Any] | None = None) -> Group:
+    """Make a group; InvalidInputError for a field that cannot be, ConflictError when the name is taken."""
+    group = Group(
+        domain=domain, name=check_name(name, SHORT), description=check_text(description), extra=merged({}, extra)
+    )
+    with one_of_its_name(Group, domain=domain, name=name):
+        group.save(force_insert=True)
+    return group
+
+
+def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
+    """Change what is given; raises as ``create_group``."""
+    values: dict[str, Any] = {}
+    if "name" in changes:
+        values["name"] = check_name(changes["name"], SHORT)
+    if "description" in changes:
+        values["description"] = check_text(changes["description"])
+    with one_of_its_name(Group, domain=group.domain_id, name=changes.get("name", group.name)):
+        if "extra" in changes:
+            values["extra"] = merged(current(group, "extra"), changes["extra"])
+        store(group, values)
+
+
+@transaction.atomic
+def delete_group(group: Group) -> None:
+    """Remove a group; what its members had by it ends now.  ForbiddenError when the last administrator was in it."""
+    with keeping_an_administrator():
+        Group.objects.filter(id=group.id).delete()
+    announce.revoked()
+
+
+def add_to_group(group: Group, user: User) -> None:
+    """Put the user into the group, where the user may be already; ConflictError when one of them went meanwhile."""
+    try:
+        with transaction.atomic():
+            GroupMembership.objects.get_or_create(group=group, user=user)
+    except IntegrityError as error:
+        raise ConflictError("The group or the user was removed at the same moment.") from error
+
+
+@transaction.atomic
+def remove_from_group(group: Group, user: User) -> None:
+    """Take the user out of the group: what the user had by it ends now.
+
+    NotFoundError when the user is not in it, ForbiddenError when it is the last administrator.
+    """
+    with keeping_an_administrator():
+        if not GroupMembership.objects.filter(group=group, user=user).delete()[0]:
+            raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
+    announce.revoked(user_id=user.id)
