@@ -2,18 +2,160 @@
 
 from __future__ import annotations
 
-from provisioning.identity.models import ImpliedRole, Role
+from typing import Any
 
+from django.db import transaction
+
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.identity import announce
+from provisioning.identity.conflicts import told_as
+from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
+from provisioning.identity.safeguard import keeping_an_administrator
+
+BUILT_IN = ("admin", "member", "reader")
+"""The roles of the whole cloud that the rules ask for; nobody may change or delete them."""
 DEFAULT_IMPLICATIONS = (("admin", "member"), ("member", "reader"))
+NEVER_IMPLIED = "admin"
 
 
 def ensure_role(name: str, *, description: str = "") -> Role:
     """Return the role of this name, made if absent; of the three that Novella knows, with what it implies."""
-    role, made = Role.objects.get_or_create(name=name, domain=None, defaults={"description": description})
+    options = {"immutable": True} if name in BUILT_IN else {}
+    role, made = Role.objects.get_or_create(
+        name=name, domain=None, defaults={"description": description, "options": options}
+    )
     if made:
         for prior, implied in DEFAULT_IMPLICATIONS:
             if name in {prior, implied}:
                 pair = {each.name: each for each in Role.objects.filter(name__in=[prior, implied], domain=None)}
                 if len(pair) == 2:
                     ImpliedRole.objects.get_or_create(prior=pair[prior], implied=pair[implied])
+    elif name in BUILT_IN and not role.options.get("immutable"):
+        role.options = {**role.options, "immutable": True}
+        role.save(update_fields=["options"])
     return role
+
+
+def is_built_in(role: Role) -> bool:
+    """Whether the rules of the cloud ask for this role."""
+    return role.domain_id is None and role.name in BUILT_IN
+
+
+def is_immutable(role: Role) -> bool:
+    """Whether the role may be neither changed nor deleted."""
+    return is_built_in(role) or role.options.get("immutable") is True
+
+
+def create_role(
+    name: str,
+    *,
+    domain: Domain | None = None,
+    description: str = "",
+    options: dict[str, Any] | None = None,
+    extra: dict[str, Any] | None = None,
+) -> Role:
+    """Make a role, of the whole cloud or of a domain.
+
+    ``options``: ``immutable``, True or False.  InvalidInputError for a name that cannot be one, ConflictError when the
+    name is taken there.
+    """
+    _check_name(name)
+    role = Role(name=name, domain=domain, description=description, options=_without_none(options), extra=extra or {})
+    with told_as(_taken(name), field="name"):
+        role.save(force_insert=True)
+    return role
+
+
+def update_role(role: Role, **changes: Any) -> Role:
+    """Change ``name``, ``description``, ``options`` (merged; None removes one) or ``extra`` (merged) of a role.
+
+    ForbiddenError for one that is immutable, unless the change is only to end that; a built-in one stays so.
+    """
+    unknown = changes.keys() - {"name", "description", "options", "extra"}
+    if unknown:
+        message = f"A role has no {', '.join(sorted(unknown))} to change."
+        raise TypeError(message)
+    ends_it = changes.keys() == {"options"} and not (changes["options"] or {}).get("immutable", True)
+    if is_immutable(role) and (is_built_in(role) or not ends_it):
+        raise ForbiddenError(_immutable(role))
+    if "name" in changes:
+        _check_name(changes["name"])
+    renamed = changes.get("name", role.name) != role.name
+    for column in ("options", "extra"):
+        if column in changes:
+            changes[column] = _without_none({**getattr(role, column), **(changes[column] or {})})
+    for column, value in changes.items():
+        setattr(role, column, value)
+    with told_as(_taken(role.name), field="name"):
+        role.save(update_fields=list(changes))
+        if renamed:  # rules ask for names
+            announce.revoked()
+    return role
+
+
+def delete_role(role: Role) -> None:
+    """Delete a role with all its assignments; application credentials have it no longer.
+
+    ForbiddenError for an immutable one, or when nobody would administer the cloud without it.
+    """
+    if is_immutable(role):
+        raise ForbiddenError(_immutable(role))
+    with keeping_an_administrator():
+        role.delete()
+        announce.revoked()
+
+
+def imply(prior: Role, implied: Role) -> None:
+    """Let whoever has ``prior`` have ``implied`` as well.
+
+    ForbiddenError when ``implied`` is ``admin``, when it implies ``prior`` itself, or when it is of another domain than
+    ``prior``; ConflictError when it is so already.
+    """
+    if implied.domain_id is None and implied.name == NEVER_IMPLIED:
+        raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")
+    if implied.domain_id is not None and implied.domain_id != prior.domain_id:
+        raise ForbiddenError("A role of a domain can be implied by roles of the same domain only.")
+    with told_as(f"The role {prior.name} implies {implied.name} already."):
+        list(Role.objects.select_for_update().order_by("id").values_list("id"))  # two changes could close a circle
+        if prior.id in _closure(implied):
+            raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
+        ImpliedRole.objects.create(prior=prior, implied=implied)
+
+
+@transaction.atomic
+def unimply(prior: Role, implied: Role) -> None:
+    """End that ``prior`` implies ``implied``, at once; NotFoundError when it does not."""
+    with keeping_an_administrator():
+        if not ImpliedRole.objects.filter(prior=prior, implied=implied).delete()[0]:
+            raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
+        announce.revoked()
+
+
+def _closure(role: Role) -> set[Any]:
+    """Return the ids of the role and of all that it implies."""
+    below: dict[Any, list[Any]] = {}
+    for prior, implied in ImpliedRole.objects.values_list("prior_id", "implied_id"):
+        below.setdefault(prior, []).append(implied)
+    found, new = {role.id}, [role.id]
+    while new:
+        following = {each for one in new for each in below.get(one, ())} - found
+        found |= following
+        new = list(following)
+    return found
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > LONG or "\0" in name:
+        raise InvalidInputError(f"The name of a role must have from 1 to {LONG} characters.", field="name")
+
+
+def _without_none(values: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (values or {}).items() if value is not None}
+
+
+def _taken(name: str) -> str:
+    return f"Conflict occurred attempting to store role - Duplicate entry found with name {name[:64]}."
+
+
+def _immutable(role: Role) -> str:
+    return f"Cannot modify or delete immutable resource: role {role.name}."

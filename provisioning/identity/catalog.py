@@ -1,0 +1,81 @@
+"""This cloud's own services, and what the addresses of endpoints may stand for."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import NamedTuple
+
+from provisioning.common.errors import InvalidInputError
+
+INTERFACES = ("public", "internal", "admin")
+LONGEST_URL = 1024
+_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog")
+_SUBSTITUTION = re.compile(r"[$%]\((\w*)\)s", re.ASCII)
+_FORM = re.compile(r"(?:(?:https?|wss?)://[^\s/]|[$%]\(public_url\)s(?:/|\Z))\S*\Z")
+_KNOWN = frozenset({"project_id", "tenant_id", "public_url"})
+
+
+class OwnService(NamedTuple):
+    """One service of this cloud."""
+
+    type: str
+    name: str
+    """What tools written for OpenStack expect."""
+    description: str
+    path: str
+    """Where its endpoint is, after the cloud's address."""
+
+    @property
+    def id(self) -> uuid.UUID:
+        """The same on every machine."""
+        return uuid.uuid5(_SPACE, self.type)
+
+    def endpoint_id(self, interface: str) -> uuid.UUID:
+        """The same on every machine."""
+        return uuid.uuid5(_SPACE, f"{self.type}/{interface}")
+
+    @property
+    def url(self) -> str:
+        """The endpoint's address as it is kept."""
+        return f"$(public_url)s{self.path}"
+
+
+OWN = (
+    OwnService("identity", "keystone", "Identity service", "/identity/v3"),
+    OwnService("compute", "nova", "Compute service", "/compute/v2.1"),
+    OwnService("image", "glance", "Image service", "/image"),
+    OwnService("network", "neutron", "Network service", "/network"),
+)
+PATHS = {own.type: own.path for own in OWN}
+
+
+def check_url(url: str) -> None:
+    """Raise InvalidInputError unless this may be the address of an endpoint.
+
+    It begins with ``http``, ``https``, ``ws``, ``wss`` or ``$(public_url)s``, and may have ``$(project_id)s`` or
+    ``$(tenant_id)s`` in it; a ``%`` in the place of the ``$`` does too.
+    """
+    if len(url) > LONGEST_URL or "\0" in url:
+        raise InvalidInputError(f"The url must have at most {LONGEST_URL} characters.", field="url")
+    unknown = sorted(set(_SUBSTITUTION.findall(url)) - _KNOWN)
+    if unknown:
+        known = ", ".join(f"$({name})s" for name in sorted(_KNOWN))
+        raise InvalidInputError(f"Malformed endpoint url: $({unknown[0]})s is none of {known}.", field="url")
+    rest = _SUBSTITUTION.sub("", url)
+    if "$(" in rest or "%(" in rest or not _FORM.match(url):
+        raise InvalidInputError(
+            f"Malformed endpoint url: {url[:120]}. It must begin with http://, https://, ws://, wss:// or"
+            " $(public_url)s, and have no spaces.",
+            field="url",
+        )
+
+
+def filled(url: str, public_url: str, project_id: uuid.UUID | None) -> str | None:
+    """Return the address as clients see it, or None when it needs a project and there is none."""
+    values = {"public_url": public_url}
+    if project_id is not None:
+        values |= {"project_id": project_id.hex, "tenant_id": project_id.hex}
+    if not _KNOWN.intersection(_SUBSTITUTION.findall(url)) <= values.keys():
+        return None
+    return _SUBSTITUTION.sub(lambda found: values.get(found[1], found[0]), url)

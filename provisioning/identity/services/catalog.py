@@ -1,0 +1,169 @@
+"""Regions, services and endpoints: what the catalog is built from."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.identity.catalog import INTERFACES, OWN, check_url
+from provisioning.identity.conflicts import told_as
+from provisioning.identity.models import LONG, Endpoint, Region, Service
+
+Extra = dict[str, Any]
+
+
+@transaction.atomic
+def ensure_catalog() -> None:
+    """Make this cloud's region, services and endpoints where they are absent.
+
+    The endpoints stand in the region of the settings; when that has another name now they move there, and the region
+    that they leave empty goes unless somebody has described it.
+    """
+    region, _ = Region.objects.get_or_create(id=settings.REGION)
+    known = set(Service.objects.filter(id__in=[own.id for own in OWN]).values_list("id", flat=True))
+    if len(known) < len(OWN):
+        missing = [
+            Service(id=own.id, type=own.type, name=own.name, description=own.description)
+            for own in OWN
+            if own.id not in known
+        ]
+        Service.objects.bulk_create(missing, ignore_conflicts=True)
+    wanted = {own.endpoint_id(interface): (own, interface) for own in OWN for interface in INTERFACES}
+    present = dict(Endpoint.objects.filter(id__in=wanted).values_list("id", "region_id"))
+    if len(present) < len(wanted):
+        Endpoint.objects.bulk_create(
+            [
+                Endpoint(id=key, service_id=own.id, region=region, interface=interface, url=own.url)
+                for key, (own, interface) in wanted.items()
+                if key not in present
+            ],
+            ignore_conflicts=True,
+        )
+    elsewhere = set(present.values()) - {region.id}
+    if elsewhere:
+        Endpoint.objects.filter(id__in=present).update(region=region)
+        empty = Region.objects.filter(id__in=elsewhere - {None}, description="", endpoint=None, children=None)
+        empty.delete()
+
+
+def create_region(
+    region_id: str | None = None, *, description: str = "", parent: Region | None = None, extra: Extra | None = None
+) -> Region:
+    """Make a region; without an id it gets one.  ConflictError when there is one of this id."""
+    key = uuid.uuid4().hex if region_id is None else region_id
+    if not key or len(key) > LONG or "/" in key or not key.isprintable() or key in {".", ".."}:
+        raise InvalidInputError(
+            f"The id of a region must have from 1 to {LONG} printable characters, none of them a slash.", field="id"
+        )
+    region = Region(id=key, description=description, parent=parent, extra=extra or {})
+    with told_as(f"Conflict occurred attempting to store region - Duplicate ID, {key[:64]}.", field="id"):
+        region.save(force_insert=True)
+    return region
+
+
+def update_region(region: Region, **changes: Any) -> Region:
+    """Change ``description``, ``parent`` or ``extra`` (merged); InvalidInputError when regions would be in a circle."""
+    if changes.get("parent") is not None:
+        above: Region | None = changes["parent"]
+        seen: set[str] = set()
+        while above is not None and above.id not in seen:
+            if above.id == region.id:
+                raise InvalidInputError(
+                    f"The specified parent region {changes['parent'].id} would create a circular region hierarchy.",
+                    field="parent_region_id",
+                )
+            seen.add(above.id)
+            above = above.parent
+    with told_as("The parent region was deleted meanwhile.", NotFoundError):
+        _change(region, changes, {"description", "parent", "extra"})
+    return region
+
+
+def delete_region(region: Region) -> None:
+    """Delete a region; ForbiddenError while endpoints or regions are in it."""
+    with told_as(
+        f"Unable to delete region {region.id} because it has endpoints or child regions. Move or delete them first.",
+        ForbiddenError,
+    ):
+        region.delete()
+
+
+def create_service(
+    type_: str, *, name: str = "", description: str = "", enabled: bool = True, extra: Extra | None = None
+) -> Service:
+    """Make a service; several may have one type and name."""
+    _check_words(type=type_, name=name)
+    return Service.objects.create(type=type_, name=name, description=description, enabled=enabled, extra=extra or {})
+
+
+def update_service(service: Service, **changes: Any) -> Service:
+    """Change ``type``, ``name``, ``description``, ``enabled`` or ``extra`` (merged) of a service."""
+    _check_words(**{name: changes[name] for name in ("type", "name") if name in changes})
+    _change(service, changes, {"type", "name", "description", "enabled", "extra"})
+    return service
+
+
+def delete_service(service: Service) -> None:
+    """Delete a service with its endpoints."""
+    service.delete()
+
+
+def create_endpoint(
+    service: Service,
+    interface: str,
+    url: str,
+    *,
+    region: Region | None = None,
+    enabled: bool = True,
+    extra: Extra | None = None,
+) -> Endpoint:
+    """Make an endpoint; InvalidInputError for an interface or an address that cannot be (``catalog.check_url``)."""
+    _check_endpoint({"interface": interface, "url": url})
+    with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+        return Endpoint.objects.create(
+            service=service, interface=interface, url=url, region=region, enabled=enabled, extra=extra or {}
+        )
+
+
+def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
+    """Change ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint."""
+    _check_endpoint(changes)
+    with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+        _change(endpoint, changes, {"service", "interface", "url", "region", "enabled", "extra"})
+    return endpoint
+
+
+def delete_endpoint(endpoint: Endpoint) -> None:
+    """Delete an endpoint."""
+    endpoint.delete()
+
+
+def _check_endpoint(values: dict[str, Any]) -> None:
+    if "interface" in values and values["interface"] not in INTERFACES:
+        raise InvalidInputError(f"The interface must be one of {', '.join(INTERFACES)}.", field="interface")
+    if "url" in values:
+        check_url(values["url"])
+
+
+def _check_words(**values: str) -> None:
+    for name, value in values.items():
+        least = 1 if name == "type" else 0
+        if not least <= len(value) <= LONG or "\0" in value:
+            raise InvalidInputError(f"{name} must have from {least} to {LONG} characters.", field=name)
+
+
+def _change(record: Region | Service | Endpoint, changes: dict[str, Any], known: set[str]) -> None:
+    unknown = changes.keys() - known
+    if unknown:
+        message = f"{type(record).__name__} has no {', '.join(sorted(unknown))} to change."
+        raise TypeError(message)
+    if "extra" in changes:
+        changes["extra"] = {**record.extra, **(changes["extra"] or {})}
+    for column, value in changes.items():
+        setattr(record, column, value)
+    if changes:
+        record.save(update_fields=list(changes))
