@@ -12,5 +12,6 @@ class ImagesConfig(AppConfig):
     label = "images"
 
     def ready(self) -> None:
-        """Make the periodic work known."""
+        """Make the periodic work known, and what projects own here."""
         import_module("provisioning.images.jobs")
+        import_module("provisioning.images.ownership").register()

@@ -1,4 +1,6 @@
-"""Registers the app with Django."""
+"""Registers the app with Django, and what it owns with identity."""
+
+from importlib import import_module
 
 from django.apps import AppConfig
 
@@ -8,3 +10,7 @@ class NetworkConfig(AppConfig):
 
     name = "provisioning.network"
     label = "network"
+
+    def ready(self) -> None:
+        """Make known what projects own here."""
+        import_module("provisioning.network.ownership").register()

@@ -1,4 +1,6 @@
-"""Registers the app with Django."""
+"""Registers the app with Django, and what it keeps for projects with identity."""
+
+from importlib import import_module
 
 from django.apps import AppConfig
 
@@ -8,3 +10,7 @@ class QuotasConfig(AppConfig):
 
     name = "provisioning.quotas"
     label = "quotas"
+
+    def ready(self) -> None:
+        """Make known what goes with a project."""
+        import_module("provisioning.quotas.ownership").register()

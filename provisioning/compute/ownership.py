@@ -1,0 +1,18 @@
+"""What projects and users own in compute."""
+
+from __future__ import annotations
+
+from provisioning.compute.models import FlavorAccess, Instance, KeyPair
+from provisioning.identity import ownership
+from provisioning.identity.ownership import Ids
+
+
+def register() -> None:
+    """Keep projects with servers, and let key pairs go with their user."""
+    ownership.register("servers", _servers)
+    ownership.register("flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete())
+    ownership.register_of_users("key pairs", lambda ids: KeyPair.objects.filter(user_id__in=ids).delete())
+
+
+def _servers(project_ids: Ids) -> int:
+    return Instance.objects.filter(project_id__in=project_ids, deleted_at=None).count()

@@ -1,0 +1,31 @@
+"""What projects own in networking."""
+
+from __future__ import annotations
+
+from provisioning.identity import ownership
+from provisioning.identity.ownership import Ids
+from provisioning.network.models import Network, Port, SecurityGroup, Subnet
+
+DEFAULT = "default"
+"""The security group that every project has: it goes with the project."""
+
+
+def register() -> None:
+    """Keep projects with networks, subnets, ports or security groups of their own."""
+    ownership.register("networks", lambda ids: Network.objects.filter(project_id__in=ids).count())
+    ownership.register("subnets", _subnets)
+    ownership.register("ports", lambda ids: Port.objects.filter(project_id__in=ids).count())
+    ownership.register("security groups", _groups, _remove_default_groups)
+
+
+def _subnets(project_ids: Ids) -> int:
+    """Count those in networks of other projects: the others go with their network."""
+    return Subnet.objects.filter(project_id__in=project_ids).exclude(network__project_id__in=project_ids).count()
+
+
+def _groups(project_ids: Ids) -> int:
+    return SecurityGroup.objects.filter(project_id__in=project_ids).exclude(name=DEFAULT).count()
+
+
+def _remove_default_groups(project_ids: Ids) -> None:
+    SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT).delete()
