@@ -59,6 +59,7 @@ _SCOPE = {
     """,
     "domain": """
         JOIN identity_domain s ON s.id = %(domain)s AND s.enabled
+            AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)
     """,
 }
 _ROLES = """

@@ -11,13 +11,17 @@ SHORT, LONG = 64, 255
 
 
 class Domain(models.Model):
-    """A name space of users, groups and projects; the first one is ``default``."""
+    """A name space of users, groups and projects; the first one is ``default``.
+
+    Tokens for the domain itself that were issued before ``tokens_valid_after`` are void.
+    """
 
     id = models.CharField(max_length=SHORT, primary_key=True)
     name = models.CharField(max_length=SHORT, unique=True)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
     extra = models.JSONField(default=dict, blank=True)
+    tokens_valid_after = models.DateTimeField(null=True, blank=True, editable=False)
 
     def __str__(self) -> str:
         return self.name

@@ -86,10 +86,11 @@ def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
     What runs in its projects goes on.  ForbiddenError when it would close out the last administrator.
     """
     with keeping_an_administrator():
-        store(domain, {"enabled": enabled})
         if enabled:
+            store(domain, {"enabled": True})
             return
         now = timezone.now()
+        store(domain, {"enabled": False, "tokens_valid_after": now})
         User.objects.filter(domain=domain).update(tokens_valid_after=now)
         Project.objects.filter(domain=domain).update(tokens_valid_after=now)
     announce.revoked()
