@@ -187,6 +187,8 @@ CACHES: dict[str, Any] = {
 """``sign_in`` counts wrong passwords: in each process's memory, unless all are given one server to count in."""
 if "LocMem" in CACHES["sign_in"]["BACKEND"]:
     CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 100_000}
+elif "FileBased" in CACHES["sign_in"]["BACKEND"]:
+    CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 20_000}
 
 AUTH_USER_MODEL = "identity.User"
 AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]
@@ -204,12 +206,26 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 CSRF_COOKIE_NAME = "novella_csrf"
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "portal.dashboard.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 
 TOKEN_LIFETIME = _integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
 """Seconds a token is good for."""
+LOCKOUT_ATTEMPTS = _integer("NOVELLA_LOCKOUT_ATTEMPTS", 20, 0, 1_000_000)
+"""Wrong passwords for one name, from whatever addresses, that lock it out; 0: never."""
+LOCKOUT_SECONDS = _integer("NOVELLA_LOCKOUT_SECONDS", 900, 1, 31_536_000)
+"""Within how many seconds they count, and for how many the name is locked out."""
+PASSWORD_MIN_LENGTH = _integer("NOVELLA_PASSWORD_MIN_LENGTH", 8, 1, 1024)
+PASSWORD_EXPIRES_DAYS = _integer("NOVELLA_PASSWORD_EXPIRES_DAYS", 0, 0, 36_500)
+"""0: never."""
+PASSWORD_CHANGE_ON_FIRST_USE = env.bool("NOVELLA_PASSWORD_CHANGE_ON_FIRST_USE", default=False)
+"""Whether a password that somebody else set has to be changed before it signs anybody in."""
+TOTP = env.bool("NOVELLA_TOTP", default=False)
+"""Whether passcodes of authenticator apps are a way to sign in."""
+IDENTITY_V2 = env.bool("NOVELLA_IDENTITY_V2", default=True)
+"""Whether the Identity API v2.0 is served to old clients."""
 
 LANGUAGE_CODE = "en"
 USE_TZ = True

@@ -26,6 +26,8 @@ LONGEST_CHAIN = 16
 """How many times a token may be got by a token that was itself got by a token."""
 LONGEST_VALUE = 2048
 """Characters; nothing longer was issued here."""
+KEPT_AFTER_END = timedelta(days=2)
+"""How long after its end a token can still be looked into by those who may (``allow_expired``)."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -146,8 +148,9 @@ def issue(
     return IssuedToken(value, data)
 
 
-def read(value: str) -> TokenData:
-    """Return what a token says; raises NotAuthenticatedError unless it was issued here and has not expired.
+def read(value: str, *, ended: bool = False) -> TokenData:
+    """Return what a token says; raises NotAuthenticatedError unless it was issued here and has not expired; with
+    ``ended`` it may have, up to ``KEPT_AFTER_END`` ago.
 
     Says nothing about revocation: ``selectors.context_for_token`` does.
     """
@@ -171,7 +174,7 @@ def read(value: str) -> TokenData:
             uuid.UUID(bytes=payload.application_credential) if payload.application_credential else None
         ),
     )
-    if data.expires_at <= timezone.now():
+    if data.expires_at <= timezone.now() - (KEPT_AFTER_END if ended else timedelta()):
         raise NotAuthenticatedError(REFUSED)
     return data
 

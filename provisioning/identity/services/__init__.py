@@ -3,6 +3,7 @@
 Whatever takes something away appends an event on the topic ``auth``, so that open connections look again at once.
 """
 
+from provisioning.identity.lockout import lift_lockout, lockout_of
 from provisioning.identity.services.application_credentials import (
     RequestPattern,
     check_secret,
@@ -23,6 +24,13 @@ from provisioning.identity.services.catalog import (
     update_region,
     update_service,
 )
+from provisioning.identity.services.credentials import (
+    blob_of,
+    create_credential,
+    delete_credential,
+    encrypt_again,
+    update_credential,
+)
 from provisioning.identity.services.domains import (
     create_domain,
     delete_domain,
@@ -30,6 +38,7 @@ from provisioning.identity.services.domains import (
     set_domain_enabled,
     update_domain,
 )
+from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
 from provisioning.identity.services.groups import (
     add_to_group,
     create_group,
@@ -37,7 +46,13 @@ from provisioning.identity.services.groups import (
     remove_from_group,
     update_group,
 )
-from provisioning.identity.services.passwords import authenticate_password, change_password, set_password
+from provisioning.identity.services.passwords import (
+    authenticate_password,
+    change_password,
+    check_new_password,
+    give_password,
+    set_password,
+)
 from provisioning.identity.services.projects import (
     add_tag,
     create_project,
@@ -51,6 +66,14 @@ from provisioning.identity.services.projects import (
     update_project,
 )
 from provisioning.identity.services.roles import create_role, delete_role, ensure_role, imply, unimply, update_role
+from provisioning.identity.services.sign_ins import (
+    Client,
+    end_other_sign_ins,
+    end_sign_in,
+    move_session,
+    open_browser_session,
+    record_client,
+)
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import (
     create_user,
@@ -62,15 +85,22 @@ from provisioning.identity.services.users import (
 )
 
 __all__ = [
+    "Client",
     "RequestPattern",
     "add_tag",
     "add_to_group",
     "assign_role",
+    "authenticate_ec2",
     "authenticate_password",
+    "authenticate_s3",
+    "blob_of",
     "change_password",
+    "check_new_password",
     "check_secret",
     "create_application_credential",
+    "create_credential",
     "create_domain",
+    "create_ec2_credential",
     "create_endpoint",
     "create_group",
     "create_project",
@@ -80,6 +110,7 @@ __all__ = [
     "create_user",
     "delete_access_rule",
     "delete_application_credential",
+    "delete_credential",
     "delete_domain",
     "delete_endpoint",
     "delete_group",
@@ -89,15 +120,24 @@ __all__ = [
     "delete_service",
     "delete_user",
     "describe_project",
+    "encrypt_again",
+    "end_other_sign_ins",
+    "end_sign_in",
     "ensure_catalog",
     "ensure_domain",
     "ensure_project",
     "ensure_role",
     "ensure_user",
+    "give_password",
     "grant",
     "imply",
     "issue_token",
+    "lift_lockout",
+    "lockout_of",
+    "move_session",
+    "open_browser_session",
     "project_for_sign_in",
+    "record_client",
     "remove_from_group",
     "remove_role",
     "remove_tag",
@@ -110,6 +150,7 @@ __all__ = [
     "set_tags",
     "set_user_enabled",
     "unimply",
+    "update_credential",
     "update_domain",
     "update_endpoint",
     "update_group",

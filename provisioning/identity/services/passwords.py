@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
+from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.identity import announce, selectors
-from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import User
-from provisioning.identity.throttle import Attempt
+from provisioning.identity import announce, lockout, selectors, throttle
+from provisioning.identity.errors import REFUSED, PasswordExpiredError
+from provisioning.identity.models import SignIn, User
 
 LONGEST_PASSWORD = 1024
 """Characters."""
@@ -25,48 +27,110 @@ def authenticate_password(
     domain_name: str | None = None,
     password: str,
     source: str,
+    even_expired: bool = False,
 ) -> User:
     """Return the user whose password this is, given by id, or by name and domain; ``source`` is the caller's address.
 
-    An unknown name, a wrong password and a disabled user give the same NotAuthenticatedError after the same work;
+    An unknown name, a wrong password, a name that is locked out and a disabled user give the same NotAuthenticatedError
+    after the same work; PasswordExpiredError only to who knows the password, unless ``even_expired``;
     TooManyAttemptsError while the caller has to wait.
     """
-    typed = _typed_name(user_id, user_name, domain_id, domain_name)
-    attempt = Attempt(typed, source)
+    throttle.check_address(source)
+    typed = typed_name(user_id, user_name, domain_id, domain_name)
     user: User | None = None
     if "\0" not in typed:  # PostgreSQL refuses to look for it
         user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
-    if user is None or not user.has_usable_password():
-        make_password(password[:LONGEST_PASSWORD])
-        right = False
-    else:
-        right = user.check_password(password[:LONGEST_PASSWORD]) and len(password) <= LONGEST_PASSWORD
-    if user is None or not right or not (user.enabled and user.domain.enabled):
-        attempt.failed()
-        raise NotAuthenticatedError(REFUSED)
-    attempt.succeeded()
+    with throttle.Attempt(typed, source, lockout.account_of(user, typed)) as attempt:
+        right = _is_right(user, password)
+        if user is None or not right or attempt.is_locked() or not (user.enabled and user.domain.enabled):
+            raise NotAuthenticatedError(REFUSED)
+        attempt.succeeded()
+    if not even_expired and has_expired(user):
+        raise PasswordExpiredError(user.id)
     return user
 
 
-def _typed_name(user_id: str | None, user_name: str | None, domain_id: str | None, domain_name: str | None) -> str:
+def _is_right(user: User | None, password: str) -> bool:
+    """Look at the password; nobody's takes the same work."""
+    if user is None or not user.has_usable_password():
+        make_password(password[:LONGEST_PASSWORD])
+        return False
+    return user.check_password(password[:LONGEST_PASSWORD]) and len(password) <= LONGEST_PASSWORD
+
+
+def typed_name(user_id: str | None, user_name: str | None, domain_id: str | None, domain_name: str | None) -> str:
     """Return what the caller typed as one text: attempts are counted for it whether it names somebody or not."""
     if user_id is not None:
         return f"id {user_id.replace('-', '').lower()}"
     return f"name {(user_name or '').casefold()} in {(domain_id or domain_name or '').casefold()}"
 
 
+def has_expired(user: User) -> bool:
+    """Whether the user has to choose another password before signing in with one."""
+    if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
+        return False
+    return user.password_expires_at <= timezone.now()
+
+
 @transaction.atomic
-def set_password(user: User, password: str) -> None:
-    """Set the password and void every token of the user; InvalidInputError when it is empty or too long."""
-    check_new_password(password)
-    user.set_password(password)
-    user.save(update_fields=["password", "tokens_valid_after"])
+def set_password(user: User, password: str | None, *, by_admin: bool = False) -> None:
+    """Set the password and end every session and token of the user; InvalidInputError when it breaks the rules.
+
+    ``by_admin``: somebody else chose it, so that the user may have to change it at once.  None: no password fits.
+    """
+    give_password(user, password, by_admin=by_admin)
+    user.save(update_fields=["password", "password_expires_at", "tokens_valid_after"])
+    SignIn.objects.filter(user=user).delete()
     announce.revoked(user_id=user.id)
 
 
-def change_password(user_id: uuid.UUID, original: str, password: str, *, source: str) -> None:
-    """Let users change their own password; NotAuthenticatedError when ``original`` is not the present one."""
-    set_password(authenticate_password(user_id=user_id.hex, password=original, source=source), password)
+def give_password(user: User, password: str | None, *, by_admin: bool) -> None:
+    """As ``set_password``, on the object only; for a user that is being made."""
+    check_new_password(password)
+    user.set_password(password)
+    user.password_expires_at = None if password is None else _expiry(user, by_admin=by_admin)
+
+
+def _expiry(user: User, *, by_admin: bool) -> datetime | None:
+    """Return when a password that is set now expires: at once, after the days of the setting, or never."""
+    now = timezone.now()
+    first_use = settings.PASSWORD_CHANGE_ON_FIRST_USE and by_admin
+    if first_use and user.options.get("ignore_change_password_upon_first_use") is not True:
+        return now
+    return now + timedelta(days=settings.PASSWORD_EXPIRES_DAYS) if settings.PASSWORD_EXPIRES_DAYS else None
+
+
+def change_password(
+    user_id: uuid.UUID | str | None,
+    original: str,
+    password: str,
+    *,
+    source: str,
+    user_name: str | None = None,
+    domain_id: str | None = None,
+    domain_name: str | None = None,
+) -> User:
+    """Let users change their own password, an expired one too, and return the user; every token of the user ends.
+
+    The user is given by id, or by name and domain.  Raises NotAuthenticatedError when ``original`` is not the present
+    one, InvalidInputError when the new one breaks the rules or the user may not choose (option ``lock_password``).
+    """
+    check_new_password(password)
+    user = authenticate_password(
+        user_id=None if user_id is None else str(user_id),
+        user_name=user_name,
+        domain_id=domain_id,
+        domain_name=domain_name,
+        password=original,
+        source=source,
+        even_expired=True,
+    )
+    if user.options.get("lock_password") is True:
+        raise InvalidInputError("You may not change this password yourself. Ask an administrator.", field="password")
+    if password == original and has_expired(user):
+        raise InvalidInputError("Choose a password that differs from the present one.", field="password")
+    set_password(user, password)
+    return user
 
 
 def check_new_password(password: str | None) -> None:
@@ -75,5 +139,8 @@ def check_new_password(password: str | None) -> None:
         return
     if not password:
         raise InvalidInputError("The password must not be empty.", field="password")
+    least = settings.PASSWORD_MIN_LENGTH
+    if len(password) < least:
+        raise InvalidInputError(f"The password must have at least {least} characters.", field="password")
     if len(password) > LONGEST_PASSWORD:
         raise InvalidInputError(f"The password must have at most {LONGEST_PASSWORD} characters.", field="password")

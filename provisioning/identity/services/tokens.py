@@ -9,7 +9,7 @@ from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import announce, effective, tokens
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, User
-from provisioning.identity.tokens import IssuedToken, Scope, TokenData
+from provisioning.identity.tokens import KEPT_AFTER_END, IssuedToken, Scope, TokenData
 
 
 def issue_token(
@@ -42,6 +42,6 @@ def _roles(user: User, scope: Scope) -> frozenset[str]:
 def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
     """Give a token back: it and all tokens got by it end now; with ``whole_chain`` those it was got by as well."""
     audit_id = data.chain[-1] if whole_chain else data.audit_id
-    RevokedToken.objects.filter(expires_at__lt=timezone.now()).delete()
+    RevokedToken.objects.filter(expires_at__lt=timezone.now() - KEPT_AFTER_END).delete()
     RevokedToken.objects.get_or_create(audit_id=audit_id, defaults={"expires_at": data.expires_at})
     announce.revoked(user_id=data.user_id, audit_id=audit_id)
