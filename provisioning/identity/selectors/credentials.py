@@ -1,0 +1,58 @@
+"""Credentials as their owners, and those who administer them, may see them."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.models import Credential, Project
+from provisioning.identity.selectors.entries import projects_of
+
+LARGEST = 1000
+"""Rows of one answer."""
+
+
+def credentials_for(
+    context: RequestContext, *, user_id: str | None = None, kind: str | None = None, everybody: bool = False
+) -> list[Credential]:
+    """Return the caller's credentials, or with ``everybody`` those of all users, narrowed to a user and a type."""
+    found = _visible(context, everybody=everybody)
+    if user_id is not None:
+        key = read_id(user_id)
+        found = found.filter(user=key) if key is not None else found.none()
+    if kind is not None:
+        found = found.filter(type=kind) if "\0" not in kind else found.none()
+    return list(found.order_by("created_at", "id")[:LARGEST])
+
+
+def existing_credential(context: RequestContext, credential_id: str, *, everybody: bool = False) -> Credential:
+    """Return the credential if the caller may see it, or raise NotFoundError."""
+    found = None
+    if credential_id.isalnum() and credential_id.isascii():
+        found = _visible(context, everybody=everybody).filter(id=credential_id).first()
+    if found is None:
+        raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
+    return found
+
+
+def project_to_enter(user_id: uuid.UUID, project_id: str) -> Project:
+    """Return the project of this id if the user has a role there, or raise NotFoundError."""
+    key = read_id(project_id)
+    found = next((project for project in projects_of(user_id) if project.id == key), None)
+    if found is None:
+        raise NotFoundError(f"Could not find project: {project_id[:64]}.")
+    return found
+
+
+def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
+    """What an application credential sees is what was made with it: a blob can be worth more than the caller is."""
+    found = Credential.objects.select_related("user", "project")
+    if not everybody:
+        found = found.filter(user=context.user_id)
+    if context.application_credential_id is not None and not context.is_admin:
+        found = found.filter(application_credential=context.application_credential_id)
+    return found

@@ -1,0 +1,211 @@
+"""Credentials kept for users: EC2 keys, TOTP secrets, certificates; in the database they are encrypted."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import TypedDict, Unpack
+
+import msgspec
+from cryptography.fernet import Fernet, InvalidToken
+from django.db import IntegrityError, transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, UnavailableError
+from provisioning.identity import announce, keys
+from provisioning.identity.models import Credential, Project, SignIn, User
+from provisioning.identity.services.application_credentials import check_manages
+from provisioning.identity.services.sign_ins import OTHERS
+
+EC2 = "ec2"
+TOTP = "totp"
+LONGEST_BLOB = 65_535
+"""Characters."""
+MOST_OF_USER = 500
+"""Credentials of one user."""
+
+
+class Ec2Keys(msgspec.Struct, frozen=True):
+    """What the blob of an EC2 credential says; what else stands there is kept and not read."""
+
+    access: str
+    secret: str
+
+
+class Changes(TypedDict, total=False):
+    """What may be changed of a credential; what is absent stays."""
+
+    kind: str
+    blob: str
+    project: Project | None
+    user: User
+
+
+@transaction.atomic
+def create_credential(
+    user: User, *, kind: str, blob: str, project: Project | None = None, caller: RequestContext | None = None
+) -> Credential:
+    """Keep a credential.  The id of an EC2 credential is the SHA-256 of its access key; any other's is random.
+
+    Raises InvalidInputError naming the field, ConflictError when there is an EC2 credential with this access key, and
+    ForbiddenError when the caller's own token may not make one, or when the user has too many.
+    """
+    _check(kind, blob, project)
+    if caller is not None:
+        check_manages(caller)
+        _check_reach(caller, kind, project)
+    if Credential.objects.filter(user=user).count() >= MOST_OF_USER:
+        raise ForbiddenError(f"A user may have {MOST_OF_USER} credentials. Delete some first.")
+    record = Credential(
+        id=credential_id(ec2_keys(blob).access) if kind == EC2 else uuid.uuid4().hex,
+        user=user,
+        project=project,
+        type=kind,
+        encrypted_blob=encrypt(blob),
+        application_credential_id=caller.application_credential_id if caller is not None else None,
+    )
+    try:
+        with transaction.atomic():
+            record.save(force_insert=True)
+    except IntegrityError as error:
+        raise ConflictError("There is an EC2 credential with this access key already.", field="blob") from error
+    return record
+
+
+@transaction.atomic
+def update_credential(
+    record: Credential, *, caller: RequestContext | None = None, **changes: Unpack[Changes]
+) -> Credential:
+    """Change a credential; what was got with an EC2 credential as it was before ends.
+
+    An EC2 credential keeps its type and its access key, of which its id is made.  Errors as of ``create_credential``.
+    """
+    kind, project = changes.get("kind", record.type), changes.get("project", record.project)
+    if caller is not None:
+        check_manages(caller)
+        _check_reach(caller, kind, project)
+    if (kind == EC2) != (record.type == EC2):
+        raise InvalidInputError("The type ec2 can be neither given nor taken. Make a new credential.", field="type")
+    _check_kind(kind)
+    if "blob" in changes or kind == EC2:
+        blob = changes["blob"] if "blob" in changes else blob_of(record)
+        _check(kind, blob, project)
+        if kind == EC2 and credential_id(ec2_keys(blob).access) != record.id:
+            raise InvalidInputError("The access key cannot be changed. Make a new credential.", field="blob")
+        record.encrypted_blob = encrypt(blob)
+    end_ec2_sessions(record)
+    record.type, record.project, record.user = kind, project, changes.get("user", record.user)
+    record.save(update_fields=["type", "project", "user", "encrypted_blob"])
+    return record
+
+
+@transaction.atomic
+def delete_credential(record: Credential, *, caller: RequestContext | None = None) -> None:
+    """Remove a credential; what was got with an EC2 credential ends at once."""
+    if caller is not None:
+        check_manages(caller)
+    end_ec2_sessions(record)
+    record.delete()
+
+
+def blob_of(record: Credential) -> str:
+    """Return what is secret in the credential; UnavailableError when its key is gone."""
+    try:
+        return keys.CREDENTIALS.current().decrypt(record.encrypted_blob.encode()).decode()
+    except InvalidToken as error:
+        raise UnavailableError(
+            f"The key that credential {record.id} was encrypted with is gone. "
+            "Ask your operator to restore the credential keys from a backup, or delete the credential."
+        ) from error
+
+
+def encrypt(blob: str) -> str:
+    """Return the blob as it is kept."""
+    return keys.CREDENTIALS.current().encrypt(blob.encode()).decode()
+
+
+def ec2_keys(blob: str) -> Ec2Keys:
+    """Return the keys that the blob of an EC2 credential has, or raise InvalidInputError."""
+    try:
+        found = msgspec.json.decode(blob, type=Ec2Keys)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidInputError(
+            "The blob of an EC2 credential must be a JSON object with the texts access and secret.", field="blob"
+        ) from error
+    if not found.access or not found.secret:
+        raise InvalidInputError("Neither access nor secret may be empty.", field="blob")
+    return found
+
+
+def credential_id(access: str) -> str:
+    """Return the id of the EC2 credential with this access key."""
+    return hashlib.sha256(access.encode()).hexdigest()
+
+
+def session_name(record_id: str) -> str:
+    """Return what the sessions of an EC2 credential are called in the user's list."""
+    return f"EC2 credential {record_id}"
+
+
+def end_ec2_sessions(record: Credential) -> None:
+    """End every token that was got with the EC2 credential; in the caller's transaction."""
+    if record.type != EC2:
+        return
+    sessions = SignIn.objects.filter(user=record.user_id, browser=False)
+    if not sessions.filter(program=session_name(record.id)).delete()[0]:
+        sessions.filter(client=OTHERS).delete()  # where it went if there was no room for a row of its own
+    announce.revoked(user_id=record.user_id)
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt with this key what an older one encrypted: return how many blobs, and the ids that no key opens.
+
+    What is changed meanwhile is left to whoever changes it, and looked at again.
+    """
+    changed, lost = 0, []
+    for record_id in list(Credential.objects.values_list("id", flat=True)):
+        for _ in range(5):
+            record = Credential.objects.filter(id=record_id).first()
+            if record is None or _opens(newest, record.encrypted_blob):
+                break
+            try:
+                fresh = newest.encrypt(blob_of(record).encode()).decode()
+            except UnavailableError:
+                lost.append(record_id)
+                break
+            same = Credential.objects.filter(id=record_id, encrypted_blob=record.encrypted_blob)
+            changed += same.update(encrypted_blob=fresh)
+    return changed, lost
+
+
+def _opens(key: Fernet, encrypted: str) -> bool:
+    try:
+        key.decrypt(encrypted.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
+def _check(kind: str, blob: str, project: Project | None) -> None:
+    _check_kind(kind)
+    if not 0 < len(blob) <= LONGEST_BLOB:
+        raise InvalidInputError(f"The blob must have 1 to {LONGEST_BLOB} characters.", field="blob")
+    if kind == EC2:
+        ec2_keys(blob)
+        if project is None:
+            raise InvalidInputError("An EC2 credential needs a project_id.", field="project_id")
+
+
+def _check_kind(kind: str) -> None:
+    if not 0 < len(kind) <= 255 or "\0" in kind:
+        raise InvalidInputError("The type must have 1 to 255 characters.", field="type")
+
+
+def _check_reach(caller: RequestContext, kind: str, project: Project | None) -> None:
+    """Refuse what would let an application credential do more than it may itself."""
+    if caller.application_credential_id is None:
+        return
+    if kind == TOTP:
+        raise ForbiddenError("An application credential may not set how its user signs in.")
+    if kind == EC2 and (project is None or project.id != caller.project_id):
+        raise ForbiddenError("An application credential may make EC2 credentials for its own project only.")

@@ -1,0 +1,72 @@
+"""EC2 credentials: key pairs with which AWS clients sign requests for a user in one project."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity import selectors
+from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
+from provisioning.identity.errors import REFUSED
+from provisioning.identity.models import Credential, Project, User
+from provisioning.identity.services.credentials import (
+    EC2,
+    Ec2Keys,
+    blob_of,
+    create_credential,
+    credential_id,
+    ec2_keys,
+    session_name,
+)
+from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.tokens import IssuedToken
+
+METHOD = "ec2credential"
+_NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))
+
+
+def create_ec2_credential(user: User, project: Project, *, caller: RequestContext | None = None) -> tuple[str, str]:
+    """Make a key pair for the user in the project and return its access key and its secret.
+
+    ForbiddenError as of ``create_credential``.
+    """
+    access, secret = secrets.token_hex(16), secrets.token_hex(32)
+    blob = json.dumps({"access": access, "secret": secret, "trust_id": None})
+    create_credential(user, kind=EC2, blob=blob, project=project, caller=caller)
+    return access, secret
+
+
+def authenticate_ec2(request: SignedRequest) -> IssuedToken:
+    """Return a token for the user and project of the key that a request was signed with.
+
+    Raises NotAuthenticatedError, the same for every reason: an unknown key, a signature that is wrong or old, a user
+    or project that is closed, a role lost, an application credential ended.
+    """
+    return _authenticate(request.access, request.is_signed_with)
+
+
+def authenticate_s3(access: str, string_to_sign: str, signature: str) -> IssuedToken:
+    """As ``authenticate_ec2``, for a text (base64) that an S3 client signed."""
+    return _authenticate(access, lambda secret: is_s3_signature(secret, string_to_sign, signature))
+
+
+def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedToken:
+    """Look at the signature, with some secret also when the key is unknown, and issue the token."""
+    found = Credential.objects.select_related("user", "project", "application_credential")
+    record = found.filter(id=credential_id(access), type=EC2).first()
+    known = ec2_keys(blob_of(record)) if record is not None else _NOBODY
+    signed = is_signed_with(known.secret)
+    if record is None or record.project is None or not signed:
+        raise NotAuthenticatedError(REFUSED)
+    if not selectors.roles_of(record.user_id, record.project.id):
+        raise NotAuthenticatedError(REFUSED)
+    client = Client.of("", session_name(record.id))
+    limits = record.application_credential
+    session = record_client(record.user, (METHOD,), client, project=record.project, application_credential=limits)
+    issued = issue_token(record.user, record.project, (METHOD,), sign_in=session, application_credential=limits)
+    selectors.context_of(issued.data)
+    return issued
