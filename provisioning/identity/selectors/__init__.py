@@ -9,8 +9,19 @@ from provisioning.identity.selectors.application_credentials import (
     existing_application_credential,
     limits_of,
 )
+from provisioning.identity.selectors.assignment_lists import Assignment, AssignmentFilters, Names, assignments, names_of
+from provisioning.identity.selectors.catalog import (
+    catalog_for,
+    catalog_services,
+    endpoints,
+    existing_endpoint,
+    existing_region,
+    existing_service,
+    regions,
+)
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.entries import domains_of, projects_of, roles_of, roles_on_domain, roles_on_system
+from provisioning.identity.selectors.grants import Member, granted_roles, has_grant, members_of
 from provisioning.identity.selectors.lookups import (
     domain_by,
     existing_project,
@@ -21,32 +32,62 @@ from provisioning.identity.selectors.lookups import (
     user_by,
     users_by_id,
 )
+from provisioning.identity.selectors.role_lookups import (
+    brings_admin,
+    existing_role,
+    implied_roles,
+    implies,
+    inferences,
+    roles,
+)
 from provisioning.identity.selectors.sign_ins import sign_in_of, sign_ins_of
 from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
 from provisioning.identity.selectors.trees import parents_of, subtree_of
 
 __all__ = [
+    "Assignment",
+    "AssignmentFilters",
     "Limits",
+    "Member",
+    "Names",
     "access_rules_of",
     "application_credential_by",
     "application_credentials_of",
+    "assignments",
+    "brings_admin",
+    "catalog_for",
+    "catalog_services",
     "context_for_token",
     "context_of",
     "credentials_for",
     "domain_by",
     "domains_of",
+    "endpoints",
     "existing_access_rule",
     "existing_application_credential",
     "existing_credential",
+    "existing_endpoint",
     "existing_project",
+    "existing_region",
+    "existing_role",
+    "existing_service",
     "existing_user",
+    "granted_roles",
+    "has_grant",
+    "implied_roles",
+    "implies",
+    "inferences",
     "limits_of",
+    "members_of",
+    "names_of",
     "parents_of",
     "project_by",
     "project_to_enter",
     "projects_by_id",
     "projects_of",
+    "regions",
     "role_records",
+    "roles",
     "roles_of",
     "roles_on_domain",
     "roles_on_system",

@@ -1,0 +1,297 @@
+"""The list of role assignments: as they were given, or what they come to, each with the way it came."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from django.db.models import Q, QuerySet
+
+from provisioning.identity.models import (
+    Domain,
+    Group,
+    GroupMembership,
+    ImpliedRole,
+    Project,
+    Role,
+    RoleAssignment,
+    User,
+)
+
+MOST = 10_000
+"""Rows of one answer."""
+
+Branch = tuple[uuid.UUID, uuid.UUID | None, str]
+"""Project, the project above it, its domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentFilters:
+    """What the list is narrowed to; None or False: not by this.  Of several all must hold."""
+
+    user_id: uuid.UUID | None = None
+    group_id: uuid.UUID | None = None
+    role_id: uuid.UUID | None = None
+    project_id: uuid.UUID | None = None
+    subtree: bool = False
+    """With ``project_id``: also on the projects below it."""
+    domain_id: str | None = None
+    system: bool = False
+    inherited: bool = False
+    """Only what is inherited: given for what is below, or come from above."""
+    within_domain_id: str | None = None
+    """Only on this domain and on its projects; for the administrator of a domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A role of somebody somewhere.
+
+    As it was given, ``inherited`` says that it is worth something below its target only.  Made effective, ``user_id``,
+    ``role_id`` and the target are what it comes to, ``inherited`` says that it came from above, and the ``given_`` ones
+    are what was given: to which group, on what, which role; ``prior_role_id`` is the role that implies this one.
+    """
+
+    role_id: uuid.UUID
+    user_id: uuid.UUID | None
+    group_id: uuid.UUID | None
+    project_id: uuid.UUID | None
+    domain_id: str | None
+    system: bool
+    inherited: bool
+    given_role_id: uuid.UUID
+    given_group_id: uuid.UUID | None = None
+    given_project_id: uuid.UUID | None = None
+    given_domain_id: str | None = None
+    prior_role_id: uuid.UUID | None = None
+
+
+def assignments(filters: AssignmentFilters, *, effective: bool = False, limit: int = MOST) -> list[Assignment]:
+    """Return at most ``limit`` assignments in the order they were given; the same few queries for any number.
+
+    ``effective``: groups give way to their users, inheritance to the projects it reaches, and what a role implies
+    stands beside it; roles of domains are left out, for no token has them.
+    """
+    if filters.project_id is not None and (filters.subtree or effective):
+        tree = _Tree.of_domain_of(filters.project_id)
+        projects = tree.below(filters.project_id) if filters.subtree else {filters.project_id}
+    else:
+        tree = _Tree.all() if effective else _Tree({}, {}, {})
+        projects = {filters.project_id} if filters.project_id is not None else set()
+    if effective:
+        return list(islice(_effective(filters, projects, tree), limit))
+    found = _given(filters)
+    if filters.user_id is not None:
+        found = found.filter(user=filters.user_id)
+    if filters.role_id is not None:
+        found = found.filter(role=filters.role_id)
+    if filters.inherited:
+        found = found.filter(inherited=True)
+    if filters.project_id is not None:
+        found = found.filter(project__in=projects)
+    if filters.domain_id is not None:
+        found = found.filter(domain=filters.domain_id)
+    return [_as_given(row) for row in found[:limit]]
+
+
+def _given(filters: AssignmentFilters) -> QuerySet[RoleAssignment]:
+    """Return the rows, narrowed by what holds for rows and for what they come to alike."""
+    found = RoleAssignment.objects.order_by("id")
+    if filters.group_id is not None:
+        found = found.filter(group=filters.group_id)
+    if filters.system:
+        found = found.filter(system=True)
+    if filters.within_domain_id is not None:
+        found = found.filter(Q(domain=filters.within_domain_id) | Q(project__domain=filters.within_domain_id))
+    return found
+
+
+def _as_given(row: RoleAssignment) -> Assignment:
+    return Assignment(
+        role_id=row.role_id,
+        user_id=row.user_id,
+        group_id=row.group_id,
+        project_id=row.project_id,
+        domain_id=row.domain_id,
+        system=row.system,
+        inherited=row.inherited,
+        given_role_id=row.role_id,
+    )
+
+
+def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: _Tree) -> Iterator[Assignment]:
+    """Yield what the assignments come to: users, then targets, then roles are put in the place of what was given."""
+    found = _given(filters)
+    if filters.user_id is not None:
+        mine = GroupMembership.objects.filter(user=filters.user_id).values("group")
+        found = found.filter(Q(user=filters.user_id) | Q(group__in=mine))
+    if filters.project_id is not None:
+        found = found.filter(Q(project__in=projects | tree.above(projects)) | Q(domain__in=tree.domains(projects)))
+    if filters.domain_id is not None:
+        found = found.filter(domain=filters.domain_id, inherited=False)
+    members = _members(filters)
+    closure = _closure()
+    wanted = _wanted(filters, projects)
+    seen: set[Assignment] = set()
+    for row in found.iterator(chunk_size=1000):
+        for person in _persons(_as_given(row), members):
+            for place in _places(person, tree):
+                for each in closure(place):
+                    if wanted(each) and each not in seen:
+                        seen.add(each)
+                        yield each
+
+
+def _wanted(filters: AssignmentFilters, projects: set[uuid.UUID]) -> Callable[[Assignment], bool]:
+    def holds(each: Assignment) -> bool:
+        return (
+            (filters.role_id is None or each.role_id == filters.role_id)
+            and (filters.project_id is None or each.project_id in projects)
+            and (not filters.inherited or each.inherited)
+        )
+
+    return holds
+
+
+def _persons(given: Assignment, members: dict[uuid.UUID, list[uuid.UUID]]) -> Iterator[Assignment]:
+    if given.group_id is None:
+        yield given
+        return
+    for user_id in members.get(given.group_id, ()):
+        yield replace(given, user_id=user_id, group_id=None, given_group_id=given.group_id)
+
+
+def _places(given: Assignment, tree: _Tree) -> Iterator[Assignment]:
+    if not given.inherited:
+        yield given
+        return
+    if given.domain_id is not None:
+        reached = tree.in_domain.get(given.domain_id, [])
+    else:
+        reached = sorted(tree.below(given.project_id) - {given.project_id}) if given.project_id else []
+    for project_id in reached:
+        yield replace(
+            given,
+            project_id=project_id,
+            domain_id=None,
+            given_project_id=given.project_id,
+            given_domain_id=given.domain_id,
+        )
+
+
+def _closure() -> Callable[[Assignment], Iterator[Assignment]]:
+    """Return what puts beside an assignment those of the roles that its role implies, without roles of domains."""
+    implied: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for prior, role in ImpliedRole.objects.order_by("id").values_list("prior_id", "implied_id"):
+        implied.setdefault(prior, []).append(role)
+    of_cloud = set(Role.objects.filter(domain=None).values_list("id", flat=True))
+
+    def expand(given: Assignment) -> Iterator[Assignment]:
+        waiting, seen = [given], {given.role_id}
+        while waiting:
+            each = waiting.pop(0)
+            if each.role_id in of_cloud:
+                yield each
+            for role_id in implied.get(each.role_id, ()):
+                if role_id not in seen:
+                    seen.add(role_id)
+                    waiting.append(replace(each, role_id=role_id, prior_role_id=each.role_id))
+
+    return expand
+
+
+def _members(filters: AssignmentFilters) -> dict[uuid.UUID, list[uuid.UUID]]:
+    found = GroupMembership.objects.filter(group__in=RoleAssignment.objects.filter(group__isnull=False).values("group"))
+    if filters.user_id is not None:
+        found = found.filter(user=filters.user_id)
+    members: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for group_id, user_id in found.order_by("id").values_list("group_id", "user_id"):
+        members.setdefault(group_id, []).append(user_id)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Projects with what is above and below them."""
+
+    parents: dict[uuid.UUID, tuple[uuid.UUID | None, str]]
+    children: dict[uuid.UUID, list[uuid.UUID]]
+    in_domain: dict[str, list[uuid.UUID]]
+
+    @classmethod
+    def of_domain_of(cls, project_id: uuid.UUID) -> _Tree:
+        """Read the projects of the domain that this project is in; trees do not reach into another one."""
+        return cls._read(Project.objects.filter(domain__in=Project.objects.filter(id=project_id).values("domain")))
+
+    @classmethod
+    def all(cls) -> _Tree:
+        """Read every project of which something may be inherited."""
+        inherited = RoleAssignment.objects.filter(inherited=True)
+        return cls._read(
+            Project.objects.filter(
+                Q(domain__in=inherited.filter(domain__isnull=False).values("domain"))
+                | Q(domain__in=inherited.filter(project__isnull=False).values("project__domain"))
+            )
+        )
+
+    @classmethod
+    def _read(cls, projects: QuerySet[Project]) -> _Tree:
+        tree = cls({}, {}, {})
+        rows: list[Branch] = list(projects.order_by("name", "id").values_list("id", "parent_id", "domain_id"))
+        for key, parent, domain in rows:
+            tree.parents[key] = (parent, domain)
+            tree.in_domain.setdefault(domain, []).append(key)
+            if parent is not None:
+                tree.children.setdefault(parent, []).append(key)
+        return tree
+
+    def below(self, project_id: uuid.UUID) -> set[uuid.UUID]:
+        """Return the project and all below it."""
+        found, new = {project_id}, [project_id]
+        while new:
+            new = [child for each in new for child in self.children.get(each, ()) if child not in found]
+            found.update(new)
+        return found
+
+    def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
+        """Return the projects above any of these."""
+        found: set[uuid.UUID] = set()
+        for each in projects:
+            parent = self.parents.get(each, (None, ""))[0]
+            while parent is not None and parent not in found:
+                found.add(parent)
+                parent = self.parents.get(parent, (None, ""))[0]
+        return found
+
+    def domains(self, projects: set[uuid.UUID]) -> set[str]:
+        """Return the domains of these projects."""
+        return {self.parents[each][1] for each in projects if each in self.parents}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The records that assignments name, by id; users, groups, projects and roles with their domains."""
+
+    roles: dict[uuid.UUID, Role]
+    users: dict[uuid.UUID, User]
+    groups: dict[uuid.UUID, Group]
+    projects: dict[uuid.UUID, Project]
+    domains: dict[str, Domain]
+
+
+def names_of(found: list[Assignment]) -> Names:
+    """Return the records that these assignments name; five queries for any number of them."""
+
+    def ids(column: str) -> set[uuid.UUID]:
+        return {value for each in found if (value := getattr(each, column)) is not None}
+
+    domains = Domain.objects.in_bulk({each.domain_id for each in found if each.domain_id is not None})
+    return Names(
+        roles=Role.objects.select_related("domain").in_bulk(ids("role_id")),
+        users=User.objects.select_related("domain").in_bulk(ids("user_id")),
+        groups=Group.objects.select_related("domain").in_bulk(ids("group_id")),
+        projects=Project.objects.select_related("domain").in_bulk(ids("project_id")),
+        domains=domains,
+    )

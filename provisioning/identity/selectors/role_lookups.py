@@ -1,0 +1,58 @@
+"""Roles and what they imply."""
+
+from __future__ import annotations
+
+import uuid
+
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.models import ImpliedRole, Role
+
+ADMIN = "admin"
+
+
+def existing_role(role_id: str) -> Role:
+    """Return the role, or raise NotFoundError in Keystone's words."""
+    key = read_id(role_id)
+    found = Role.objects.select_related("domain").filter(id=key).first() if key else None
+    if found is None:
+        raise NotFoundError(f"Could not find role: {role_id[:64]}.")
+    return found
+
+
+def roles(*, domain_id: str | None = None) -> list[Role]:
+    """Return the roles of the whole cloud by name, or those of one domain."""
+    if domain_id is not None and "\0" in domain_id:
+        return []
+    return list(Role.objects.filter(domain=domain_id).order_by("name", "id"))
+
+
+def inferences() -> list[tuple[Role, list[Role]]]:
+    """Return every role that implies others, by name, with those that it implies itself, by name."""
+    found: dict[Role, list[Role]] = {}
+    rows = ImpliedRole.objects.select_related("prior", "implied").order_by("prior__name", "prior_id", "implied__name")
+    for row in rows:
+        found.setdefault(row.prior, []).append(row.implied)
+    return list(found.items())
+
+
+def implied_roles(prior: Role) -> list[Role]:
+    """Return the roles that this one implies itself, by name."""
+    return list(Role.objects.filter(implied_by__prior=prior).order_by("name", "id"))
+
+
+def implies(prior: Role, implied: Role) -> bool:
+    """Whether this role implies that one itself."""
+    return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
+
+
+def brings_admin(role: Role) -> bool:
+    """Whether the role is ``admin`` or implies it, in whatever way."""
+    below: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for prior, implied in ImpliedRole.objects.values_list("prior_id", "implied_id"):
+        below.setdefault(prior, []).append(implied)
+    found, new = {role.id}, [role.id]
+    while new:
+        new = [each for one in new for each in below.get(one, ()) if each not in found]
+        found.update(new)
+    return Role.objects.filter(id__in=found, name=ADMIN, domain=None).exists()
