@@ -150,6 +150,17 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
     return _enter(request, issued.data)
 
 
+def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
+    """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
+    user = selectors.existing_user(context.user_id.hex if context.user_id else "")
+    project = services.project_for_sign_in(user, context.project_id.hex if context.project_id else None)
+    issued = _issue(user, project)
+    request.session.flush()
+    rotate_token(request)
+    _keep(request, issued.value, issued.data)
+    return _enter(request, issued.data)
+
+
 def token_of_cookies(cookies: Mapping[str, str]) -> str:
     """Return the token in a browser's session cookie, or an empty text; WebSockets have no middleware of Django's."""
     cookie = cookies.get(settings.SESSION_COOKIE_NAME)
