@@ -1,6 +1,9 @@
-"""Registers the app with Django."""
+"""Registers the app with Django, and what Django checks before a command runs."""
 
 from django.apps import AppConfig
+from django.core import checks
+
+from provisioning.identity.checks import check_policy_file
 
 
 class IdentityConfig(AppConfig):
@@ -8,3 +11,7 @@ class IdentityConfig(AppConfig):
 
     name = "provisioning.identity"
     label = "identity"
+
+    def ready(self) -> None:
+        """Let Django look at the operator's rules."""
+        checks.register(check_policy_file)

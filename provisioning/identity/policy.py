@@ -1,18 +1,23 @@
 """Who may do what: every operation of every face has one rule in ``policies``, and every face asks here.
 
 Rules are written in oslo.policy's language and checked by oslo.policy; the file ``POLICY_FILE`` (YAML, name → check)
-changes them.  A check may name of the caller: ``role``, ``user_id``, ``user_domain_id``, ``project_id``,
-``project_domain_id``, ``domain_id``, ``system_scope`` (``all``), ``token_scope`` (``project``, ``domain``, ``system``,
-``unscoped``), and of the object whatever the face gives: ``user_id``, ``project_id``, ``domain_id``.  Which objects exist
-for a caller is not decided here: selectors show a project its own.
+changes them while the cloud runs.  A check may name of the caller: ``role``, ``user_id``, ``user_domain_id``,
+``project_id``, ``project_domain_id``, ``domain_id``, ``system_scope`` (``all``), ``token_scope`` (``project``,
+``domain``, ``system``, ``unscoped``), and of the object whatever the face gives: ``user_id``, ``project_id``,
+``domain_id``.  Which objects exist for a caller is not decided here: selectors show a project its own.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
+import os
 import threading
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -20,52 +25,179 @@ from django.conf import settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.common.ids import read_id
+from provisioning.identity import policy_file
 from provisioning.identity.policies import RULES
-from provisioning.identity.policies.base import Rule
+from provisioning.identity.policies.base import PROJECT, Rule
+from provisioning.identity.policy_file import PolicyFileError
 
-__all__ = ["RULES", "Rule", "allows", "enforce"]
+__all__ = ["RULES", "Rule", "allows", "enforce", "load", "version"]
 
 Target = Mapping[str, object]
-_making = threading.Lock()
+LOOK_EVERY = 0.5
+"""Seconds between two looks at the file."""
+AT_REST = 0.2
+"""Seconds since the file was written, from which on it counts as written to its end."""
+MOST_ANSWERS = 4096
+"""Answers that are remembered for one set of rules: the same question has the same answer."""
+_Mark = tuple[int, int, int] | None
+_turn = threading.Lock()
+logger = logging.getLogger(__name__)
 
 
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
-    """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule."""
-    RULES[rule]
-    with _making:
-        enforcer = _enforcer(str(settings.POLICY_FILE))
-    return bool(enforcer.enforce(rule, _plain(target or {}), _credentials(context)))
+    """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule.
+
+    A rule about what a project owns is asked about the caller's own project unless ``target`` says another.
+    """
+    scopes = RULES[rule].scopes
+    if _scope_of(context) not in scopes:
+        return False
+    target = target or {}
+    if scopes == PROJECT:
+        target = {"project_id": context.project_id, **target}
+    rules = _current()
+    question = (
+        rule, context.roles, context.user_id, context.user_domain_id, context.project_id, context.project_domain_id,
+        context.domain_id, context.system, *target.items(),
+    )  # fmt: skip
+    try:
+        answer = rules.answers.get(question)
+    except TypeError:  # the target came from outside, and is no id at all
+        return rules.ask(rule, _plain(target), _credentials(context))
+    if answer is None:
+        answer = rules.ask(rule, _plain(target), _credentials(context))
+        if len(rules.answers) >= MOST_ANSWERS:
+            rules.answers.clear()
+        rules.answers[question] = answer
+    return answer
 
 
 def enforce(context: RequestContext, rule: str, target: Target | None = None) -> None:
     """Raise ForbiddenError, in Nova's words, unless ``allows``."""
     if not allows(context, rule, target):
-        raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.")
+        wanted = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
+        raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{wanted}")
+
+
+def load() -> None:
+    """Read the rules now, as a process that asks them does at its start.  Raises PolicyFileError for a broken file."""
+    with _turn:
+        rules = _follow(None)
+    if rules.broken is not None:
+        raise rules.broken
+
+
+def version() -> int:
+    """Return a number that changes when the rules do; what was allowed before has to be asked again then."""
+    return _current().version
+
+
+@dataclass(slots=True)
+class _InForce:
+    """The rules in force, and what the file looked like; without an ``enforcer`` everything is refused."""
+
+    path: Path
+    mark: _Mark
+    enforcer: Any
+    version: int = 0
+    broken: PolicyFileError | None = None
+    look_at: float = 0.0
+    answers: dict[tuple[object, ...], bool] = field(default_factory=dict)
+
+    def ask(self, rule: str, target: dict[str, object], credentials: dict[str, Any]) -> bool:
+        """Ask oslo.policy."""
+        return self.enforcer is not None and bool(self.enforcer.enforce(rule, target, credentials))
+
+
+_in_force: _InForce | None = None
+
+
+def _current() -> _InForce:
+    """Return the rules in force, after a look at the file when it is time for one."""
+    rules = _in_force
+    if rules is not None and rules.path is settings.POLICY_FILE and time.monotonic() < rules.look_at:
+        return rules
+    with _turn:
+        return _follow(_in_force)
+
+
+def _follow(before: _InForce | None) -> _InForce:
+    """Take the file's rules if it has changed.  What cannot be used changes nothing, and is logged once."""
+    global _in_force
+    path = Path(settings.POLICY_FILE)
+    if before is None or Path(before.path) != path:
+        before = _InForce(path, None, None, _in_force.version if _in_force else 0)
+        mark = _mark(path)
+    else:
+        mark = _mark(path)
+        if mark == before.mark or _is_being_written(mark):
+            before.path, before.look_at = settings.POLICY_FILE, time.monotonic() + LOOK_EVERY
+            return before
+    made = _InForce(settings.POLICY_FILE, mark, before.enforcer, before.version, before.broken)
+    try:
+        made.enforcer = _enforcer(_checks(path, gone=mark is None and before.mark is not None))
+        made.version, made.broken = before.version + 1, None
+        if before.mark is not None:
+            logger.info("The rules of %s are in force.", path)
+    except PolicyFileError as error:
+        made.broken = error
+        kept = "The rules before stay in force." if made.enforcer else "Everything is refused until it is repaired."
+        logger.error("%s %s", error, kept)  # noqa: TRY400 - the sentence says all
+    made.look_at = time.monotonic() + LOOK_EVERY
+    _in_force = made
+    return made
+
+
+def _checks(path: Path, *, gone: bool) -> policy_file.Checks:
+    """Return the check of every rule.  A file that is gone may be a mistake, which must not bring the defaults back."""
+    if gone:
+        raise PolicyFileError(path, ["It is gone; an empty file brings the defaults back."])
+    return policy_file.effective(policy_file.read(path))
+
+
+def _mark(path: Path) -> _Mark:
+    """Return what changes whenever the file does; None: there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - half the price of Path's
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _is_being_written(mark: _Mark) -> bool:
+    """Whether the file may not be there to its end: half of a file would be half of the rules."""
+    return mark is not None and abs(time.time() - mark[0] / 1e9) < AT_REST
 
 
 @cache
-def _enforcer(path: str) -> Any:
-    """Return oslo.policy's enforcer; loaded at the first question: workers ask none, and it takes 24 MiB."""
+def _library() -> tuple[Any, Any]:
+    """Return oslo.policy and its options; loaded at the first question: workers ask none, and it takes 24 MiB."""
     cfg, library = importlib.import_module("oslo_config.cfg"), importlib.import_module("oslo_policy.policy")
     options = cfg.ConfigOpts()
     options([], project="novella", default_config_files=[], default_config_dirs=[])
-    enforcer = library.Enforcer(options)
-    options.set_override("policy_file", path, group="oslo_policy")
-    options.set_override("policy_dirs", [], group="oslo_policy")
-    enforcer.policy_file = path
-    for rule in RULES.values():
-        operations = [{"method": method, "path": where} for method, where in rule.operations]
-        default = (
-            library.DocumentedRuleDefault(rule.name, rule.check, rule.description, operations, scope_types=list(rule.scopes))
-            if operations
-            else library.RuleDefault(rule.name, rule.check, rule.description, scope_types=list(rule.scopes))
-        )
-        enforcer.register_default(default)
+    return library, options
+
+
+def _enforcer(checks: Mapping[str, str]) -> Any:
+    """Return oslo.policy's enforcer of these checks; it looks at no file itself."""
+    library, options = _library()
+    enforcer = library.Enforcer(options, use_conf=False)
+    enforcer.set_rules(library.Rules.from_dict(dict(checks)), use_conf=False)
     return enforcer
 
 
+def _scope_of(context: RequestContext) -> str:
+    """Return what the caller's token is for; the cloud itself, which has none, acts on projects."""
+    if context.system:
+        return "system"
+    if context.domain_id:
+        return "domain"
+    return "project" if context.project_id or context.user_id is None else "unscoped"
+
+
 def _credentials(context: RequestContext) -> dict[str, Any]:
-    scope = "system" if context.system else "domain" if context.domain_id else "project"
     return {
         "roles": sorted(context.roles),
         "user_id": context.user_id.hex if context.user_id else None,
@@ -74,7 +206,7 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
         "project_domain_id": context.project_domain_id if context.project_id else None,
         "domain_id": context.domain_id,
         "system_scope": "all" if context.system else None,
-        "token_scope": scope if scope != "project" or context.project_id else "unscoped",
+        "token_scope": _scope_of(context),
     }
 
 

@@ -27,18 +27,17 @@ SHARED = (
         scopes=EVERY_SCOPE,
     ),
 )
-RULES: dict[str, Rule] = {
-    each.name: each
-    for each in (
-        *SHARED,
-        *compute.RULES,
-        *image.RULES,
-        *network.RULES,
-        *quotas.RULES,
-        *authentication.RULES,
-        *directory.RULES,
-        *grants.RULES,
-        *credentials.RULES,
-        *faces.RULES,
-    )
-}
+PARTS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
+    ("Rules that others name", SHARED),
+    ("Compute", compute.RULES),
+    ("Quotas and limits", quotas.RULES),
+    ("Image", image.RULES),
+    ("Network", network.RULES),
+    ("Identity: tokens", authentication.RULES),
+    ("Identity: domains, projects, users and groups", directory.RULES),
+    ("Identity: roles, assignments and the catalog", grants.RULES),
+    ("Identity: credentials", credentials.RULES),
+    ("Live pages and the operators' pages", faces.RULES),
+)
+"""The rules by the headings of the documentation."""
+RULES: dict[str, Rule] = {rule.name: rule for _, rules in PARTS for rule in rules}

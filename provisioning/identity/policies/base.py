@@ -13,7 +13,7 @@ ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"
 
 PROJECT = ("project",)
 """Scope of rules about what a project owns: tokens for a domain or for the system are refused there."""
-EVERY_SCOPE = ("system", "domain", "project")
+EVERY_SCOPE = ("system", "domain", "project", "unscoped")
 
 Operation = tuple[str, str]
 

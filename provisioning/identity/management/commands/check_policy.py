@@ -1,0 +1,41 @@
+"""``manage.py check_policy [FILE]``: whether a file of rules can be used, and what it changes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.identity import policy_file
+from provisioning.identity.policies import RULES
+
+
+class Command(BaseCommand):
+    """Lists every problem of the file, or the rules that differ from the defaults."""
+
+    help = "Check a policy file: list all that is wrong with it, or which rules differ from the defaults."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the file."""
+        parser.add_argument("file", nargs="?", type=Path, help="a YAML file (default: the one in use)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is there."""
+        path = Path(options["file"] or settings.POLICY_FILE)
+        if options["file"] and not path.is_file():
+            raise CommandError(f"There is no file {path}.")
+        try:
+            found = policy_file.read(path)
+        except policy_file.PolicyFileError as error:
+            lines = "\n".join(f"  {problem}" for problem in error.problems)
+            raise CommandError(f"{path} cannot be used:\n{lines}") from error
+        changed = policy_file.differing(found)
+        for name, check in sorted(changed.items()):
+            before = RULES[name].check if name in RULES else "(a rule of the file's own)"
+            self.stdout.write(f"{name}\n  default: {before}\n  now:     {check}")
+        there = "" if path.exists() else " (there is no such file)"
+        self.stdout.write(f"{path}{there}: {len(changed)} of {len(RULES)} rules differ from the defaults.")

@@ -1,0 +1,35 @@
+"""``manage.py show_policy``: every rule in force, as a file to begin from or as the page of the documentation."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.identity import policy_file, policy_page
+
+
+class Command(BaseCommand):
+    """Prints the rules."""
+
+    help = "Print every rule as a YAML file: the defaults as comments, what the operator changed as it is."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the file and the form."""
+        parser.add_argument("--file", type=Path, help="a YAML file (default: the one in use)")
+        parser.add_argument("--markdown", action="store_true", help="print docs/policy.md instead")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print."""
+        if options["markdown"]:
+            self.stdout.write(policy_page.markdown(), ending="")
+            return
+        try:
+            found = policy_file.read(Path(options["file"] or settings.POLICY_FILE))
+        except policy_file.PolicyFileError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(policy_page.sample(found), ending="")

@@ -1,0 +1,201 @@
+"""The operator's file of rules: reading it, and finding everything that is wrong with it before it is used.
+
+YAML, rule name → check in oslo.policy's language.  A name that is no rule of ``policies`` and has no colon is a rule of
+the operator's own, which other rules name by ``rule:``.  Whatever would refuse or let through by mistake is a problem:
+a misspelt attribute as much as a cycle.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import yaml
+
+from provisioning.identity.policies import RULES
+
+CALLER = frozenset(
+    {
+        "user_id", "user_domain_id", "project_id", "project_domain_id", "domain_id", "system_scope", "token_scope",
+        "roles",
+    }
+)  # fmt: skip
+"""What a check may name of the caller, beside ``role`` and ``rule``."""
+LARGEST = 1 << 20
+"""Bytes of a file."""
+Checks = dict[str, str]
+_NAMED = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
+_OWN_NAME = re.compile(r"[\w.-]+")
+
+
+class PolicyFileError(Exception):
+    """The file cannot be used; ``problems`` are sentences for the operator."""
+
+    def __init__(self, path: Path, problems: list[str]) -> None:
+        super().__init__(f"The policy file {path} cannot be used: {' '.join(problems)}")
+        self.problems = problems
+
+
+def read(path: Path) -> Checks:
+    """Return the file's checks by rule; without a file there are none.  Raises PolicyFileError with every problem."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise PolicyFileError(path, [f"It cannot be read ({error.strerror})."]) from error
+    if len(text) > LARGEST:
+        raise PolicyFileError(path, ["It is larger than 1 MiB."])
+    try:
+        problems, checks = _entries(text.decode())
+    except UnicodeDecodeError as error:
+        raise PolicyFileError(path, ["It is not UTF-8 text."]) from error
+    problems += _problems_of(checks)
+    if problems:
+        raise PolicyFileError(path, problems)
+    return checks
+
+
+def effective(overrides: Mapping[str, str]) -> Checks:
+    """Return the check of every rule: the default ones, and over them the file's."""
+    return {rule.name: rule.check for rule in RULES.values()} | dict(overrides)
+
+
+def differing(overrides: Mapping[str, str]) -> Checks:
+    """Return the file's checks that are not what the default is."""
+    return {
+        name: check
+        for name, check in overrides.items()
+        if name not in RULES or check.split() != RULES[name].check.split()
+    }
+
+
+def targets_of(name: str) -> frozenset[str]:
+    """Return what a rule's check may name of the object; a rule for other rules may name what any of them may."""
+    if name not in RULES or not RULES[name].operations:
+        return frozenset().union(*(targets_of(rule.name) for rule in RULES.values() if rule.operations))
+    part = name.partition(":")[0]
+    same = (rule for rule in RULES.values() if rule.name.partition(":")[0] == part)
+    named = {found for rule in same for found in _NAMED.findall(rule.check)}
+    shared = {"user_id", "project_id", "domain_id"} if part == "identity" else {"project_id"}
+    return frozenset(named | shared)
+
+
+def _entries(text: str) -> tuple[list[str], Checks]:
+    """Return what is wrong with the YAML, and the entries that can be read."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        return ["It is nested too deeply."], {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark else ""
+        said = getattr(error, "problem", None) or "a character that is not allowed"
+        return [f"It is no YAML{where}: {said}. Names and checks stand in quotes."], {}
+    if root is None:
+        return [], {}
+    if not isinstance(root, yaml.MappingNode):
+        return ["It must have one line for each rule: its name, a colon, its check."], {}
+    problems: list[str] = []
+    checks: Checks = {}
+    for key, value in root.value:
+        where = f"Line {key.start_mark.line + 1}:"
+        name = key.value if isinstance(key, yaml.ScalarNode) else ""
+        if not isinstance(value, yaml.ScalarNode) or value.tag != "tag:yaml.org,2002:str" or not name:
+            problems.append(f"{where} the check of {name or 'a rule'} must be text in quotes.")
+        elif name in checks:
+            problems.append(f"{where} {name} is there twice.")
+        else:
+            checks[name] = value.value
+    return problems, checks
+
+
+def _problems_of(checks: Checks) -> list[str]:
+    """Return everything that is wrong with the entries as rules."""
+    everything = effective(checks)
+    named = {each for name, check in everything.items() for each in _references(check) if each != name}
+    problems = [problem for name in checks for problem in _problems_of_name(name, named)]
+    problems += [
+        f"{name}: {problem}" for name, check in checks.items() for problem in problems_of_check(name, check, everything)
+    ]
+    cycle = _cycle(everything)
+    return [*problems, f"These rules ask for each other in a circle: {' → '.join(cycle)}."] if cycle else problems
+
+
+def _problems_of_name(name: str, named: set[str]) -> Iterator[str]:
+    if name in RULES or (name in named and _OWN_NAME.fullmatch(name)):
+        return
+    near = difflib.get_close_matches(name, RULES, 1, 0.8)
+    yield f"There is no rule {name}, and no rule asks for it{f'; did you mean {near[0]}?' if near else '.'}"
+
+
+def problems_of_check(name: str, check: str, everything: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with one rule's check, as sentences; ``everything`` are the rules that it may name."""
+    if not check.strip():
+        return ['It is empty. "@" lets everybody, "!" nobody.']
+    leaves = [word for word in _words(check) if word.lower() not in {"and", "or", "not"}]
+    problems = [problem for leaf in leaves for problem in _problems_of_leaf(name, leaf, everything)]
+    if not problems and sorted(leaves) != sorted(_understood(check)):
+        problems.append(f"{check!r} cannot be understood: checks are joined by and, or, not and parentheses.")
+    return problems
+
+
+def _problems_of_leaf(name: str, leaf: str, everything: Mapping[str, str]) -> Iterator[str]:
+    if leaf in {"@", "!"}:
+        return
+    kind, _, wanted = leaf.partition(":")
+    if not kind or not wanted:
+        yield f"{leaf!r} is no check: write role:name, rule:name, attribute:value, @ or !."
+        return
+    if kind in {"http", "https"}:
+        yield f"{leaf!r} would ask another server at every request; this cloud does not."
+    elif kind == "rule" and wanted not in everything:
+        yield f"It asks for the rule {wanted}, which does not exist."
+    elif kind not in CALLER | {"rule", "role"} and not _is_constant(kind):
+        yield f"{kind!r} is nothing that is known of a caller; there are role, rule, {', '.join(sorted(CALLER))}."
+    allowed = targets_of(name)
+    for each in dict.fromkeys(_NAMED.findall(wanted)):
+        if each not in allowed:
+            yield f"%({each})s is not known where this rule is asked; there are {', '.join(sorted(allowed))}."
+    if "%" in _NAMED.sub("", wanted):
+        yield f"{leaf!r} has a % that belongs to no %(name)s."
+
+
+def _is_constant(kind: str) -> bool:
+    return kind in {"True", "False", "None"} or re.fullmatch(r"'[^'\\]*'|\"[^\"\\]*\"|\d+", kind) is not None
+
+
+def _words(check: str) -> list[str]:
+    """Return the words of a check without its parentheses, which stand before and after words as in oslo.policy."""
+    return [word for word in (part.lstrip("(").rstrip(")") for part in check.split()) if word]
+
+
+def _understood(check: str) -> list[str]:
+    """Return the checks that oslo.policy found in a text; it turns what it cannot read into ``!``."""
+    library = importlib.import_module("oslo_policy.policy")
+    tree = library.Rules.from_dict({"rule": check})["rule"]
+    return [word for word in _words(str(tree)) if word.lower() not in {"and", "or", "not"}]
+
+
+def _references(check: str) -> list[str]:
+    return [word.removeprefix("rule:") for word in _words(check) if word.startswith("rule:")]
+
+
+def _cycle(everything: Mapping[str, str]) -> list[str]:
+    """Return the names along a circle of rules that ask for each other, or nothing."""
+    done: set[str] = set()
+
+    def walk(name: str, above: tuple[str, ...]) -> list[str]:
+        if name in above:
+            return [*above[above.index(name) :], name]
+        if name in done or name not in everything:
+            return []
+        found = next(filter(None, (walk(each, (*above, name)) for each in _references(everything[name]))), [])
+        done.add(name)
+        return found
+
+    return next(filter(None, (walk(name, ()) for name in everything)), [])

@@ -1,0 +1,110 @@
+"""The rules in words: the page of the documentation, and a file for operators to begin from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from provisioning.identity.policies import PARTS
+from provisioning.identity.policies.base import EVERY_SCOPE, Rule
+
+INTRODUCTION = """\
+# Policy
+
+<!-- Written by `manage.py show_policy --markdown > docs/policy.md`; a test fails when it is stale. -->
+
+Every operation of the cloud has one rule, and every way to it asks the same one: the API, the button of the dashboard,
+the WebSocket, the action in the Django admin. This page lists them all with their defaults. Which objects there are for
+a caller is not a matter of rules: a project's objects do not exist for other projects, whatever a rule says.
+
+## Changing rules
+
+Rules are written in the language of [oslo.policy](https://docs.openstack.org/oslo.policy/latest/). An operator changes
+them in a YAML file, `policy.yaml` in the data folder unless `NOVELLA_POLICY_FILE` names another: one line for each rule
+that differs, its name and its check, both in quotes. Rules that the file does not name keep their defaults.
+
+```yaml
+# Members look, and only administrators launch.
+"compute:servers:create": "rule:admin_required"
+# A role of our own may stop and start servers; give it with "openstack role add".
+"compute:servers:stop": "role:caretaker or role:member"
+"compute:servers:start": "role:caretaker or role:member"
+# Nobody may upload images.
+"image:images:upload": "!"
+# A rule of our own, which others ask for: its name has no colon.
+"staff": "role:member and user_domain_id:default"
+"compute:keypairs:create": "rule:staff"
+```
+
+A running cloud takes a changed file within a second or two; open pages and WebSockets are asked again as well. A file
+that cannot be used (no YAML, a rule that does not exist, a check that cannot be understood, rules that ask for each other
+in a circle) stops the start with a sentence that says why. While the cloud runs, such a file changes nothing: the rules
+before it stay in force and the log says what is wrong; the same goes for a file that disappears. Nothing is ever allowed
+by mistake.
+
+`manage.py check_policy FILE` lists every problem of a file before it is used, and which rules it changes.
+`manage.py show_policy` prints all rules as a file to begin from, with the defaults as comments.
+
+## The language
+
+| Check | Holds for |
+|---|---|
+| `@` | everybody with a token |
+| `!` | nobody |
+| `role:member` | who has the role, directly, by a group, inherited or implied |
+| `rule:admin_required` | whoever the other rule holds for |
+| `user_id:%(user_id)s` | the caller whose id is that of the object; likewise `project_id`, `domain_id` |
+| `user_domain_id:default` | users of a domain; likewise `project_domain_id`, `project_id`, `domain_id` |
+| `token_scope:domain` | tokens for a domain; likewise `project`, `system`, `unscoped` |
+| `system_scope:all` | tokens for the system |
+
+Checks are joined by `and`, `or`, `not` and parentheses. Rules of Compute, Image and Network know the object's
+`project_id`; those of Identity what their default names. Checks that ask another server (`http:`) are refused.
+
+## Roles and scopes
+
+A new cloud has the roles `reader` (looks), `member` (works) and `admin`, each with what the one before it may.
+A token is for a project, for a domain, for the system, or for nothing yet (unscoped), and each rule says for which of
+them it may hold at all: what a project owns is worked on with a token for that project, and other tokens get 403 there.
+
+* **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
+* **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
+  users, groups, projects and assignments of that domain, give nobody the role `admin`, and see nothing of other domains.
+"""
+
+
+def markdown() -> str:
+    """Return ``docs/policy.md``."""
+    return INTRODUCTION + "".join(f"\n## {title}\n\n{_table(rules)}" for title, rules in PARTS)
+
+
+def _table(rules: tuple[Rule, ...]) -> str:
+    lines = ["| Rule | Default | What it allows | Operations | Tokens for |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(_cells(rule))} |" for rule in rules]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(rule: Rule) -> Iterator[str]:
+    yield f"`{rule.name}`"
+    yield f"`{rule.check}`".replace("|", r"\|")
+    yield rule.description
+    yield "<br>".join(f"`{method} {path}`" for method, path in rule.operations) or "named by other rules"
+    yield "everything" if rule.scopes == EVERY_SCOPE else ", ".join(rule.scopes)
+
+
+def sample(overrides: Mapping[str, str]) -> str:
+    """Return all rules as YAML: a default as a comment, a changed one as it is, and the file's own rules at the end."""
+    known = {rule.name for _, rules in PARTS for rule in rules}
+    parts = ["# Every rule of this cloud. What begins with # is the default.\n"]
+    for title, rules in PARTS:
+        parts.append(f"\n### {title}\n")
+        parts += [_entry(rule, overrides.get(rule.name)) for rule in rules]
+    own = [f"{json.dumps(name)}: {json.dumps(check)}\n" for name, check in overrides.items() if name not in known]
+    return "".join([*parts, *(["\n### Rules of this file's own\n", *own] if own else [])])
+
+
+def _entry(rule: Rule, check: str | None) -> str:
+    operations = "".join(f"#   {method} {path}\n" for method, path in rule.operations)
+    default = f"#{json.dumps(rule.name)}: {json.dumps(rule.check)}\n"
+    changed = f"{json.dumps(rule.name)}: {json.dumps(check)}\n" if check is not None else ""
+    return f"\n# {rule.description}\n{operations}{default}{changed}"

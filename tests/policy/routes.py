@@ -1,0 +1,48 @@
+"""The operations of the four APIs as their routes have them: method, path and the view."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+PREFIXES = {"compute": ("compute", "/compute/v2.1"), "identity": ("identity", "/identity"), "image": ("image", "/image"),
+            "network": ("network", "/network")}
+"""Part of the rules → where its service is; the paths of operations begin behind it."""
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+Operation = tuple[str, str]
+
+
+def operations() -> Iterator[tuple[Operation, type[Any]]]:
+    """Every method and path of every view that asks a rule; names of parameters are left out."""
+    for route, pattern in _patterns(get_resolver()):
+        view = getattr(pattern.callback, "cls", None)
+        service = next((prefix for _, prefix in PREFIXES.values() if route.startswith(prefix + "/")), None)
+        if view is None or service is None or view.public:
+            continue
+        path = route.removeprefix(service)
+        yield from (((method, path), view) for method in METHODS if hasattr(view, method.lower()))
+
+
+def nameless(path: str) -> str:
+    """``/servers/{server_id}?all_tenants=1`` and ``/servers/{server_id}/action (os-stop)`` without what varies."""
+    return re.sub(r"\{[^}]*\}", "{}", path.partition("?")[0].partition(" ")[0])
+
+
+def _patterns(resolver: URLResolver, above: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for found in resolver.url_patterns:
+        where = above + str(found.pattern)
+        if isinstance(found, URLResolver):
+            yield from _patterns(found, where)
+        else:
+            yield "/" + _plain(where), found
+
+
+def _plain(pattern: str) -> str:
+    r"""``^/v3/users/(?P<user_id>[^/]+)/?\Z`` → ``/v3/users/{}``."""
+    pattern = re.sub(r"\(\?P<\w+>[^)]*\)", "{}", pattern)
+    pattern = pattern.replace(r"(?:\.json)?", "").replace(r"\.", ".")
+    pattern = re.sub(r"/\?(\\Z|\$)|\\Z|\$|\^", "", pattern)
+    return re.sub(r"<[^>]*>", "{}", pattern)
