@@ -315,6 +315,7 @@ LOGGING = {
     "loggers": {
         "django-q": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        "oslo_policy": {"level": "CRITICAL"},  # what is wrong with the rules is said by provisioning.identity.policy
         "django.request": {"level": "ERROR"},
         "asyncio": {"level": "WARNING"},
     },
