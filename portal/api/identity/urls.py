@@ -3,7 +3,17 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
-from portal.api.identity import own, records, services, tokens, versions
+from portal.api.identity import (
+    access_rules,
+    application_credentials,
+    credentials,
+    ec2,
+    own,
+    records,
+    services,
+    tokens,
+    versions,
+)
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.VersionView,
@@ -15,6 +25,16 @@ _V3: dict[str, type[ServiceView]] = {
     "/users/(?P<user_id>[^/]+)": records.UserView,
     "/users/(?P<user_id>[^/]+)/projects": records.UserProjectsView,
     "/users/(?P<user_id>[^/]+)/password": own.PasswordView,
+    "/users/(?P<user_id>[^/]+)/application_credentials": application_credentials.ApplicationCredentialsView,
+    "/users/(?P<user_id>[^/]+)/application_credentials/(?P<application_credential_id>[^/]+)": (
+        application_credentials.ApplicationCredentialView
+    ),
+    "/users/(?P<user_id>[^/]+)/access_rules": access_rules.AccessRulesView,
+    "/users/(?P<user_id>[^/]+)/access_rules/(?P<access_rule_id>[^/]+)": access_rules.AccessRuleView,
+    "/users/(?P<user_id>[^/]+)/credentials/OS-EC2": ec2.Ec2CredentialsView,
+    "/users/(?P<user_id>[^/]+)/credentials/OS-EC2/(?P<access>[^/]+)": ec2.Ec2CredentialView,
+    "/credentials": credentials.CredentialsView,
+    "/credentials/(?P<credential_id>[^/]+)": credentials.CredentialView,
     "/projects": records.ProjectsView,
     "/projects/(?P<project_id>[^/]+)": records.ProjectView,
     "/domains": records.DomainsView,

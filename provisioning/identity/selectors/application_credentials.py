@@ -11,7 +11,7 @@ from django.utils import timezone
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity import effective
-from provisioning.identity.models import AccessRule, ApplicationCredential, User
+from provisioning.identity.models import AccessRule, ApplicationCredential, Role, User
 
 
 class Limits(NamedTuple):
@@ -84,3 +84,12 @@ def existing_access_rule(user: User, rule_id: str) -> AccessRule:
     if found is None:
         raise NotFoundError(f"Could not find Access Rule: {rule_id[:64]}.")
     return found
+
+
+def role_by(*, role_id: str | None = None, name: str | None = None) -> Role | None:
+    """Return the role that belongs to no domain, by id or else by name, or None."""
+    roles = Role.objects.filter(domain=None)
+    if role_id is not None:
+        key = read_id(role_id)
+        return roles.filter(id=key).first() if key else None
+    return roles.filter(name=name).first() if name is not None and "\0" not in name else None

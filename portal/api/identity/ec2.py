@@ -1,0 +1,82 @@
+"""``/v3/users/{id}/credentials/OS-EC2``: key pairs for AWS clients, and tokens for what they signed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.identity import credential_schemas as schemas
+from portal.api.identity import shapes
+from portal.api.identity.application_credentials import OfUserView
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Credential
+from provisioning.identity.services.credentials import EC2, credential_id, ec2_keys
+
+
+class Ec2CredentialsView(OfUserView):
+    """``/v3/users/{id}/credentials/OS-EC2``."""
+
+    rules = {"GET": "identity:ec2_credentials:list", "POST": "identity:ec2_credentials:create"}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the user's key pairs, with their secrets."""
+        user = selectors.existing_user(user_id)
+        found = selectors.credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
+        items = (_shape(request, record) for record in found)
+        return _secret(shapes.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
+
+    def post(self, request: Request, user_id: str) -> Response:
+        """Make a key pair for the user in a project."""
+        user = selectors.existing_user(user_id)
+        project = selectors.project_to_enter(user.id, self.body(schemas.EC2_CREDENTIAL)["tenant_id"])
+        access, _ = services.create_ec2_credential(user, project, caller=self.context)
+        record = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+        return _secret({"credential": _shape(request, record)}, 201)
+
+
+class Ec2CredentialView(OfUserView):
+    """``/v3/users/{id}/credentials/OS-EC2/{access}``."""
+
+    rules = {"GET": "identity:ec2_credentials:show", "DELETE": "identity:ec2_credentials:delete"}
+
+    def get(self, request: Request, user_id: str, access: str) -> Response:
+        """Show a key pair with its secret."""
+        return _secret({"credential": _shape(request, self._record(user_id, access))})
+
+    def delete(self, request: Request, user_id: str, access: str) -> Response:
+        """Remove a key pair; what was got with it ends at once."""
+        services.delete_credential(self._record(user_id, access), caller=self.context)
+        return Response(status=204)
+
+    def _record(self, user_id: str, access: str) -> Credential:
+        user = selectors.existing_user(user_id)
+        missing = NotFoundError(f"Could not find credential: {access[:64]}.")
+        try:
+            found = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+        except NotFoundError as error:
+            raise missing from error
+        if found.user_id != user.id or found.type != EC2:
+            raise missing
+        return found
+
+
+def _shape(request: Request, record: Credential) -> dict[str, Any]:
+    keys = ec2_keys(services.blob_of(record))
+    user_id = record.user_id.hex
+    return {
+        "access": keys.access,
+        "secret": keys.secret,
+        "user_id": user_id,
+        "tenant_id": record.project_id.hex if record.project_id else None,
+        "trust_id": None,
+        "links": shapes.self_link(request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
+    }
+
+
+def _secret(body: dict[str, Any], status: int = 200) -> Response:
+    answer = Response(body, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer
