@@ -47,9 +47,12 @@ logger = logging.getLogger(__name__)
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
     """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule.
 
-    A rule about what a project owns is asked about the caller's own project unless ``target`` says another.
+    A rule about what a project owns is asked about the caller's own project unless ``target`` says another.  The cloud
+    itself, which is no user, may what it does as an administrator.
     """
     scopes = RULES[rule].scopes
+    if context.user_id is None:
+        return context.is_admin
     if _scope_of(context) not in scopes:
         return False
     target = target or {}
@@ -189,12 +192,12 @@ def _enforcer(checks: Mapping[str, str]) -> Any:
 
 
 def _scope_of(context: RequestContext) -> str:
-    """Return what the caller's token is for; the cloud itself, which has none, acts on projects."""
+    """Return what the caller's token is for."""
     if context.system:
         return "system"
     if context.domain_id:
         return "domain"
-    return "project" if context.project_id or context.user_id is None else "unscoped"
+    return "project" if context.project_id else "unscoped"
 
 
 def _credentials(context: RequestContext) -> dict[str, Any]:

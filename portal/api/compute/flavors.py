@@ -139,7 +139,7 @@ class FlavorView(FlavorsView):
 
 
 class ExtraSpecsView(ComputeView):
-    """``GET /flavors/{id}/os-extra_specs`` and ``/os-extra_specs/{key}``."""
+    """``GET /flavors/{id}/os-extra_specs``."""
 
     rules = {"GET": "compute:flavor_extra_specs:list"}
 
@@ -151,6 +151,12 @@ class ExtraSpecsView(ComputeView):
         if key not in specs:
             raise NotFoundError(f"Flavor {flavor_id} has no extra specs with key {key[:64]}.")
         return Response({key: specs[key]})
+
+
+class ExtraSpecView(ExtraSpecsView):
+    """``GET /flavors/{id}/os-extra_specs/{key}``."""
+
+    rules = {"GET": "compute:flavor_extra_specs:show"}
 
 
 class FlavorAccessView(ComputeView):

@@ -73,7 +73,7 @@ class ZonesDetailView(ComputeView):
 class ServicesView(ComputeView):
     """``GET /os-services``."""
 
-    rules = {"GET": "compute:hosts:list"}
+    rules = {"GET": "compute:services:list"}
 
     def get(self, request: Request) -> Response:
         """The agents of the hosts, under Nova's name for them."""
@@ -111,7 +111,7 @@ class ServiceView(ServicesView):
     """``PUT /os-services/{id}`` (2.53)."""
 
     http_method_names = ["put"]
-    rules = {"GET": "compute:hosts:list", "PUT": "compute:hosts:update"}
+    rules = {"GET": "compute:services:list", "PUT": "compute:services:update"}
 
     def put(self, request: Request, host_id: str) -> Response:
         """Enable or disable a host."""
@@ -127,7 +127,7 @@ class ServiceView(ServicesView):
 class HypervisorsView(ComputeView):
     """``GET /os-hypervisors``."""
 
-    rules = {"GET": "compute:hosts:list"}
+    rules = {"GET": "compute:hypervisors:list"}
     detailed = False
 
     def get(self, request: Request) -> Response:
@@ -171,13 +171,14 @@ class HypervisorsView(ComputeView):
 class HypervisorsDetailView(HypervisorsView):
     """``GET /os-hypervisors/detail``."""
 
+    rules = {"GET": "compute:hypervisors:list_detail"}
     detailed = True
 
 
 class HypervisorView(HypervisorsView):
     """``GET /os-hypervisors/{id}``."""
 
-    rules = {"GET": "compute:hosts:show"}
+    rules = {"GET": "compute:hypervisors:show"}
 
     def get(self, request: Request, host_id: str = "") -> Response:
         """Show one hypervisor."""

@@ -60,7 +60,8 @@ class InstanceActionView(InstanceActionsView):
         """Show one action; its events from 2.51 on to everybody who sees the server, before that to operators."""
         action, events = selectors.action_for(self.context, server_id, request_id)
         shape = self.shape(action)
-        if self.microversion >= (2, 51) or self.context.is_admin:
+        wanted = "compute:instance_actions:events" + ("" if self.microversion >= (2, 51) else ":details")
+        if self.allows(wanted):
             shape["events"] = [self._event(event, action) for event in events]
         return Response({"instanceAction": shape})
 

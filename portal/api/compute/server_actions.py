@@ -64,7 +64,7 @@ class ServerActionView(ComputeView):
         "os-start": Action("compute:servers:start", server_schemas.START, _start),
         "os-stop": Action("compute:servers:stop", server_schemas.STOP, _stop),
         "reboot": Action("compute:servers:reboot", server_schemas.REBOOT, _reboot),
-        "forceDelete": Action("compute:servers:delete", server_schemas.FORCE_DELETE, _force_delete),
+        "forceDelete": Action("compute:servers:force_delete", server_schemas.FORCE_DELETE, _force_delete),
         "os-getConsoleOutput": Action(
             "compute:servers:console_output", server_schemas.GET_CONSOLE_OUTPUT, _console_output
         ),

@@ -82,7 +82,7 @@ class TagsView(ComputeView):
 
 
 class AddressesView(ComputeView):
-    """``GET /servers/{id}/ips`` and ``/ips/{network}``."""
+    """``GET /servers/{id}/ips``."""
 
     rules = {"GET": "compute:server_ips:list"}
 
@@ -101,8 +101,14 @@ class AddressesView(ComputeView):
         return Response({network_label: plain[network_label]})
 
 
+class NetworkAddressesView(AddressesView):
+    """``GET /servers/{id}/ips/{network}``."""
+
+    rules = {"GET": "compute:server_ips:show"}
+
+
 class InterfacesView(ComputeView):
-    """``GET /servers/{id}/os-interface`` and ``/os-interface/{port}``."""
+    """``GET /servers/{id}/os-interface``."""
 
     rules = {"GET": "compute:server_interfaces:list"}
 
@@ -123,6 +129,12 @@ class InterfacesView(ComputeView):
         if port_id not in ports:
             raise NotFoundError(f"Port id {port_id[:64]} could not be found.")
         return Response({"interfaceAttachment": ports[port_id]})
+
+
+class InterfaceView(InterfacesView):
+    """``GET /servers/{id}/os-interface/{port}``."""
+
+    rules = {"GET": "compute:server_interfaces:show"}
 
 
 class SecurityGroupsView(ComputeView):

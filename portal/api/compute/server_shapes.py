@@ -15,6 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import Host, Instance, InstanceFault
 from provisioning.compute.states import api_status
+from provisioning.identity import policy
 from provisioning.network.selectors import PortAddress
 
 Microversion = tuple[int, int]
@@ -144,6 +145,7 @@ def detail(instance: Instance, around: Around, context: RequestContext, microver
     """One server whole; operators also see where it is."""
     status = api_status(instance.vm_state, instance.task_state)
     host = instance.host
+    sees_host = policy.allows(context, "compute:servers:show:host")
     shape: dict[str, Any] = {
         "id": str(instance.id),
         "name": instance.name,
@@ -178,8 +180,8 @@ def detail(instance: Instance, around: Around, context: RequestContext, microver
         shape["progress"] = 100 if status == "ACTIVE" else 0
     fault = around.faults.get(instance.id)
     if fault is not None and status in _FAULT_STATUSES:
-        shape["fault"] = _fault(fault, operator=context.is_admin)
-    if context.is_admin:
+        shape["fault"] = _fault(fault, operator=sees_host)
+    if sees_host:
         shape |= _operator_fields(instance, microversion)
     late: dict[Microversion, dict[str, Any]] = {
         (2, 9): {"locked": instance.locked},

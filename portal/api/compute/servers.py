@@ -95,7 +95,7 @@ class ServersView(ComputeView):
             sort=_sort(query.getlist("sort_key"), query.getlist("sort_dir")),
             limit=limit,
             marker=marker,
-            all_projects=everywhere or (project is not None and self.context.is_admin),
+            all_projects=everywhere or (project is not None and self.allows("compute:servers:list:all_projects")),
             name=query.get("name"),
             status=query["status"].upper() if query.get("status") else None,
             vm_state=query.get("vm_state"),

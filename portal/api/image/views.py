@@ -135,7 +135,7 @@ class ImageDetail(ImageView):
 class ImageTag(ImageView):
     """``/image/v2/images/{id}/tags/{tag}``."""
 
-    rules = {"PUT": "image:images:update", "DELETE": "image:images:update"}
+    rules = {"PUT": "image:tags:add", "DELETE": "image:tags:remove"}
 
     def put(self, request: Request, image_id: str, tag: str) -> Response:
         """Add a tag."""
@@ -178,7 +178,7 @@ class Schema(ImageView):
 class ImportInfo(ImageView):
     """``/image/v2/info/import``: images are uploaded, not imported."""
 
-    rules = {"GET": "image:info:show"}
+    rules = {"GET": "image:info:import"}
 
     def get(self, request: Request) -> Response:
         """List the import methods: none."""
@@ -189,7 +189,7 @@ class ImportInfo(ImageView):
 class StoresInfo(ImageView):
     """``/image/v2/info/stores``: one store without a name, which Glance answers with 404."""
 
-    rules = {"GET": "image:info:show"}
+    rules = {"GET": "image:info:stores"}
 
     def get(self, request: Request) -> Response:
         """Say that there is nothing to choose."""

@@ -80,7 +80,7 @@ class Extensions(NetworkView):
 class Extension(NetworkView):
     """``GET /network/v2.0/extensions/{alias}``."""
 
-    rules = {"GET": "network:extensions:list"}
+    rules = {"GET": "network:extensions:show"}
 
     def get(self, request: Request, alias: str) -> Response:
         """Show one extension."""

@@ -141,7 +141,7 @@ class ImageDelete(ImagePage):
 
 def may_delete(context: RequestContext, image: Image) -> bool:
     """Whether the caller's button is there: policy, ownership, protection."""
-    own = image.project_id == context.project_id or context.is_admin
+    own = image.project_id == context.project_id or policy.allows(context, "image:images:list:all_projects")
     return own and not image.protected and policy.allows(context, "image:images:delete")
 
 

@@ -10,6 +10,7 @@ from portal.dashboard.instances.rows import rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.identity import policy
 from provisioning.network import selectors as network
 
 
@@ -26,7 +27,7 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "deeds": timeline.deeds(compute.actions_for(context, instance.id)),
         "connect": connect_for(context, instance, row.addresses),
         "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
-        "host": instance.host.name if context.is_admin and instance.host else "",
+        "host": instance.host.name if instance.host and policy.allows(context, "compute:servers:show:host") else "",
     }
 
 

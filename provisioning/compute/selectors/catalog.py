@@ -10,6 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.compute.models import Flavor, KeyPair
 from provisioning.compute.selectors.instances import NOBODY
+from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas
 
 
@@ -66,7 +67,7 @@ def flavor_for(context: RequestContext, ref: str) -> Flavor:
 
 def _visible(context: RequestContext) -> QuerySet[Flavor]:
     rows = Flavor.objects.filter(disabled=False)
-    if context.is_admin:
+    if policy.allows(context, "compute:flavors:list:all"):
         return rows
     return rows.filter(Q(is_public=True) | Q(access__project_id=context.project_id or NOBODY)).distinct()
 

@@ -15,6 +15,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
 from provisioning.compute.selectors.instances import instance_for
 from provisioning.compute.states import VmState
+from provisioning.identity import policy
 
 LABELS: dict[str, str] = {
     "api_create": "Request accepted",
@@ -101,7 +102,7 @@ def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[
     rows = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create")
     order = {name: index for index, name in enumerate(LABELS)}
     events = sorted(rows, key=lambda row: (row.attempt, order.get(row.name, len(order)), row.started_at))
-    done = [_step(row, with_host=context.is_admin) for row in events]
+    done = [_step(row, with_host=policy.allows(context, "compute:instance_actions:events:details")) for row in events]
     return done + _to_come(instance, done)
 
 
@@ -136,6 +137,6 @@ def decision_for(context: RequestContext, instance_id: str | uuid.UUID) -> Sched
         .order_by("-attempt")
         .first()
     )
-    if decision is not None and not context.is_admin:
+    if decision is not None and not policy.allows(context, "compute:servers:show:host"):
         decision.host_name, decision.weights = "", []
     return decision

@@ -8,12 +8,21 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError
 from provisioning.compute.models import Host
+from provisioning.identity import policy
 from provisioning.scheduler import HostState
 
 INTERNAL_ZONE = "nova"
 """The zone of hosts that no operator has moved to another."""
+SEEING_HOSTS = (
+    "compute:hypervisors:list",
+    "compute:hypervisors:list_detail",
+    "compute:hypervisors:show",
+    "compute:services:list",
+    "compute:services:update",
+    "compute:availability_zones:detail",
+)
+"""Rules of who sees something of the hosts; the face asks the one of its operation."""
 
 
 def is_alive(host: Host, now: datetime) -> bool:
@@ -25,8 +34,8 @@ def is_alive(host: Host, now: datetime) -> bool:
 
 def hosts_for(context: RequestContext) -> list[Host]:
     """Return all hosts by name.  Raises ForbiddenError for anyone but operators."""
-    if not context.is_admin:
-        raise ForbiddenError("Only operators see hosts.")
+    if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
+        policy.enforce(context, SEEING_HOSTS[0])
     return list(Host.objects.order_by("name"))
 
 

@@ -10,13 +10,16 @@ from typing import TypedDict, Unpack
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.states import TaskState, VmState
+from provisioning.identity import policy
 
 NOBODY = uuid.UUID(int=0)
 """The id of nothing."""
+ALL_PROJECTS = "compute:servers:list:all_projects"
+"""The rule of who sees the servers of every project."""
 SORT_KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -73,19 +76,20 @@ def instances_for(
     before. Raises ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort
     key or marker.
     """
-    if all_projects and not context.is_admin:
-        raise ForbiddenError("Only operators list the servers of all projects.")
+    if all_projects:
+        policy.enforce(context, ALL_PROJECTS)
+    operator = policy.allows(context, ALL_PROJECTS)
     rows = Instance.objects.select_related("host")
     if not all_projects:
         rows = rows.filter(project_id=context.project_id or NOBODY)
-    if context.is_admin:
+    if operator:
         rows = _given(rows, {"project_id": filters.get("project_id"), "host__name": filters.get("host")})
     changes_since, changes_before = filters.get("changes_since"), filters.get("changes_before")
     if changes_before is not None:
         rows = rows.filter(updated_at__lte=changes_before)
     if changes_since is not None:
         rows = rows.filter(updated_at__gte=changes_since)
-    elif filters.get("deleted") and context.is_admin:
+    elif filters.get("deleted") and operator:
         rows = rows.filter(vm_state=VmState.DELETED)
     else:
         rows = rows.exclude(vm_state=VmState.DELETED)
@@ -134,7 +138,7 @@ def _has_status(status: str) -> Q:
 def _marker(context: RequestContext, marker: str | uuid.UUID) -> Instance:
     """Return the server a page begins behind, deleted or not; another project's is as unknown as none."""
     rows = Instance.objects.filter(id=read_id(marker) or NOBODY)
-    if not context.is_admin:
+    if not policy.allows(context, ALL_PROJECTS):
         rows = rows.filter(project_id=context.project_id or NOBODY)
     last = rows.first()
     if last is None:
@@ -168,10 +172,11 @@ def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, delet
 
     Deleted servers are gone, except for an operator who says ``deleted``.  Raises NotFoundError.
     """
+    operator = policy.allows(context, ALL_PROJECTS)
     rows = Instance.objects.select_related("host").filter(id=read_id(instance_id) or NOBODY)
-    if not context.is_admin:
+    if not operator:
         rows = rows.filter(project_id=context.project_id or NOBODY)
-    if not (deleted and context.is_admin):
+    if not (deleted and operator):
         rows = rows.exclude(vm_state=VmState.DELETED)
     instance = rows.first()
     if instance is None:

@@ -16,6 +16,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, host_holding
 from provisioning.compute.states import TaskState
+from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.rpc import hosts
 
@@ -37,7 +38,7 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     for _ in range(TRIES):
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
-            if instance.locked and not context.is_admin:
+            if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
                 raise ConflictError("The server is locked.")
             if instance.task_state == TaskState.DELETING or _delete(context, instance, started):
                 return instance

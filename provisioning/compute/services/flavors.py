@@ -8,11 +8,12 @@ import uuid
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.names import check_text
 from provisioning.compute.requests import FlavorRequest
+from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
 _MOST = 2_147_483_647
@@ -20,8 +21,7 @@ _MOST = 2_147_483_647
 
 def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
     """Make a flavor.  Raises ForbiddenError, InvalidInputError, ConflictError when the name or the id is taken."""
-    if not context.is_admin:
-        raise ForbiddenError("Only an operator makes flavors.")
+    policy.enforce(context, "compute:flavors:create")
     name = check_text(request.name, "name", shortest=1)
     flavorid = str(uuid.uuid4()) if request.flavorid in (None, "", "auto") else str(request.flavorid)
     if not _ID.fullmatch(flavorid):
@@ -49,8 +49,7 @@ def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
 
 def delete_flavor(context: RequestContext, ref: str) -> None:
     """Remove a flavor.  Raises ForbiddenError, NotFoundError."""
-    if not context.is_admin:
-        raise ForbiddenError("Only an operator removes flavors.")
+    policy.enforce(context, "compute:flavors:delete")
     selectors.flavor_for(context, ref).delete()
 
 
@@ -66,8 +65,7 @@ def update_flavor(
 
     Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
-    if not context.is_admin:
-        raise ForbiddenError("Only an operator changes flavors.")
+    policy.enforce(context, "compute:flavors:update")
     columns: dict[str, str | bool] = {}
     if description is not None:
         columns["description"] = check_text(description, "description", longest=65_535)

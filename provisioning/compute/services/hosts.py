@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute.models import Host
 from provisioning.compute.names import check_text
+from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
 RESERVED = frozenset({"reserved_memory_mb", "reserved_disk_gb"})
@@ -31,8 +32,7 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
 
     Raises ForbiddenError, NotFoundError, InvalidInputError naming the field.
     """
-    if not context.is_admin:
-        raise ForbiddenError("Only an operator changes hosts.")
+    policy.enforce(context, "compute:services:update")
     columns = {name: _checked(name, value) for name, value in values.items()}
     if not Host.objects.filter(id=host_id).update(**columns):
         raise NotFoundError(f"Host {host_id} could not be found.")
@@ -53,8 +53,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _set(context: RequestContext, host_id: uuid.UUID, *, enabled: bool, reason: str) -> Host:
-    if not context.is_admin:
-        raise ForbiddenError("Only an operator enables and disables hosts.")
+    policy.enforce(context, "compute:services:update")
     if not Host.objects.filter(id=host_id).update(enabled=enabled, disabled_reason=reason):
         raise NotFoundError(f"Host {host_id} could not be found.")
     return Host.objects.get(id=host_id)

@@ -18,6 +18,7 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.states import TaskState
+from provisioning.identity import policy
 from provisioning.rpc import hosts
 
 
@@ -60,7 +61,7 @@ def _change(context: RequestContext, instance_id: uuid.UUID | str, task: TaskSta
     verb, started = VERBS[task], timezone.now()
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
-        if instance.locked and not context.is_admin:
+        if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
             raise ConflictError("The server is locked.")
         moved = state.advance(instance, verb.begin, attempt=instance.attempt)
         if moved is None or moved.host is None:
