@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
+from provisioning.identity import policy
 
 if TYPE_CHECKING:  # generic to the type checker only
     ModelAdmin = admin.ModelAdmin[Any]
@@ -31,7 +32,31 @@ def context_of(request: HttpRequest) -> RequestContext:
     return context
 
 
-class Readable(ModelAdmin):
+class Ruled(ModelAdmin):
+    """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
+    permissions; where there is none, the operators' pages themselves (``ops:admin``) are permission enough.
+    """
+
+    rules: ClassVar[Mapping[str, str]] = {}
+
+    def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
+        """Whether policy lets the caller do this."""
+        context: RequestContext | None = getattr(request, "context", None)
+        rule = self.rules.get(permission, "ops:admin")
+        return context is not None and policy.allows(context, rule, self.policy_target(obj))
+
+    def policy_target(self, obj: Model | None) -> dict[str, object]:
+        """Return the ids that the rules name."""
+        return {}
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, "view", obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "view")
+
+
+class Readable(Ruled):
     """Records to look at: nothing is added, changed or deleted here but by the actions a page offers."""
 
     list_per_page = 50
@@ -47,12 +72,66 @@ class Readable(ModelAdmin):
         return False
 
 
-class Written(ModelAdmin):
-    """Records that operators change; each page says which service does it."""
+class Written(Ruled):
+    """Records that operators change; each page says which service does it.
+
+    What a service refuses is said in the form, with all that was typed.
+    """
 
     list_per_page = 50
     show_full_result_count = False
     actions: Sequence[Any] = ()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, "change", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, "delete", obj)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """Show the form, or write through the service; a refusal shows the form again with the sentence."""
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except NovellaError as error:
+            request._novella_refusal = error  # type: ignore[attr-defined]
+            return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's
+        """Give the form the sentence with which a service has just refused it."""
+        made = super().get_form(request, obj, change=change, **kwargs)
+        error: NovellaError | None = getattr(request, "_novella_refusal", None)
+        if error is None:
+            return made
+
+        def clean(form: Any) -> Any:
+            made.clean(form)
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+            return form.cleaned_data
+
+        return type("Refused", (made,), {"clean": clean})
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        """Ask, then remove through the service; a refusal leads back to the record."""
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except NovellaError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.path.removesuffix("delete/") + "change/")
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, Any]:
+        """The service knows what goes with a record, and refuses what must stay: Django need not look."""
+        return [str(each) for each in objs], {}, set(), []
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Leave out Django's own deletion of many: it knows no services."""
