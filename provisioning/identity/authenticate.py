@@ -1,14 +1,17 @@
-"""Signing in as the Identity API knows it: by password, by token or by both, for a project or for none."""
+"""Signing in as the Identity API knows it: what is proved, by which methods, and what the token is for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
+from provisioning.identity import mfa, selectors, services, tokens
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import Project, User
+from provisioning.identity.models import ApplicationCredential, Project, User
+from provisioning.identity.services import Client
+from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
 from provisioning.identity.tokens import IssuedToken, TokenData
 
 
@@ -17,6 +20,19 @@ class PasswordProof:
     """A user by id, or by name and domain, and the password."""
 
     password: str
+    user_id: str | None = None
+    user_name: str | None = None
+    domain_id: str | None = None
+    domain_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialProof:
+    """An application credential by id, or by its name and its user (by id, or by name and domain), and the secret."""
+
+    secret: str
+    credential_id: str | None = None
+    name: str | None = None
     user_id: str | None = None
     user_name: str | None = None
     domain_id: str | None = None
@@ -33,60 +49,164 @@ class ProjectScope:
     domain_name: str | None = None
 
 
-Scope = ProjectScope | Literal["unscoped", "default", "impossible"]
+@dataclass(frozen=True, slots=True)
+class DomainScope:
+    """A domain by id or by name."""
+
+    domain_id: str | None = None
+    name: str | None = None
+
+
+Scope = ProjectScope | DomainScope | Literal["system", "unscoped", "default", "impossible"]
 """``default``: the user's default project if it is open; ``impossible``: a scope on which nobody has a role."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """What a client proves and what it wants; ``source`` is its address."""
+    """What a client proves and what it wants."""
 
     methods: tuple[str, ...]
     scope: Scope
-    source: str
+    client: Client
     password: PasswordProof | None = None
     token: str | None = None
+    passcode: PasscodeProof | None = None
+    application_credential: CredentialProof | None = None
+    only_domain: str | None = None
+    """No user or project of another domain counts: those who speak v2.0 know none."""
 
 
-def authenticate(request: AuthRequest) -> IssuedToken:
+class SignedIn(NamedTuple):
+    """A token that was issued, and what it is worth."""
+
+    token: IssuedToken
+    context: RequestContext
+
+
+def authenticate(request: AuthRequest) -> SignedIn:
     """Return a token of what was asked for.
 
-    Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a project that
-    is unknown, closed or without a role for the user.  A token that was got by a token ends no later than that one.
+    1. Every proof is looked at; all have to be of one person.
+    2. The methods, those of a given token included, have to be enough for the user (``mfa``).
+    3. A passcode is used up.
+    4. The scope is found; the session is written down; the token is issued.
+
+    Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
+    is unknown, closed or without a role for the user; PasswordExpiredError and TooManyAttemptsError, which are such
+    too; ForbiddenError when the token of an application credential is to be for something else.  A token that was got
+    by a token ends no later than that one.
     """
-    user: User | None = None
-    parent: TokenData | None = None
-    if request.token is not None:
-        parent = selectors.token_data(request.token)
-        user = selectors.existing_user(parent.user_id.hex)
+    parent = selectors.token_data(request.token) if request.token is not None else None
+    credential = _credential(request)
+    user, step = _person(request, parent, credential)
+    if request.only_domain not in {None, user.domain_id}:
+        raise NotAuthenticatedError(REFUSED)
+    mfa.check(user, (*request.methods, *(parent.methods if parent else ())))
+    if step is not None:
+        use_passcode(user, step)
+    scope = _scope(user, request.scope, parent, credential)
+    project = scope if isinstance(scope, Project) else None
+    if project is not None and request.only_domain not in {None, project.domain_id}:
+        raise NotAuthenticatedError(REFUSED)
+    if not services.may_enter(user, scope):
+        raise NotAuthenticatedError(REFUSED)
+    session = None
+    if parent is None or parent.sign_in is None:
+        session = services.record_client(
+            user, request.methods, request.client, project=project, application_credential=credential
+        )
+    issued = tokens.issue(
+        user, scope, request.methods, parent=parent, sign_in=session, application_credential=credential
+    )
+    return SignedIn(issued, selectors.context_of(issued.data))
+
+
+def _person(
+    request: AuthRequest, parent: TokenData | None, credential: ApplicationCredential | None
+) -> tuple[User, int | None]:
+    """Return whom all proofs are of, and the step of a passcode."""
+    found: list[User] = []
+    step: int | None = None
+    if parent is not None:
+        found.append(selectors.existing_user(parent.user_id.hex))
+    if credential is not None:
+        found.append(credential.user)
     if request.password is not None:
         proof = request.password
-        known = services.authenticate_password(
-            user_id=proof.user_id,
-            user_name=proof.user_name,
-            domain_id=proof.domain_id,
-            domain_name=proof.domain_name,
-            password=proof.password,
-            source=request.source,
+        found.append(
+            services.authenticate_password(
+                user_id=proof.user_id,
+                user_name=proof.user_name,
+                domain_id=proof.domain_id,
+                domain_name=proof.domain_name,
+                password=proof.password,
+                source=request.client.address,
+            )
         )
-        if user is not None and user.id != known.id:
-            raise NotAuthenticatedError(REFUSED)
-        user = known
-    if user is None:
+    if request.passcode is not None:
+        user, step = authenticate_passcode(request.passcode, request.client.address)
+        found.append(user)
+    if len({user.id for user in found}) != 1:
         raise NotAuthenticatedError(REFUSED)
-    return services.issue_token(user, _project(user, request.scope), request.methods, parent=parent)
+    return found[-1], step
 
 
-def _project(user: User, scope: Scope) -> Project | None:
-    if scope == "unscoped":
+def _credential(request: AuthRequest) -> ApplicationCredential | None:
+    """Return the application credential whose secret was given; it has a scope of its own and takes no other."""
+    proof = request.application_credential
+    if proof is None:
         return None
-    if scope == "default":
-        return next((each for each in selectors.projects_of(user.id) if each.id == user.default_project_id), None)
-    found = None
-    if isinstance(scope, ProjectScope):
+    if request.scope != "default":
+        raise NotAuthenticatedError("Application credentials cannot request a scope.")
+    return services.authenticate_application_credential(
+        credential_id=proof.credential_id,
+        name=proof.name,
+        user_id=proof.user_id,
+        user_name=proof.user_name,
+        domain_id=proof.domain_id,
+        domain_name=proof.domain_name,
+        secret=proof.secret,
+        source=request.client.address,
+    )
+
+
+def _scope(
+    user: User, asked: Scope, parent: TokenData | None, credential: ApplicationCredential | None
+) -> tokens.Scope:
+    if parent is not None and parent.application_credential is not None:
+        return _scope_of_credential(asked, parent, credential)
+    if credential is not None:
+        return credential.project
+    if asked in {"unscoped", "system"}:
+        return None if asked == "unscoped" else "system"
+    if asked == "default":
+        project = selectors.project_by(project_id=user.default_project_id.hex) if user.default_project_id else None
+        return project if project is not None and services.may_enter(user, project) else None
+    found: tokens.Scope = None
+    if isinstance(asked, ProjectScope):
         found = selectors.project_by(
-            project_id=scope.project_id, name=scope.name, domain_id=scope.domain_id, domain_name=scope.domain_name
+            project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
         )
+    elif isinstance(asked, DomainScope):
+        found = selectors.domain_by(domain_id=asked.domain_id, name=asked.name)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     return found
+
+
+def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
+    """Return the project of the application credential that ``parent`` came from: there is no way out of it."""
+    project = selectors.project_by(project_id=parent.project_id.hex) if parent.project_id else None
+    same = (
+        isinstance(asked, ProjectScope)
+        and project is not None
+        and project
+        == selectors.project_by(
+            project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
+        )
+    )
+    if credential is not None and credential.id != parent.application_credential:
+        raise NotAuthenticatedError(REFUSED)
+    if asked != "default" and not same:
+        raise ForbiddenError("The token of an application credential is for its project and cannot be rescoped.")
+    return project

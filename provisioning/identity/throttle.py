@@ -43,12 +43,13 @@ class Attempt:
     Unless ``succeeded`` is called inside, the attempt was a wrong one.
     """
 
-    def __init__(self, name: str, source: str, account: str | None = None) -> None:
+    def __init__(self, name: str, source: str, account: str | None = None, *, at_once: int = FREE) -> None:
         """Count the attempt; raises TooManyAttemptsError, without counting, while the caller has to wait."""
         network = network_of(source)
         self._lockout = lockout.Lockout(account, network) if account is not None else None
         self._pair, self._address, self._right = key_of("pair", name, network), key_of("address", network), False
-        at_once = AT_ONCE_WHEN_KNOWN if self._lockout is not None and self._lockout.is_known else FREE
+        if self._lockout is not None and self._lockout.is_known:
+            at_once = AT_ONCE_WHEN_KNOWN
         with counting:
             _check(self._address, FREE_OF_ADDRESS)
             _check(self._pair, FREE)

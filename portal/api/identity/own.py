@@ -6,8 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
-from portal.api.identity import schemas, shapes
-from portal.api.identity.catalog import catalog
+from portal.api.identity import auth_schemas, shapes, token_shapes
 from portal.common.client_address import client_address
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import selectors, services
@@ -19,9 +18,8 @@ class OwnProjectsView(ServiceView):
     rules = {"GET": "identity:auth:projects"}
 
     def get(self, request: Request) -> Response:
-        """List the projects that the caller may enter."""
-        assert self.context.user_id is not None  # noqa: S101 - a token has a user
-        found = (shapes.project(request, project) for project in selectors.projects_of(self.context.user_id))
+        """List the projects that the caller may enter with this token."""
+        found = (shapes.project(request, project) for project in selectors.projects_open_to(self.context))
         return Response(shapes.listing(request, "projects", found, "/auth/projects"))
 
 
@@ -31,8 +29,20 @@ class OwnDomainsView(ServiceView):
     rules = {"GET": "identity:auth:domains"}
 
     def get(self, request: Request) -> Response:
-        """List the domains that the caller may enter: none, for roles are given on projects only."""
-        return Response(shapes.listing(request, "domains", [], "/auth/domains"))
+        """List the domains that the caller may enter with this token."""
+        found = (shapes.domain(request, domain) for domain in selectors.domains_open_to(self.context))
+        return Response(shapes.listing(request, "domains", found, "/auth/domains"))
+
+
+class OwnSystemView(ServiceView):
+    """``GET /v3/auth/system``."""
+
+    rules = {"GET": "identity:auth:system"}
+
+    def get(self, request: Request) -> Response:
+        """Say whether the caller may enter the system with this token."""
+        found = [{"all": True}] if selectors.may_enter_system(self.context) else []
+        return Response({"system": found, "links": shapes.self_link(request, "/auth/system")})
 
 
 class CatalogView(ServiceView):
@@ -41,24 +51,20 @@ class CatalogView(ServiceView):
     rules = {"GET": "identity:auth:catalog"}
 
     def get(self, request: Request) -> Response:
-        """Return the catalog; a token without a project has none."""
-        if self.context.project_id is None:
-            raise ForbiddenError("A token without a project has no catalog.")
-        return Response({"catalog": catalog(request), "links": shapes.self_link(request, "/auth/catalog")})
+        """Return the catalog; a token without a scope has none."""
+        if self.context.project_id is None and self.context.domain_id is None and not self.context.system:
+            raise ForbiddenError("A token without a scope has no catalog.")
+        found = token_shapes.catalog_of(request, self.context)
+        return Response({"catalog": found, "links": shapes.self_link(request, "/auth/catalog")})
 
 
 class PasswordView(ServiceView):
-    """``POST /v3/users/{id}/password``."""
+    """``POST /v3/users/{id}/password``: who knows the present password needs no token, or an expired one would stay."""
 
-    rules = {"POST": "identity:users:password"}
-
-    def policy_target(self) -> dict[str, object]:
-        """A password is its user's."""
-        return {"user_id": self.kwargs["user_id"]}
+    public = True
 
     def post(self, request: Request, user_id: str) -> Response:
-        """Change the caller's own password, which ends every token of the caller, this request's too."""
-        body = self.body(schemas.PASSWORD_CHANGE)["user"]
-        user = selectors.existing_user(user_id)
-        services.change_password(user.id, body["original_password"], body["password"], source=client_address(request))
+        """Change a user's password, which ends every token of the user."""
+        body = self.body(auth_schemas.PASSWORD_CHANGE)["user"]
+        services.change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""Identity API v3 under ``/identity``; a slash at the end makes no difference."""
+"""Identity API v3 and v2.0 under ``/identity``; a slash at the end makes no difference."""
 
 from django.urls import URLPattern, URLResolver, re_path
 
@@ -12,6 +12,7 @@ from portal.api.identity import (
     records,
     services,
     tokens,
+    v2,
     versions,
 )
 
@@ -20,6 +21,7 @@ _V3: dict[str, type[ServiceView]] = {
     "/auth/tokens": tokens.TokensView,
     "/auth/projects": own.OwnProjectsView,
     "/auth/domains": own.OwnDomainsView,
+    "/auth/system": own.OwnSystemView,
     "/auth/catalog": own.CatalogView,
     "/users": records.UsersView,
     "/users/(?P<user_id>[^/]+)": records.UserView,
@@ -50,8 +52,18 @@ _V3: dict[str, type[ServiceView]] = {
     "/regions/(?P<region_id>[^/]+)": services.RegionView,
 }
 
+_V2: dict[str, type[ServiceView]] = {
+    "": v2.VersionView,
+    "/extensions": v2.ExtensionsView,
+    "/tokens": v2.TokensView,
+    "/tokens/(?P<token_id>[^/]+)": v2.TokenView,
+    "/tokens/(?P<token_id>[^/]+)/endpoints": v2.EndpointsView,
+    "/tenants": v2.TenantsView,
+}
+
 urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^/?\Z", versions.VersionsView.as_view()),
     *(re_path(rf"^/v3{path}/?\Z", view.as_view()) for path, view in _V3.items()),
+    *(re_path(rf"^/v2\.0{path}/?\Z", view.as_view()) for path, view in _V2.items()),
     re_path(r"", NoSuchResource.of("identity")),
 ]

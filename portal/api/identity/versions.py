@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -11,13 +12,25 @@ from portal.api.common import links
 from portal.api.common.views import ServiceView
 
 
-def _document(request: Request) -> dict[str, Any]:
+def document_v3(request: Request) -> dict[str, Any]:
+    """Describe version 3."""
     return {
         "id": "v3.14",
         "status": "stable",
         "updated": "2020-04-07T00:00:00Z",
         "links": [{"rel": "self", "href": links.endpoint(request, "identity") + "/"}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
+    }
+
+
+def document_v2(request: Request) -> dict[str, Any]:
+    """Describe version 2.0."""
+    return {
+        "id": "v2.0",
+        "status": "deprecated",
+        "updated": "2016-08-04T00:00:00Z",
+        "links": [{"rel": "self", "href": links.public_url(request) + "/identity/v2.0/"}],
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v2.0+json"}],
     }
 
 
@@ -28,7 +41,8 @@ class VersionsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """Answer 300 as Keystone does: the client has to choose."""
-        return Response({"versions": {"values": [_document(request)]}}, status=300)
+        found = [document_v3(request), *([document_v2(request)] if settings.IDENTITY_V2 else [])]
+        return Response({"versions": {"values": found}}, status=300)
 
 
 class VersionView(ServiceView):
@@ -38,4 +52,4 @@ class VersionView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """Describe the version."""
-        return Response({"version": _document(request)})
+        return Response({"version": document_v3(request)})

@@ -9,7 +9,14 @@ from provisioning.identity.selectors.application_credentials import (
     existing_application_credential,
     limits_of,
 )
-from provisioning.identity.selectors.assignment_lists import Assignment, AssignmentFilters, Names, assignments, names_of
+from provisioning.identity.selectors.assignment_lists import (
+    MOST_ASSIGNMENTS,
+    Assignment,
+    AssignmentFilters,
+    Names,
+    assignments,
+    names_of,
+)
 from provisioning.identity.selectors.catalog import (
     catalog_for,
     catalog_services,
@@ -21,7 +28,7 @@ from provisioning.identity.selectors.catalog import (
 )
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.entries import domains_of, projects_of, roles_of, roles_on_domain, roles_on_system
-from provisioning.identity.selectors.grants import Member, granted_roles, has_grant, members_of
+from provisioning.identity.selectors.grants import Member, granted_roles, has_grant, members_of, record_of
 from provisioning.identity.selectors.lookups import (
     domain_by,
     existing_project,
@@ -32,6 +39,7 @@ from provisioning.identity.selectors.lookups import (
     user_by,
     users_by_id,
 )
+from provisioning.identity.selectors.open_to import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.selectors.role_lookups import (
     brings_admin,
     existing_role,
@@ -45,6 +53,7 @@ from provisioning.identity.selectors.tokens import context_for_token, context_of
 from provisioning.identity.selectors.trees import parents_of, subtree_of
 
 __all__ = [
+    "MOST_ASSIGNMENTS",
     "Assignment",
     "AssignmentFilters",
     "Limits",
@@ -62,6 +71,7 @@ __all__ = [
     "credentials_for",
     "domain_by",
     "domains_of",
+    "domains_open_to",
     "endpoints",
     "existing_access_rule",
     "existing_application_credential",
@@ -78,6 +88,7 @@ __all__ = [
     "implies",
     "inferences",
     "limits_of",
+    "may_enter_system",
     "members_of",
     "names_of",
     "parents_of",
@@ -85,6 +96,8 @@ __all__ = [
     "project_to_enter",
     "projects_by_id",
     "projects_of",
+    "projects_open_to",
+    "record_of",
     "regions",
     "role_records",
     "roles",

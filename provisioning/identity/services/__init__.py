@@ -11,7 +11,7 @@ from provisioning.identity.services.application_credentials import (
     delete_access_rule,
     delete_application_credential,
 )
-from provisioning.identity.services.assignments import assign_role, grant, remove_role, revoke_grant
+from provisioning.identity.services.assignments import assign_role, grant, no_assignment, remove_role, revoke_grant
 from provisioning.identity.services.catalog import (
     create_endpoint,
     create_region,
@@ -20,6 +20,7 @@ from provisioning.identity.services.catalog import (
     delete_region,
     delete_service,
     ensure_catalog,
+    ensure_region,
     update_endpoint,
     update_region,
     update_service,
@@ -53,6 +54,7 @@ from provisioning.identity.services.passwords import (
     give_password,
     set_password,
 )
+from provisioning.identity.services.program_sign_ins import authenticate_application_credential
 from provisioning.identity.services.projects import (
     add_tag,
     create_project,
@@ -65,7 +67,15 @@ from provisioning.identity.services.projects import (
     set_tags,
     update_project,
 )
-from provisioning.identity.services.roles import create_role, delete_role, ensure_role, imply, unimply, update_role
+from provisioning.identity.services.roles import (
+    create_role,
+    delete_role,
+    ensure_role,
+    imply,
+    is_immutable,
+    unimply,
+    update_role,
+)
 from provisioning.identity.services.sign_ins import (
     Client,
     end_other_sign_ins,
@@ -74,7 +84,7 @@ from provisioning.identity.services.sign_ins import (
     open_browser_session,
     record_client,
 )
-from provisioning.identity.services.tokens import issue_token, revoke_token
+from provisioning.identity.services.tokens import issue_token, may_enter, revoke_token
 from provisioning.identity.services.users import (
     create_user,
     delete_user,
@@ -90,6 +100,7 @@ __all__ = [
     "add_tag",
     "add_to_group",
     "assign_role",
+    "authenticate_application_credential",
     "authenticate_ec2",
     "authenticate_password",
     "authenticate_s3",
@@ -126,15 +137,19 @@ __all__ = [
     "ensure_catalog",
     "ensure_domain",
     "ensure_project",
+    "ensure_region",
     "ensure_role",
     "ensure_user",
     "give_password",
     "grant",
     "imply",
+    "is_immutable",
     "issue_token",
     "lift_lockout",
     "lockout_of",
+    "may_enter",
     "move_session",
+    "no_assignment",
     "open_browser_session",
     "project_for_sign_in",
     "record_client",

@@ -22,20 +22,24 @@ def issue_token(
     application_credential: ApplicationCredential | None = None,
 ) -> IssuedToken:
     """Issue a token for a user who has proved who they are; NotAuthenticatedError without a role there."""
-    if scope is not None and not _roles(user, scope):
+    if not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     return tokens.issue(
         user, scope, methods, parent=parent, sign_in=sign_in, application_credential=application_credential
     )
 
 
-def _roles(user: User, scope: Scope) -> frozenset[str]:
-    return effective.role_names(
+def may_enter(user: User, scope: Scope) -> bool:
+    """Whether the user has a role there; what is for nothing yet is open to everybody."""
+    if scope is None:
+        return True
+    roles = effective.role_names(
         user.id,
         project_id=scope.id if isinstance(scope, Project) else None,
         domain_id=scope.id if isinstance(scope, Domain) else None,
         system=scope == "system",
     )
+    return bool(roles)
 
 
 @transaction.atomic

@@ -1,0 +1,136 @@
+"""Requests for tokens, from the checked body to what is proved and wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+
+from portal.common.client_address import client_of
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.identity.authenticate import (
+    AuthRequest,
+    CredentialProof,
+    DomainScope,
+    PasswordProof,
+    ProjectScope,
+    Scope,
+)
+from provisioning.identity.services.passcodes import PasscodeProof
+
+METHODS = frozenset({"password", "token", "application_credential"})
+Body = dict[str, Any]
+
+
+def v3(request: Request, auth: Body) -> AuthRequest:
+    """Translate the body of ``POST /v3/auth/tokens``; what a method needs must stand beside it."""
+    identity = auth["identity"]
+    methods = tuple(dict.fromkeys(identity["methods"]))
+    if not (METHODS | ({"totp"} if settings.TOTP else set())).issuperset(methods):
+        raise NotAuthenticatedError("Attempted to authenticate with an unsupported method.")
+    for method in methods:
+        if method not in identity:
+            raise expecting(method, "identity")
+    given: Body = {method: identity[method] for method in methods}
+    return AuthRequest(
+        methods=methods,
+        scope=_scope(auth.get("scope")),
+        client=client_of(request),
+        password=_password(given["password"]["user"]) if "password" in given else None,
+        token=given["token"]["id"] if "token" in given else None,
+        passcode=_passcode(given["totp"]["user"]) if "totp" in given else None,
+        application_credential=(
+            _credential(given["application_credential"]) if "application_credential" in given else None
+        ),
+    )
+
+
+def v2(request: Request, auth: Body) -> AuthRequest:
+    """Translate the body of ``POST /v2.0/tokens``: a password or a token, and the tenant by id or by name, if any."""
+    known, token = auth.get("passwordCredentials"), auth.get("token")
+    if (known is None) == (token is None):
+        raise expecting("passwordCredentials or token", "auth")
+    tenant_id, tenant_name = auth.get("tenantId"), auth.get("tenantName")
+    scope: Scope = "unscoped"
+    if tenant_id:
+        scope = ProjectScope(project_id=tenant_id)
+    elif tenant_name:
+        scope = ProjectScope(name=tenant_name, domain_id="default")
+    client = client_of(request)
+    if token is not None:
+        return AuthRequest(methods=("token",), scope=scope, client=client, token=token["id"], only_domain="default")
+    if "userId" not in known and "username" not in known:
+        raise expecting("username or userId", "passwordCredentials")
+    if "userId" in known:
+        proof = PasswordProof(known["password"], user_id=known["userId"])
+    else:
+        proof = PasswordProof(known["password"], user_name=known["username"], domain_id="default")
+    return AuthRequest(methods=("password",), scope=scope, client=client, password=proof, only_domain="default")
+
+
+def _password(user: Body) -> PasswordProof:
+    return PasswordProof(user["password"], **_user(user, "user"))
+
+
+def _passcode(user: Body) -> PasscodeProof:
+    return PasscodeProof(user["passcode"], **_user(user, "user"))
+
+
+def _credential(given: Body) -> CredentialProof:
+    if "id" in given:
+        return CredentialProof(given["secret"], credential_id=given["id"])
+    if "name" not in given:
+        raise expecting("id or name", "application_credential")
+    if "user" not in given:
+        raise expecting("user", "application_credential")
+    return CredentialProof(given["secret"], name=given["name"], **_user(given["user"], "user"))
+
+
+def _user(user: Body, what: str) -> dict[str, str | None]:
+    """Return how the user is named."""
+    if "id" in user:
+        return {"user_id": user["id"]}
+    if "name" not in user:
+        raise expecting("id or name", what)
+    domain_id, domain_name = _domain(user, what)
+    return {"user_name": user["name"], "domain_id": domain_id, "domain_name": domain_name}
+
+
+def _scope(scope: Any) -> Scope:
+    """Translate the scope.  Nobody has a role by a trust: such a scope leads to 401."""
+    if scope is None:
+        return "default"
+    if scope == "unscoped" or "unscoped" in scope:
+        return "unscoped"
+    if "system" in scope:
+        return "system"
+    if "domain" in scope:
+        domain_id, domain_name = _domain(scope, "scope")
+        return DomainScope(domain_id, domain_name)
+    if "project" not in scope:
+        return "impossible"
+    project = scope["project"]
+    if "id" in project:
+        return ProjectScope(project_id=project["id"])
+    if "name" not in project:
+        raise expecting("id or name", "project")
+    domain_id, domain_name = _domain(project, "project")
+    return ProjectScope(name=project["name"], domain_id=domain_id, domain_name=domain_name)
+
+
+def _domain(owner: Body, what: str) -> tuple[str | None, str | None]:
+    """Return id and name of the domain, one of which is given."""
+    domain = owner.get("domain", {})
+    if "id" not in domain and "name" not in domain:
+        raise expecting("domain", what)
+    return domain.get("id"), domain.get("name")
+
+
+def expecting(name: str, place: str) -> InvalidInputError:
+    """Return the error that something is missing, in Keystone's words."""
+    return InvalidInputError(
+        f"Expecting to find {name} in {place}. The server could not comply with the request since it is either "
+        "malformed or otherwise incorrect. The client is assumed to be in error.",
+        field=name,
+    )

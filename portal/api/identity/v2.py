@@ -1,0 +1,125 @@
+"""Identity API v2.0, for clients that know no domains: tokens and tenants of the default domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import ServiceView
+from portal.api.identity import auth_requests, auth_schemas, token_shapes, versions
+from portal.api.identity.tokens import subject_of
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.authenticate import authenticate
+from provisioning.identity.tokens import TokenData
+
+DOMAIN = "default"
+
+
+class V2View(ServiceView):
+    """Every resource of v2.0; a cloud that does not offer it answers 404 everywhere."""
+
+    public = True
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Look at the setting before anything else."""
+        if not settings.IDENTITY_V2:
+            raise NotFoundError("The resource could not be found.")
+        super().initial(request, *args, **kwargs)
+
+
+class VersionView(V2View):
+    """``GET /identity/v2.0``."""
+
+    def get(self, request: Request) -> Response:
+        """Describe the version."""
+        return Response({"version": versions.document_v2(request)})
+
+
+class ExtensionsView(V2View):
+    """``GET /v2.0/extensions``."""
+
+    def get(self, request: Request) -> Response:
+        """List the extensions: there are none."""
+        return Response({"extensions": {"values": []}})
+
+
+class TokensView(V2View):
+    """``POST /v2.0/tokens``."""
+
+    def post(self, request: Request) -> Response:
+        """Issue a token (200)."""
+        token, context = authenticate(auth_requests.v2(request, self.body(auth_schemas.AUTH_V2)["auth"]))
+        response = Response(token_shapes.access(request, token.value, token.data, context))
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+class TokenView(V2View):
+    """``GET``, ``HEAD`` and ``DELETE /v2.0/tokens/{id}``."""
+
+    public = False
+    rules = {"GET": "identity:tokens:validate_v2", "DELETE": "identity:tokens:revoke"}
+    _subject: TokenData
+    _worth: RequestContext
+
+    def policy_target(self) -> dict[str, object]:
+        """A token is its user's."""
+        self._subject, self._worth = subject_of(self.context, self.kwargs["token_id"])
+        return {"user_id": self._subject.user_id}
+
+    def get(self, request: Request, token_id: str) -> Response:
+        """Describe a token; 404 for one that is not good, that v2.0 cannot say, or that is not for ``belongsTo``."""
+        self._check(request)
+        response = Response(token_shapes.access(request, token_id, self._subject, self._worth))
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def delete(self, request: Request, token_id: str) -> Response:
+        """Give a token back."""
+        services.revoke_token(self._subject)
+        return Response(status=204)
+
+    def _check(self, request: Request) -> None:
+        data, worth = self._subject, self._worth
+        plain = data.domain_id is None and not data.system and worth.user_domain_id == DOMAIN
+        tenant_id = data.project_id.hex if data.project_id else ""
+        wanted = request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
+        if not plain or worth.project_domain_id not in {"", DOMAIN} or wanted != tenant_id:
+            raise NotFoundError("Could not find token.")
+
+
+class EndpointsView(TokenView):
+    """``GET /v2.0/tokens/{id}/endpoints``."""
+
+    rules = {"GET": "identity:tokens:validate_v2"}
+    http_method_names = ["get", "head"]
+
+    def get(self, request: Request, token_id: str) -> Response:
+        """List the endpoints of a token's catalog."""
+        self._check(request)
+        found = token_shapes.services_v2(request, self._subject) if self._subject.project_id else []
+        endpoints = [
+            {"name": service["name"], "type": service["type"], **endpoint}
+            for service in found
+            for endpoint in service["endpoints"]
+        ]
+        return Response({"endpoints": endpoints, "endpoints_links": []})
+
+
+class TenantsView(V2View):
+    """``GET /v2.0/tenants``."""
+
+    public = False
+    rules = {"GET": "identity:auth:projects"}
+
+    def get(self, request: Request) -> Response:
+        """List the caller's own projects."""
+        found = [each for each in selectors.projects_open_to(self.context) if each.domain_id == DOMAIN]
+        name = request.query_params.get("name")
+        tenants = [token_shapes.tenant(each) for each in found if name is None or each.name == name]
+        return Response({"tenants": tenants, "tenants_links": []})

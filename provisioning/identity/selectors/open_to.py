@@ -1,0 +1,29 @@
+"""What may be entered with a token: what its user may enter, unless it is bound to one project."""
+
+from __future__ import annotations
+
+from provisioning.common.context import RequestContext
+from provisioning.identity.models import Domain, Project
+from provisioning.identity.selectors.entries import domains_of, projects_of, roles_on_system
+
+
+def projects_open_to(context: RequestContext) -> list[Project]:
+    """Return the projects, by name; the token of an application credential enters its own only."""
+    found = projects_of(context.user_id) if context.user_id is not None else []
+    if context.application_credential_id is not None:
+        found = [project for project in found if project.id == context.project_id]
+    return found
+
+
+def domains_open_to(context: RequestContext) -> list[Domain]:
+    """Return the domains, by name."""
+    if context.user_id is None or context.application_credential_id is not None:
+        return []
+    return domains_of(context.user_id)
+
+
+def may_enter_system(context: RequestContext) -> bool:
+    """Whether a token for the system can be had."""
+    if context.user_id is None or context.application_credential_id is not None:
+        return False
+    return bool(roles_on_system(context.user_id))

@@ -1,0 +1,56 @@
+"""Proving an application credential."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity import selectors, throttle
+from provisioning.identity.errors import REFUSED
+from provisioning.identity.models import ApplicationCredential
+from provisioning.identity.services.application_credentials import check_secret
+from provisioning.identity.services.passwords import typed_name
+
+AT_ONCE = 20
+"""How many secrets for one credential from one address are looked at at once: programs sign in side by side."""
+
+
+def authenticate_application_credential(
+    *,
+    credential_id: str | None = None,
+    name: str | None = None,
+    user_id: str | None = None,
+    user_name: str | None = None,
+    domain_id: str | None = None,
+    domain_name: str | None = None,
+    secret: str,
+    source: str,
+) -> ApplicationCredential:
+    """Return the application credential whose secret this is, with user and project.
+
+    It is given by id, or by its name and its user: by id, or by name and domain.  One that is unknown, a wrong secret,
+    one that has expired and a closed user give the same NotAuthenticatedError after the same work;
+    TooManyAttemptsError while the caller has to wait.
+    """
+    throttle.check_address(source)
+    typed = typed_name(user_id, user_name, domain_id, domain_name)
+    typed = f"credential {credential_id.replace('-', '').lower()}" if credential_id else f"credential {name} of {typed}"
+    found: ApplicationCredential | None = None
+    if "\0" in typed:  # PostgreSQL refuses to look for it
+        found = None
+    elif credential_id is not None:
+        found = selectors.application_credential_by(credential_id=credential_id)
+    else:
+        user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
+        found = selectors.application_credential_by(user=user, name=name) if user is not None else None
+    with throttle.Attempt(typed, source, at_once=AT_ONCE) as attempt:
+        right = check_secret(found, secret)
+        if found is None or not right or not _is_open(found):
+            raise NotAuthenticatedError(REFUSED)
+        attempt.succeeded()
+    return found
+
+
+def _is_open(record: ApplicationCredential) -> bool:
+    current = record.expires_at is None or record.expires_at > timezone.now()
+    return current and record.user.enabled and record.user.domain.enabled
