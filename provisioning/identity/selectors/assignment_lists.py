@@ -20,7 +20,7 @@ from provisioning.identity.models import (
     User,
 )
 
-MOST = 10_000
+MOST_ASSIGNMENTS = 10_000
 """Rows of one answer."""
 
 Branch = tuple[uuid.UUID, uuid.UUID | None, str]
@@ -68,7 +68,9 @@ class Assignment:
     prior_role_id: uuid.UUID | None = None
 
 
-def assignments(filters: AssignmentFilters, *, effective: bool = False, limit: int = MOST) -> list[Assignment]:
+def assignments(
+    filters: AssignmentFilters, *, effective: bool = False, limit: int = MOST_ASSIGNMENTS
+) -> list[Assignment]:
     """Return at most ``limit`` assignments in the order they were given; the same few queries for any number.
 
     ``effective``: groups give way to their users, inheritance to the projects it reaches, and what a role implies

@@ -65,6 +65,12 @@ def create_region(
     return region
 
 
+def ensure_region(region_id: str) -> Region:
+    """Return the region of this id, made if absent; raises as ``create_region``."""
+    known = Region.objects.filter(id=region_id).first()
+    return known if known is not None else create_region(region_id)
+
+
 def update_region(region: Region, **changes: Any) -> Region:
     """Change ``description``, ``parent`` or ``extra`` (merged); InvalidInputError when regions would be in a circle."""
     if changes.get("parent") is not None:
