@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
+from provisioning.identity import policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +19,31 @@ class Entry:
     keys: str
     group: str = ""
     on_phone: bool = False
+    rule: str = ""
+    """The policy rule that opens it."""
 
 
 ENTRIES = (
     Entry("overview", "Overview", "dashboard:overview", "grid-1x2", "g-o", on_phone=True),
-    Entry("instances", "Instances", "dashboard:instances", "hdd-stack", "g-i", on_phone=True),
-    Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True),
-    Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library"),
-    Entry("key_pairs", "Key pairs", "dashboard:key_pairs", "key", "g-k", "Library"),
+    Entry(
+        "instances", "Instances", "dashboard:instances", "hdd-stack", "g-i", on_phone=True, rule="compute:servers:list"
+    ),
+    Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="image:images:list"),
+    Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="compute:flavors:list"),
+    Entry("key_pairs", "Key pairs", "dashboard:key_pairs", "key", "g-k", "Library", rule="compute:keypairs:list"),
+    Entry(
+        *("application_credentials", "Application credentials", "dashboard:application_credentials"),
+        *("robot", "g-c", "Identity"),
+        rule="identity:application_credentials:list",
+    ),
+    Entry(
+        "api_access", "API access", "dashboard:api_access", "terminal", "g-t", "Identity", rule="identity:auth:catalog"
+    ),
 )
-OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud")
+OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="ops:admin")
 
 
 def entries_for(context: RequestContext) -> tuple[Entry, ...]:
     """Return the entries this person has."""
-    return (*ENTRIES, OPERATORS) if context.is_admin else ENTRIES
+    own = {"user_id": context.user_id, "project_id": context.project_id}
+    return tuple(entry for entry in (*ENTRIES, OPERATORS) if not entry.rule or policy.allows(context, entry.rule, own))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -14,12 +15,13 @@ from django.urls import reverse
 from django.views import View
 from django_htmx.middleware import HtmxDetails
 
-from portal.dashboard import navigation
+from portal.dashboard import navigation, projects
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.identity import selectors as identity
+from provisioning.identity.models import Project
 
 
 class PageRequest(HttpRequest):
@@ -30,16 +32,35 @@ class PageRequest(HttpRequest):
     request_id: str
 
 
+SIGNED_OUT = "You were signed out in the meantime, so nothing was done. Sign in and try again."
+
+
+def sign_in_first(request: HttpRequest) -> HttpResponse:
+    """Lead somebody whose sign-in is over, and who sent a form, to the sign-in and from there back to the form."""
+    messages.info(request, SIGNED_OUT)
+    return redirect_to_login(page_before(request))
+
+
+def page_before(request: HttpRequest) -> str:
+    """Return the path of the page of this portal on which the form stood, or that of the overview."""
+    came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
+    if came_from.netloc != request.get_host() or came_from.path == reverse("dashboard:sign_in"):
+        return reverse("dashboard:overview")
+    return urlunsplit(("", "", came_from.path, came_from.query, ""))
+
+
 class Page(View):
     """Base of the pages behind the sign-in.
 
     ``section`` marks the entry of the navigation; ``rule`` is the policy rule that opens the page; ``live_page`` names
-    what the page's socket follows, empty for a page that stands still.
+    what the page's socket follows, empty for a page that stands still; ``own_page`` is the URL name of a page that is
+    the person's own, in whatever project.
     """
 
     section = ""
     rule = ""
     live_page = ""
+    own_page = ""
     context: RequestContext
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -50,7 +71,7 @@ class Page(View):
         self.context = context
         try:
             if self.rule:
-                policy.enforce(context, self.rule)
+                policy.enforce(context, self.rule, self.target(**kwargs))
             return super().dispatch(request, *args, **kwargs)
         except NotAuthenticatedError:
             return self._sign_in(request)
@@ -63,15 +84,21 @@ class Page(View):
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a whole page in its frame, or a partial that needs who is asking."""
+        entries = navigation.entries_for(self.context)
+        place = projects.place_of(entries, self.section, self.own_page)
         shell = {
             "me": self.context,
             "section": self.section,
-            "entries": navigation.entries_for(self.context),
-            "projects": identity.projects_of(self.context.user_id) if self.context.user_id else [],
+            "entries": entries,
+            "switch": projects.switch_for(self.context, self.projects(), place),
             "live_page": self.live_page,
             "now": time.time(),
         }
         return render(self.request, template, {"shell": shell, **(context or {})}, status=status)
+
+    def projects(self) -> list[Project]:
+        """Return the projects that this person may work in."""
+        return identity.projects_of(self.context.user_id) if self.context.user_id else []
 
     def part(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         """Render a partial without the frame."""
@@ -81,9 +108,13 @@ class Page(View):
         """Return the number of the newest event; read before the rows, so that nothing between is missed."""
         return events.latest_id()
 
-    def allows(self, rule: str) -> bool:
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Return the ids of the page's object that ``rule`` may name; it is asked for before the rule is."""
+        return {}
+
+    def allows(self, rule: str, target: Mapping[str, object] | None = None) -> bool:
         """Whether policy lets the caller do this; decides which buttons there are."""
-        return policy.allows(self.context, rule)
+        return policy.allows(self.context, rule, target)
 
     def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
         """Leave for another page of the dashboard, with a message."""
@@ -111,4 +142,6 @@ class Page(View):
     def _sign_in(self, request: HttpRequest) -> HttpResponseBase:
         if cast("PageRequest", request).htmx:
             return HttpResponse(status=401)
-        return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("dashboard:overview"))
+        if request.method == "GET":
+            return redirect_to_login(request.get_full_path())
+        return sign_in_first(request)

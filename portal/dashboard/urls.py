@@ -2,7 +2,9 @@
 
 from django.urls import path
 
-from portal.dashboard.account.views import SignIn, SignOut, SwitchProject
+from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, SwitchProject
+from portal.dashboard.api_access.views import ApiAccess
+from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
@@ -10,12 +12,16 @@ from portal.dashboard.instances.views import InstanceDetail, InstanceList, Insta
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview
+from portal.dashboard.settings.password import Password
+from portal.dashboard.settings.profile import Profile
+from portal.dashboard.settings.sessions import SessionEnd, Sessions, SessionsEnd
 
 app_name = "dashboard"
 urlpatterns = [
     path("", Overview.as_view(), name="overview"),
     path("auth/login/", SignIn.as_view(), name="sign_in"),
     path("auth/logout/", SignOut.as_view(), name="sign_out"),
+    path("auth/projects/", ProjectSearch.as_view(), name="project_search"),
     path("auth/project/<uuid:project_id>/", SwitchProject.as_view(), name="switch_project"),
     path("instances/", InstanceList.as_view(), name="instances"),
     path("instances/launch/", Launch.as_view(), name="launch"),
@@ -35,4 +41,17 @@ urlpatterns = [
     path("key-pairs/", KeyPairList.as_view(), name="key_pairs"),
     path("key-pairs/create/", KeyPairCreate.as_view(), name="key_pair_create"),
     path("key-pairs/<str:name>/delete/", KeyPairDelete.as_view(), name="key_pair_delete"),
+    path("settings/", Profile.as_view(), name="settings"),
+    path("settings/password/", Password.as_view(), name="settings_password"),
+    path("settings/sessions/", Sessions.as_view(), name="settings_sessions"),
+    path("settings/sessions/end/", SessionsEnd.as_view(), name="settings_sessions_end"),
+    path("settings/sessions/<uuid:sign_in_id>/end/", SessionEnd.as_view(), name="settings_session_end"),
+    path("api-access/", ApiAccess.as_view(), name="api_access"),
+    path("application-credentials/", CredentialList.as_view(), name="application_credentials"),
+    path("application-credentials/create/", CredentialCreate.as_view(), name="application_credential_create"),
+    path(
+        "application-credentials/<uuid:credential_id>/delete/",
+        CredentialDelete.as_view(),
+        name="application_credential_delete",
+    ),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.utils import timezone
 
@@ -62,6 +62,11 @@ POWER = {
     PowerState.SUSPENDED: "Suspended",
 }
 RESOURCES = {"instances": "Instances", "cores": "vCPUs", "ram": "Memory"}
+ROLES = {
+    "admin": "operate the cloud",
+    "member": "use and change what is in the project",
+    "reader": "look at what is in the project",
+}
 UNKNOWN = Status("Unknown", "off", "question-circle-fill")
 FILTERS = {
     "enabled_and_alive": "enabled and answering",
@@ -128,6 +133,11 @@ def age(moment: datetime) -> str:
     if seconds < 86_400:
         return f"{seconds // 3600} h"
     return f"{seconds // 86_400} d"
+
+
+def moment(value: datetime) -> str:
+    """Write a moment to the minute, in UTC."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}{JOINED}UTC"
 
 
 def hosts(count: int) -> str:

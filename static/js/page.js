@@ -38,7 +38,7 @@ async function copy(button) {
 
 function download(link) {
     const text = document.getElementById(link.dataset.downloadFrom).textContent;
-    const url = URL.createObjectURL(new Blob([text], { type: "application/x-pem-file" }));
+    const url = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
     const anchor = document.createElement("a");
     anchor.href = url;
     anchor.download = link.dataset.filename;
@@ -99,6 +99,26 @@ document.body.addEventListener("htmx:sendError", () => toast("The server cannot 
 document.body.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.reload();
     else toast("That did not work. Reload the page and try again.");
+});
+
+// --- the project switch --------------------------------------------------------------------------------------------------------
+
+document.addEventListener("shown.bs.dropdown", (event) => {
+    const menu = event.target.parentElement.querySelector(".project-menu");
+    const search = menu?.querySelector("[data-project-search]");
+    if (search) {
+        search.value = "";
+        search.dispatchEvent(new Event("opened"));
+        search.focus();
+    } else menu?.querySelector("[aria-current], .dropdown-item")?.focus();
+});
+
+document.addEventListener("keydown", (event) => {
+    if (!event.target.matches?.("[data-project-search]") || !["ArrowDown", "Enter"].includes(event.key)) return;
+    const first = event.target.form.querySelector(".dropdown-item");
+    event.preventDefault();
+    if (event.key === "Enter") first?.click();
+    else first?.focus();
 });
 
 // --- rows ------------------------------------------------------------------------------------------------------------------

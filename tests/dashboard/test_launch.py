@@ -74,7 +74,7 @@ def test_it_opens_with_few_queries(
     at_alice: Client, cloud: Cloud, django_assert_num_queries: Callable[..., object]
 ) -> None:
     at_alice.get(PATH)
-    with django_assert_num_queries(14):  # type: ignore[attr-defined]
+    with django_assert_num_queries(15):  # type: ignore[attr-defined]
         at_alice.get(PATH)
 
 

@@ -7,6 +7,7 @@ import uuid
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
@@ -14,9 +15,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_project
+from portal.dashboard import projects
+from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
 
 DOMAIN = "Default"
+LONGEST_SEARCH = 256
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -66,7 +70,8 @@ class SwitchProject(View):
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
-        """Enter the project and begin at its overview: the page one came from is another project's."""
+        """Enter the project; stay on a page that is there too, else begin at its overview."""
+        place = reverse("dashboard:overview")
         try:
             context = switch_project(request, project_id.hex)
         except NotAuthenticatedError:
@@ -75,4 +80,17 @@ class SwitchProject(View):
             messages.error(request, error.message)
         else:
             messages.success(request, f"You work in {context.project_name} now.")
-        return redirect("dashboard:overview")
+            place = projects.place_in(context, request.POST.get("next", ""))
+        return redirect(place)
+
+
+class ProjectSearch(Page):
+    """What the project switch finds among many projects."""
+
+    http_method_names = ["get"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the projects whose name has the text, as the switch's list."""
+        text = request.GET.get("q", "")[:LONGEST_SEARCH]
+        found = projects.switch_for(self.context, self.projects(), "", text=text)
+        return self.part("dashboard/_projects.html", {"switch": found})

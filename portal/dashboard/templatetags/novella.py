@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from provisioning.identity.models import Role
 
 register = template.Library()
 
@@ -49,6 +50,18 @@ def epoch(value: datetime | None) -> str:
 def age(value: datetime) -> str:
     """Write how long ago a moment is; clock.js keeps it true."""
     return wording.age(value)
+
+
+@register.filter
+def moment(value: datetime) -> str:
+    """Write a moment to the minute, in UTC."""
+    return wording.moment(value)
+
+
+@register.filter
+def role_words(role: Role) -> str:
+    """Say what a role is for."""
+    return role.description or wording.ROLES.get(role.name, "")
 
 
 @register.filter

@@ -1,0 +1,47 @@
+"""The addresses of the services, and the files with which programs sign in."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.text import slugify
+
+from portal.dashboard.client_files import CLOUD, auth_url, password_files
+from portal.dashboard.pages import Page
+from provisioning.identity import selectors
+
+EXAMPLES = (
+    ("Who am I here", "token issue"),
+    ("What there is to launch", "image list"),
+    ("Launch", "server create --image IMAGE --flavor FLAVOR --network NETWORK --wait NAME"),
+    ("What runs", "server list"),
+    ("What may still be used", "limits show --absolute"),
+    ("A secret for a program", "application credential create NAME"),
+)
+
+
+class ApiAccess(Page):
+    """How to use this project by programs."""
+
+    section = "api_access"
+    rule = "identity:auth:catalog"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show endpoints, files and the first commands."""
+        endpoints = [
+            {"service": service, "url": endpoint["url"], "region": endpoint["region"]}
+            for service in selectors.catalog_for(self.context.project_id)
+            for endpoint in service["endpoints"]
+            if endpoint["interface"] == "public"
+        ]
+        context = {
+            "endpoints": endpoints,
+            "regions": len({endpoint["region"] for endpoint in endpoints}),
+            "auth_url": auth_url(),
+            "files": password_files(self.context),
+            "openrc_name": f"{slugify(self.context.project_name) or 'project'}-openrc.sh",
+            "examples": [(words, f"openstack --os-cloud {CLOUD} {command}") for words, command in EXAMPLES],
+            "can_make_credential": self.allows(
+                "identity:application_credentials:create", {"user_id": self.context.user_id}
+            ),
+        }
+        return self.page("dashboard/api_access/page.html", context)

@@ -1,0 +1,1 @@
+"""Secrets with which programs sign in."""

@@ -1,0 +1,144 @@
+"""Application credentials of the person who is signed in."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from portal.dashboard.application_credentials import forms
+from portal.dashboard.client_files import CLOUD, application_credential_files
+from portal.dashboard.pages import Page
+from provisioning.common.errors import ForbiddenError, NovellaError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Project, User
+
+LIST = "dashboard:application_credentials"
+RULE = "identity:application_credentials"
+
+
+class CredentialPage(Page):
+    """Base of the pages of this panel; their rules are asked about the person's own."""
+
+    section = "application_credentials"
+    rule = f"{RULE}:list"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """The person."""
+        return {"user_id": self.context.user_id}
+
+    def user(self) -> User:
+        """Return who is signed in."""
+        return selectors.existing_user(self.context.user_id.hex if self.context.user_id else "")
+
+    def back(self) -> str:
+        """Refusals are shown on the list."""
+        return LIST
+
+
+class CredentialList(CredentialPage):
+    """One's own, in every project."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them by name."""
+        user, now = self.user(), timezone.now()
+        used: dict[uuid.UUID | None, datetime] = {}
+        for each in selectors.sign_ins_of(user):
+            known = used.get(each.application_credential_id, each.last_used_at)
+            used[each.application_credential_id] = max(known, each.last_used_at)
+        rows = [
+            {
+                "credential": each,
+                "roles": sorted(role.name for role in each.roles.all()),
+                "rules": len(each.access_rules.all()),
+                "expired": each.expires_at is not None and each.expires_at <= now,
+                "used": used.get(each.id),
+            }
+            for each in selectors.application_credentials_of(user)
+        ]
+        context = {
+            "rows": rows,
+            "can_create": self.allows(f"{RULE}:create", self.target()),
+            "can_delete": self.allows(f"{RULE}:delete", self.target()),
+        }
+        return self.page("dashboard/application_credentials/list.html", context)
+
+
+@method_decorator(never_cache, name="dispatch")
+class CredentialCreate(CredentialPage):
+    """A new one, whose secret is shown once."""
+
+    rule = f"{RULE}:create"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the form."""
+        return self._form(forms.suggested(selectors.role_records(self.context.roles)), {}, status=200)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make it; the secret is in this answer and nowhere else."""
+        user, values = self.user(), forms.Values.of(request.POST)
+        try:
+            options = forms.options(values, selectors.role_records(self.context.roles))
+            record, secret = services.create_application_credential(
+                user, self._project(), values.name, caller=self.context, **options
+            )
+        except NovellaError as error:
+            return self._form(values, {forms.place(error.field): error.message}, status=422)
+        context = {
+            "credential": record,
+            "secret": secret,
+            "roles": [role.name for role in options["roles"]],
+            "files": application_credential_files(record.id.hex, secret),
+            "example": f"openstack --os-cloud {CLOUD} server list",
+        }
+        return self.page("dashboard/application_credentials/created.html", context, status=201)
+
+    def _project(self) -> Project:
+        found = next((each for each in self.projects() if each.id == self.context.project_id), None)
+        if found is None:
+            raise ForbiddenError("You have no role on this project.")
+        return found
+
+    def _form(self, values: forms.Values, errors: dict[str, str], *, status: int) -> HttpResponse:
+        context = {
+            "values": values,
+            "errors": errors,
+            "own_roles": selectors.role_records(self.context.roles),
+            "expiries": forms.EXPIRIES,
+            "now": timezone.now(),
+        }
+        return self.page("dashboard/application_credentials/create.html", context, status=status)
+
+
+class CredentialDelete(CredentialPage):
+    """One that no program may use any more."""
+
+    rule = f"{RULE}:delete"
+
+    def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
+        """Ask."""
+        record = selectors.existing_application_credential(self.user(), credential_id.hex)
+        return self.ask(
+            {
+                "title": f"Delete {record.name}?",
+                "text": "Programs that sign in with it are refused from their next request on. This cannot be undone.",
+                "action": reverse("dashboard:application_credential_delete", args=[credential_id]),
+                "label": "Delete",
+                "danger": True,
+                "back": reverse(LIST),
+            }
+        )
+
+    def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
+        """Delete."""
+        record = selectors.existing_application_credential(self.user(), credential_id.hex)
+        name = record.name
+        services.delete_application_credential(record, caller=self.context)
+        return self.go(LIST, said=f"{name} was deleted.")

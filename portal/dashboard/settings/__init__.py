@@ -1,0 +1,1 @@
+"""What is one's own: profile, password, sessions."""

@@ -1,0 +1,44 @@
+"""What the pages of the settings share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+
+from portal.dashboard.pages import Page
+from provisioning.identity import selectors
+from provisioning.identity.models import User
+
+TABS = (
+    ("dashboard:settings", "Profile"),
+    ("dashboard:settings_password", "Password"),
+    ("dashboard:settings_sessions", "Sessions and tokens"),
+)
+
+
+class SettingsPage(Page):
+    """Base: the pages are the person's own, and their rules are asked about that person."""
+
+    section = "settings"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """The person."""
+        return {"user_id": self.context.user_id}
+
+    def may(self, rule: str) -> bool:
+        """Whether policy lets people do this to themselves."""
+        return self.allows(rule, self.target())
+
+    def user(self) -> User:
+        """Return who is signed in."""
+        return selectors.existing_user(self.context.user_id.hex if self.context.user_id else "")
+
+    def tab(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+        """Render a page with the tabs above it."""
+        return self.page(template, {"tabs": TABS, "tab": self.own_page, **context}, status=status)
+
+    def back(self) -> str:
+        """Refusals are shown on the page itself."""
+        return self.own_page or "dashboard:settings"

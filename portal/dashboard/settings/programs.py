@@ -1,0 +1,83 @@
+"""Words for what signed in, made of what it calls itself (User-Agent); a hint for its owner, never more."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from provisioning.identity.models import SignIn
+
+BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("SamsungBrowser", "Samsung Internet"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("HeadlessChrome", "Chrome"),
+    ("CriOS", "Chrome"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+"""Product → name; the first that is found counts, as each calls itself those below it too."""
+SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+PHONES = {"iPhone", "iPad", "Android"}
+PROGRAMS = {
+    "openstack": "openstack command",
+    "osc-lib": "openstack command",
+    "python-openstackclient": "openstack command",
+    "openstacksdk": "OpenStack SDK",
+    "keystoneauth1": "OpenStack client",
+    "gophercloud": "Gophercloud",
+    "terraform": "Terraform",
+    "hashicorp": "Terraform",
+    "opentofu": "OpenTofu",
+    "python-requests": "Python requests",
+    "python-urllib": "Python",
+    "curl": "curl",
+    "wget": "Wget",
+    "go-http-client": "Go program",
+}
+LONGEST = 48
+_PRODUCT = re.compile(r"[^\s/]+(?:/[^\s/]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientWords:
+    """How a client is shown: name and icon."""
+
+    name: str
+    icon: str
+
+
+def client_of(sign_in: SignIn) -> ClientWords:
+    """Return the words for a session's client."""
+    if sign_in.browser:
+        return browser(sign_in.program)
+    return ClientWords(program(sign_in.program), "terminal")
+
+
+def browser(text: str) -> ClientWords:
+    """Return the words for a browser: ``Firefox on Linux``."""
+    name = next((name for product, name in BROWSERS if f"{product}/" in text), "Browser")
+    system = next((system for word, system in SYSTEMS if word in text), "")
+    return ClientWords(f"{name} on {system}" if system else name, "phone" if system in PHONES else "window")
+
+
+def program(text: str) -> str:
+    """Return the words for a program: ``OpenStack SDK 4.4``."""
+    found = _PRODUCT.match(text.strip())
+    if found is None:
+        return "A program without a name"
+    product, _, version = found[0].partition("/")
+    name = PROGRAMS.get(product.lower())
+    if name is None:
+        return text.strip()[:LONGEST]
+    return f"{name} {'.'.join(version.split('.')[:2])}".strip()[:LONGEST]

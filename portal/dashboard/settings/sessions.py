@@ -1,0 +1,102 @@
+"""Where one is signed in: browsers and programs, and ending what should not be."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.dashboard.settings import programs
+from portal.dashboard.settings.base import SettingsPage
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import SignIn
+
+LIST = "dashboard:settings_sessions"
+END = "identity:sign_ins:end"
+
+
+class SessionPage(SettingsPage):
+    """Base of these pages."""
+
+    own_page = LIST
+    rule = END
+
+
+class Sessions(SessionPage):
+    """Every browser and every program that has a good token."""
+
+    rule = "identity:sign_ins:list"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them, this browser first."""
+        found = selectors.sign_ins_of(self.user())
+        rows = [
+            {"sign_in": each, "client": programs.client_of(each), "here": each.id == self.context.sign_in_id}
+            for each in sorted(found, key=lambda each: each.id != self.context.sign_in_id)
+        ]
+        return self.tab(
+            "dashboard/settings/sessions.html",
+            {
+                "rows": rows,
+                "others": sum(not row["here"] for row in rows),
+                "can_end": self.may(END),
+            },
+        )
+
+
+class SessionEnd(SessionPage):
+    """Ending one."""
+
+    def get(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
+        """Ask."""
+        found = self._sign_in(sign_in_id)
+        client = programs.client_of(found)
+        return self.ask(
+            {
+                "title": f"End the session of {client.name}?",
+                "text": "What was signed in there is refused from its next request on."
+                + ("" if found.browser else " A program that knows your password can sign in again: change it then."),
+                "action": reverse("dashboard:settings_session_end", args=[sign_in_id]),
+                "label": "End session",
+                "danger": True,
+                "back": reverse(LIST),
+            }
+        )
+
+    def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
+        """End it."""
+        found = self._sign_in(sign_in_id)
+        services.end_sign_in(found)
+        return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
+
+    def _sign_in(self, sign_in_id: uuid.UUID) -> SignIn:
+        found = next((each for each in selectors.sign_ins_of(self.user()) if each.id == sign_in_id), None)
+        if found is None:
+            raise NotFoundError("There is no such session.")
+        return found
+
+
+class SessionsEnd(SessionPage):
+    """Ending all but this one."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Ask."""
+        return self.ask(
+            {
+                "title": "End all other sessions?",
+                "text": "Every other browser and every program that is signed in as you is refused from its next "
+                "request on. This browser stays signed in.",
+                "action": reverse("dashboard:settings_sessions_end"),
+                "label": "End all others",
+                "danger": True,
+                "back": reverse(LIST),
+            }
+        )
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """End them."""
+        ended = services.end_other_sign_ins(self.user(), keep=self.context.sign_in_id)
+        words = "1 session has" if ended == 1 else f"{ended} sessions have"
+        return self.go(LIST, said=f"{words} ended.")
