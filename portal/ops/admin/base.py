@@ -34,7 +34,8 @@ def context_of(request: HttpRequest) -> RequestContext:
 
 class Ruled(ModelAdmin):
     """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
-    permissions; where there is none, the operators' pages themselves (``ops:admin``) are permission enough.
+    permissions, and for each action by its name; where there is none, the operators' pages themselves (``ops:admin``)
+    are permission enough.
     """
 
     rules: ClassVar[Mapping[str, str]] = {}
@@ -54,6 +55,11 @@ class Ruled(ModelAdmin):
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.may(request, "view")
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Offer, and run, the actions that policy lets the caller do."""
+        actions = super().get_actions(request)
+        return {name: action for name, action in actions.items() if self.may(request, name)}
 
 
 class Readable(Ruled):

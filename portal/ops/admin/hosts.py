@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -61,6 +62,13 @@ class HostForm(ModelForm):
 class HostAdmin(Written):
     """The hosts."""
 
+    rules = {
+        "view": "compute:hypervisors:list_detail",
+        "change": "compute:services:update",
+        "enable": "compute:services:update",
+        "disable": "compute:services:update",
+        "join": "compute:services:join",
+    }
     form = HostForm
     list_display = (
         "name",
@@ -147,6 +155,10 @@ class HostAdmin(Written):
         """Draw what is allocated."""
         return _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB")
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Show the way for a new host to whom it is open."""
+        return super().changelist_view(request, {**(extra_context or {}), "may_join": self.may(request, "join")})
+
     def get_urls(self) -> list[URLPattern]:
         """Add the page for a new host."""
         join = self.admin_site.admin_view(never_cache(self.join))
@@ -154,6 +166,8 @@ class HostAdmin(Written):
 
     def join(self, request: HttpRequest) -> HttpResponse:
         """Make a join token and show it once, with the command to run on the new host."""
+        if not self.may(request, "join"):
+            raise PermissionDenied
         form, token = JoinForm(request.POST or None), ""
         if request.method == "POST" and form.is_valid():
             try:

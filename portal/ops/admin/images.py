@@ -16,6 +16,7 @@ from provisioning.images.models import Image
 class ImageAdmin(Readable):
     """The images."""
 
+    rules = {"view": "image:images:list:all_projects", "delete_images": "image:images:delete"}
     list_display = ("name", "status", "visibility", "project", "disk_format", "size", "created_at")
     list_filter = ("status", "visibility", "disk_format")
     search_fields = ("name", "id__startswith")

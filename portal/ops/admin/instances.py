@@ -38,6 +38,13 @@ class FaultInline(TabularInline):
 class InstanceAdmin(Readable):
     """The instances."""
 
+    rules = {
+        "view": "compute:servers:list:all_projects",
+        "delete_instances": "compute:servers:delete",
+        "stop_instances": "compute:servers:stop",
+        "start_instances": "compute:servers:start",
+        "give_up": "compute:servers:give_up",
+    }
     list_display = ("name", "status", "task_state", "project", "host", "size", "created_at")
     list_filter = ("vm_state", "task_state", "host")
     list_select_related = ("host",)

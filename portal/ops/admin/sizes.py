@@ -24,6 +24,12 @@ class FlavorAdmin(Written):
     search_fields = ("name", "flavorid")
     ordering = ("memory_mb", "vcpus")
     fields = (*SIZE, "description", "is_public", "disabled")
+    rules = {
+        "view": "compute:flavors:list:all",
+        "add": "compute:flavors:create",
+        "change": "compute:flavors:update",
+        "delete": "compute:flavors:delete",
+    }
 
     def get_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:
         """Leave out what a new one cannot be."""
