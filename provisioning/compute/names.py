@@ -61,3 +61,8 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
         return name
     suffix = f"-{index + 1}"
     return name[: longest - len(suffix)] + suffix
+
+
+def key_pair_owner(user_id: uuid.UUID, name: str) -> uuid.UUID:
+    """Return the id under which a key pair holds its quota: key pairs have names only."""
+    return uuid.uuid5(user_id, name)

@@ -166,7 +166,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             finish_delete(instance, confirmed=True)
     elif held_there:
         waiting = instance.vm_state == VmState.BUILDING and instance.task_state == TaskState.SCHEDULING
-        release_place(instance.id)
+        release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)
 

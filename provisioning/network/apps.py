@@ -1,4 +1,4 @@
-"""Registers the app with Django, and what it owns with identity."""
+"""Registers the app with Django, what it owns with identity, and what of it is limited with quotas."""
 
 from importlib import import_module
 
@@ -12,5 +12,6 @@ class NetworkConfig(AppConfig):
     label = "network"
 
     def ready(self) -> None:
-        """Make known what projects own here."""
+        """Make known what projects own here, and what quotas limit."""
         import_module("provisioning.network.ownership").register()
+        import_module("provisioning.network.holdings").register()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 UNLIMITED = -1
+MOST = 2_147_483_647
+"""The largest limit and the largest amount: what a column holds."""
 
-DEFAULTS: dict[str, int] = {
+COMPUTE: dict[str, int] = {
     "instances": 10,
     "cores": 20,
     "ram": 51_200,
@@ -15,6 +17,8 @@ DEFAULTS: dict[str, int] = {
     "key_pairs": 100,
     "server_groups": 10,
     "server_group_members": 10,
+}
+NETWORK: dict[str, int] = {
     "networks": 100,
     "subnets": 100,
     "ports": 500,
@@ -22,8 +26,26 @@ DEFAULTS: dict[str, int] = {
     "floatingips": 50,
     "security_groups": 10,
     "security_group_rules": 100,
+}
+VOLUME: dict[str, int] = {
     "volumes": 10,
     "gigabytes": 1000,
     "snapshots": 10,
 }
-"""Of a project, except ``key_pairs``, which is of a user.  Nova's, Neutron's and Cinder's own defaults."""
+DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME
+"""Nova's, Neutron's and Cinder's own defaults."""
+
+PER_USER = frozenset({"key_pairs"})
+"""Held by a user over all projects; the limit is that of the project in which one more is asked for."""
+EACH = frozenset(
+    {
+        "metadata_items",
+        "injected_files",
+        "injected_file_content_bytes",
+        "injected_file_path_bytes",
+        "server_group_members",
+    }
+)
+"""Limits of one thing, not of a sum: nothing is kept of them, ``services.check_each`` compares."""
+LEDGER = frozenset(DEFAULTS) - EACH
+"""Held in sum: what is used of them is written down by ``services.reserve`` and ``hold``."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from django.db.models import Q, Sum
+from django.db.models import Q
 
 from provisioning.quotas.limits import DEFAULTS
-from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+from provisioning.quotas.models import QuotaLimit, QuotaUsage
 
 
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
@@ -33,7 +34,7 @@ def usage_of(project_id: uuid.UUID) -> dict[str, int]:
 
 
 class Detail(NamedTuple):
-    """One resource of a project: its limit (-1: unlimited), what is in use and what is reserved for what is being made."""
+    """One resource: its limit (-1: unlimited), what is in use, and what is reserved for what is being made."""
 
     limit: int
     in_use: int
@@ -50,27 +51,12 @@ def detail_of(scope_id: uuid.UUID) -> dict[str, Detail]:
     return {name: Detail(limit, *held.get(name, (0, 0))) for name, limit in limits_of(scope_id).items()}
 
 
-class Difference(NamedTuple):
-    """A counter that is not the sum of its rows; both as (in use, reserved)."""
-
-    project_id: uuid.UUID
-    resource: str
-    counted: tuple[int, int]
-    held: tuple[int, int]
+def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]:
+    """Return the ids of the projects that have limits of their own for one of these resources."""
+    rows = QuotaLimit.objects.filter(project_id__isnull=False, resource__in=list(resources))
+    return [found for found in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if found]
 
 
-def differences(project_id: uuid.UUID | None = None) -> list[Difference]:
-    """Return every counter (of one project or of all) that is not the sum of what its owners hold: empty, unless
-    something is wrong, or moves between the two looks.
-    """
-    mine = Q() if project_id is None else Q(project_id=project_id)
-    held: dict[tuple[uuid.UUID, str], list[int]] = {}
-    sums = Reservation.objects.filter(mine).values_list("project_id", "resource", "committed")
-    for owner, resource, committed, total in sums.annotate(total=Sum("amount")):
-        held.setdefault((owner, resource), [0, 0])[0 if committed else 1] = total
-    counted = {
-        (row.project_id, row.resource): (row.in_use, row.reserved) for row in QuotaUsage.objects.filter(mine).iterator()
-    }
-    keys = sorted(counted.keys() | held.keys())
-    found = ((key, counted.get(key, (0, 0)), tuple(held.get(key, (0, 0)))) for key in keys)
-    return [Difference(*key, have, (should[0], should[1])) for key, have, should in found if have != should]
+def default_limits() -> dict[str, int]:
+    """Return what a project without limits of its own has: the operator's default, else Nova's."""
+    return limits_of(uuid.UUID(int=0))

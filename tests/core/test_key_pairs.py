@@ -124,6 +124,9 @@ def test_key_pairs_are_counted_per_user(alice: RequestContext, charlie: RequestC
         with pytest.raises(OverQuotaError):
             services.create_key_pair(caller, "second")
         assert selectors.limits_for(caller).usage["key_pairs"] == 1
+        services.delete_key_pair(caller, "first")
+        services.create_key_pair(caller, "second")
+    assert quotas.examine() == []
 
 
 def test_deleting(alice: RequestContext, charlie: RequestContext) -> None:

@@ -60,8 +60,8 @@ def test_an_accepted_launch_is_one_record_one_event_one_job(cloud: Cloud, alice:
 
 
 def counts() -> tuple[int, ...]:
-    models: list[Any] = [Instance, InstanceAction, Reservation, Event, OrmQ, SecurityGroup]
-    return tuple(model.objects.count() for model in models)
+    models: list[Any] = [Instance, InstanceAction, Event, OrmQ, SecurityGroup]
+    return (Reservation.objects.filter(resource="instances").count(), *(model.objects.count() for model in models))
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_over_quota_leaves_nothing_behind(
 def test_the_quote_says_what_a_launch_would_take(cloud: Cloud, alice: RequestContext) -> None:
     before = counts()
     quote = services.check_launch(alice, cloud.request(flavor_ref="2", max_count=9))
-    assert quote.amounts == {"instances": 1, "cores": 4, "ram": 4096}
+    assert quote.amounts == {"instances": 1, "cores": 4, "ram": 4096, "ports": 1}
     assert (quote.limits["cores"], quote.usage["cores"], quote.count) == (20, 0, 5)
     assert counts() == before
 

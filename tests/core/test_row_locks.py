@@ -22,8 +22,9 @@ from provisioning.compute.models import Instance
 from provisioning.conductor.schedule import schedule
 from provisioning.network import services as network
 from provisioning.network.models import Subnet
-from provisioning.quotas import selectors
+from provisioning.quotas import drift
 from provisioning.quotas import services as quotas
+from provisioning.quotas.drift import Finding
 from provisioning.rpc import hosts
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
@@ -31,6 +32,7 @@ from tests.support.clouds import Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROJECT = uuid.UUID(int=1)
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}
 
 
@@ -48,24 +50,26 @@ def test_counters_are_taken_in_one_order() -> None:
             hold_for_a_moment(1_000_000)
 
     assert in_threads(8, work) == [None] * 8
-    assert selectors.differences() == []
+    assert drift.find() == []
 
 
 def test_a_repair_spoils_nothing_that_moves() -> None:
     stop = threading.Event()
 
-    def work(index: int) -> int:
-        if index:
-            while not stop.is_set():
-                hold_for_a_moment(-1)
-            return 0
-        try:
-            return sum(quotas.repair() for _ in range(60))
-        finally:
-            stop.set()
+    def work(index: int) -> list[Finding]:
+        if not index:
+            try:
+                return [found for _ in range(60) for found in quotas.repair()]
+            finally:
+                stop.set()
+        caller = context("alice")
+        while not stop.is_set():
+            services.create_key_pair(caller, f"key {index}", PUBLIC_KEY)
+            services.delete_key_pair(caller, f"key {index}")
+        return []
 
-    assert in_threads(4, work) == [0] * 4
-    assert selectors.differences() == []
+    assert in_threads(4, work) == [[]] * 4
+    assert drift.find() == []
 
 
 def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(

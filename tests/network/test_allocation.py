@@ -14,6 +14,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.quotas import services as quotas
 from tests.support.cast import Person
 
 HOST, AZ = "host-1", "nova"
@@ -167,10 +168,12 @@ def test_taken_mac_address_is_tried_again(alice: Person, net: Network, monkeypat
 
 def test_number_of_queries_of_one_launch(alice: Person, net: Network) -> None:
     services.ensure_default_security_group(alice.project_id)
+    instance = uuid.uuid4()
+    quotas.reserve(alice.project_id, instance, {"ports": 1})
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
-        allocate(alice, on(net))
+        allocate(alice, on(net), instance)
     savepoints = [query for query in queries.captured_queries if "SAVEPOINT" in query["sql"]]
-    assert len(queries) - len(savepoints) <= 9
+    assert len(queries) - len(savepoints) <= 10
 
 
 def _in_threads(count: int, work: object) -> list[object]:

@@ -19,7 +19,9 @@ from provisioning.compute.sizes import GIB, quota_amounts
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
+from provisioning.network.services import new_ports
 from provisioning.quotas import selectors as quotas
+from provisioning.quotas.services import check_each
 
 MAX_USER_DATA = 65_535
 """Bytes of base64, as Nova's schema."""
@@ -74,7 +76,14 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     low, high = _counts(request)
     networks = network.requested_networks_for(context, _asked(request), count=high)
     return CheckedLaunch(
-        quote=_quote(flavor, image, low, high, limits, quotas.usage_of(context.project_id)),
+        quote=_quote(
+            flavor,
+            image,
+            quota_amounts(flavor) | {"ports": new_ports(networks)},
+            (low, high),
+            limits,
+            quotas.usage_of(context.project_id),
+        ),
         name=name,
         hostname=check_hostname(request.hostname) if request.hostname is not None else None,
         description=check_text(request.description, "description") if request.description is not None else None,
@@ -149,9 +158,7 @@ def check_metadata(metadata: Mapping[str, Any], limits: Mapping[str, int]) -> di
     """Return metadata fit to be kept: keys of 1 to 255 characters, text values of at most 255, no more than the limit
     of items.
     """
-    limit = limits.get("metadata_items", -1)
-    if 0 <= limit < len(metadata):
-        raise OverQuotaError("metadata_items", limit=limit, used=0, asked=len(metadata))
+    check_each(limits, "metadata_items", len(metadata))
     for key, value in metadata.items():
         if not 1 <= len(key) <= 255:
             raise InvalidInputError(
@@ -219,10 +226,15 @@ def _counts(request: LaunchRequest) -> tuple[int, int]:
 
 
 def _quote(
-    flavor: Flavor, image: Image, low: int, high: int, limits: dict[str, int], usage: dict[str, int]
+    flavor: Flavor,
+    image: Image,
+    amounts: dict[str, int],
+    counts: tuple[int, int],
+    limits: dict[str, int],
+    usage: dict[str, int],
 ) -> LaunchQuote:
-    """Find how many servers the quota allows; raises OverQuotaError when not even ``low``."""
-    amounts = quota_amounts(flavor)
+    """Find how many servers the quota allows, from the lower of ``counts``: else raises OverQuotaError."""
+    low, high = counts
     count = high
     for resource, amount in amounts.items():
         limit, used = limits.get(resource, -1), usage.get(resource, 0)

@@ -15,10 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, OverQuotaError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
-from provisioning.quotas import selectors as quotas
+from provisioning.compute.names import key_pair_owner
+from provisioning.quotas import selectors as limits_of_projects
+from provisioning.quotas import services as quotas
 
 MIN_RSA_BITS = 2048
 RSA_BITS = 3072
@@ -54,25 +56,29 @@ def create_key_pair(
         public_key, private_key = _generate(algorithm)
     else:
         public_key = _checked(public_key)
-    with transaction.atomic():
-        _check_quota(context)
-        try:
-            with transaction.atomic():
-                row = KeyPair.objects.create(
-                    user_id=context.user_id,
-                    name=name,
-                    type=type,
-                    public_key=public_key,
-                    fingerprint=fingerprint(public_key),
-                )
-        except IntegrityError as error:
-            raise ConflictError(f"Key pair '{name}' already exists.", field="name") from error
+    try:
+        with transaction.atomic():
+            limits = limits_of_projects.limits_of(context.project_id) if context.project_id else None
+            quotas.hold(context.user_id, key_pair_owner(context.user_id, name), {"key_pairs": 1}, limits)
+            row = KeyPair.objects.create(
+                user_id=context.user_id,
+                name=name,
+                type=type,
+                public_key=public_key,
+                fingerprint=fingerprint(public_key),
+            )
+    except IntegrityError as error:
+        raise ConflictError(f"Key pair '{name}' already exists.", field="name") from error
     return row, private_key
 
 
 def delete_key_pair(context: RequestContext, name: str) -> None:
     """Forget a key pair; servers keep the key they were made with.  Raises NotFoundError."""
-    selectors.key_pair_for(context, name).delete()
+    row = selectors.key_pair_for(context, name)
+    with transaction.atomic():
+        deleted, _ = KeyPair.objects.filter(pk=row.pk).delete()
+        if deleted:
+            quotas.release(key_pair_owner(row.user_id, row.name))
 
 
 def fingerprint(public_key: str) -> str:
@@ -126,12 +132,3 @@ def _checked(text: str) -> str:
         raise InvalidInputError("Keypair data is invalid: use an ed25519, RSA or ECDSA key.", field="public_key")
     comment = " ".join(line.split()[2:])
     return f"{_line(key)} {comment}".rstrip()
-
-
-def _check_quota(context: RequestContext) -> None:
-    if context.project_id is None or context.user_id is None:
-        return
-    limit = quotas.limits_of(context.project_id).get("key_pairs", -1)
-    used = KeyPair.objects.filter(user_id=context.user_id).count()
-    if 0 <= limit <= used:
-        raise OverQuotaError("key_pairs", limit=limit, used=used, asked=1)

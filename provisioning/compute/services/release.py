@@ -2,7 +2,7 @@
 
 What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a host,
 or when the host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the
-instance is gone for them.
+instance is gone for them; that of its ports with the ports.
 """
 
 from __future__ import annotations
@@ -33,10 +33,14 @@ def host_holding(instance: Instance) -> Host | None:
     return allocation.host
 
 
-def release_place(instance_id: uuid.UUID) -> None:
-    """Give back the room on the host and the addresses; a repeat is harmless."""
+def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
+    """Give back the room on the host and the addresses; a repeat is harmless.
+
+    ``keep_quota``: it is built elsewhere, so the ports it will have stay reserved.  The quota goes first: hosts are
+    locked behind counters everywhere.
+    """
+    network.release(instance_id, keep_quota=keep_quota)
     give_back(instance_id)
-    network.release(instance_id)
 
 
 def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
@@ -54,9 +58,12 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     )
     if gone is None:
         return None
-    quotas.release(gone.id)
     if confirmed:
-        release_place(gone.id)
+        quotas.release(gone.id)
+        release_place(gone.id, keep_quota=True)  # there is none left
+    else:
+        quotas.release(gone.id, keep=["ports"])
+        quotas.commit(gone.id)
     actions.finish(gone.id, "delete")
     actions.finish(gone.id, message="The server was deleted.")
     return gone

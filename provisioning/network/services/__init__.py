@@ -1,7 +1,7 @@
 """Everything that writes networks, subnets, ports, addresses and security groups."""
 
 from provisioning.network.services.networks import create_network, create_subnet
-from provisioning.network.services.ports import allocate, bind, create_port, release, set_ports_status
+from provisioning.network.services.ports import allocate, bind, create_port, new_ports, release, set_ports_status
 from provisioning.network.services.security_groups import allow_ingress, ensure_default_security_group
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "create_port",
     "create_subnet",
     "ensure_default_security_group",
+    "new_ports",
     "release",
     "set_ports_status",
 ]

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
+from provisioning.quotas import services as quotas
 
 MAX_NAME_SERVERS = 5
 """Neutron's max_dns_nameservers."""
@@ -25,7 +26,7 @@ def create_network(
     description: str = "",
     dns_domain: str = "novalocal",
 ) -> Network:
-    """Make a network with a bridge name of its own.  ``mtu`` in bytes."""
+    """Make a network with a bridge name of its own.  ``mtu`` in bytes.  Raises InvalidInputError, OverQuotaError."""
     if len(name) > 255:
         msg = "The name of a network has at most 255 characters."
         raise InvalidInputError(msg, field="name")
@@ -33,16 +34,18 @@ def create_network(
         msg = f"The MTU must be from 576 to 9216 bytes, not {mtu}."
         raise InvalidInputError(msg, field="mtu")
     identity = uuid.uuid4()
-    return Network.objects.create(
-        id=identity,
-        project_id=project_id,
-        name=name,
-        description=description,
-        shared=shared,
-        mtu=mtu,
-        bridge=f"br{identity.hex[:11]}",
-        dns_domain=dns_domain,
-    )
+    with transaction.atomic():
+        quotas.hold(project_id, identity, {"networks": 1})
+        return Network.objects.create(
+            id=identity,
+            project_id=project_id,
+            name=name,
+            description=description,
+            shared=shared,
+            mtu=mtu,
+            bridge=f"br{identity.hex[:11]}",
+            dns_domain=dns_domain,
+        )
 
 
 def create_subnet(
@@ -59,7 +62,7 @@ def create_subnet(
 
     ``gateway_ip``: ``auto`` takes the first address, None makes a range without a way out.  ``allocation_pools``: None
     gives out every other address.  A range that shares addresses with another subnet is refused, on any network: a host
-    routes all its bridges together.  Raises InvalidInputError naming the field.
+    routes all its bridges together.  Raises InvalidInputError naming the field, OverQuotaError.
     """
     whole = addressing.parse_cidr(cidr)
     hosts = addressing.hosts_of(whole)
@@ -70,7 +73,9 @@ def create_subnet(
         msg = f"A subnet has at most {MAX_NAME_SERVERS} name servers."
         raise InvalidInputError(msg, field="dns_nameservers")
     dhcp = addressing.as_text(ranges[0].first) if enable_dhcp and gateway is None else None
+    identity = uuid.uuid4()
     with transaction.atomic():
+        quotas.hold(network.project_id, identity, {"subnets": 1})
         if connection.features.has_select_for_update:  # all of them: ranges are compared over every network
             list(Network.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         other = addressing.overlapping(whole)
@@ -78,6 +83,7 @@ def create_subnet(
             msg = f"Requested subnet with cidr: {whole} for network: {network.id} overlaps with another subnet."
             raise InvalidInputError(msg, field="cidr")
         return Subnet.objects.create(
+            id=identity,
             network=network,
             project_id=network.project_id,
             name=name,

@@ -14,6 +14,7 @@ from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
 from provisioning.network.services.security_groups import ensure_default_security_group
+from provisioning.quotas import services as quotas
 
 Membership = Port.security_groups.through
 """Rows that put ports into security groups."""
@@ -34,13 +35,15 @@ def allocate(
     ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each card; ``security_groups``: ids, empty for the
     project's default.  Idempotent for an instance: ports it has are bound to ``host`` and returned.
 
-    1. the networks' subnets, locked in order of their ids where the database can; 2. ports the instance has already:
-    done; 3. card by card: the port that was given by id, or a new one with the lowest free or the wanted address.
+    1. quota for the new ports, which a launch has reserved before; 2. the networks' subnets, locked in order of their
+    ids where the database can; 3. ports the instance has already: done; 4. card by card: the port that was given by id,
+    or a new one with the lowest free or the wanted address.
 
-    Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, ConflictError when
-    another run allocates for the same instance at this moment.
+    Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, OverQuotaError,
+    ConflictError when another run allocates for the same instance at this moment.
     """
     with transaction.atomic():
+        quotas.reserve(project_id, instance_id, {"ports": new_ports(requested)})
         subnets = _lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         existing = _ports_of(instance_id)
         if existing:
@@ -75,12 +78,20 @@ def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
     )
 
 
-def release(instance_id: uuid.UUID) -> None:
+def new_ports(requested: Sequence[Mapping[str, str | None]]) -> int:
+    """Return how many of the cards get a port of their own, which counts in the quota with the instance."""
+    return sum(not entry.get("port_id") for entry in requested)
+
+
+def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """Give back everything an instance has here; idempotent.
 
     Ports made for it go, with their addresses; ports it was given by id are free for the next one and keep theirs.
+    ``keep_quota``: the instance gets new ports on another host.
     """
     with transaction.atomic():
+        if not keep_quota:
+            quotas.release(instance_id, only=["ports"])
         Port.objects.filter(device_id=instance_id, delete_with_device=True).delete()
         Port.objects.filter(device_id=instance_id).update(
             device_id=None,
@@ -94,12 +105,16 @@ def release(instance_id: uuid.UUID) -> None:
 
 
 def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixed_ip: str | None = None) -> Port:
-    """Make a port that belongs to no device yet, with the project's default security group."""
+    """Make a port that belongs to no device yet, with the project's default security group.
+
+    Raises OverQuotaError, OutOfAddressesError, InvalidInputError.
+    """
+    port = Port(network=network, project_id=project_id, name=name)
     with transaction.atomic():
+        quotas.hold(project_id, port.id, {"ports": 1})
         subnets = _lock_subnets([str(network.id)])
         group = ensure_default_security_group(project_id)
         chosen = subnets.get(network.id, [])
-        port = Port(network=network, project_id=project_id, name=name)
         return _insert(port, network, chosen, fixed_ip, [group])
 
 

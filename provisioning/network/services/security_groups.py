@@ -7,6 +7,7 @@ import uuid
 from django.db import transaction
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.quotas import services as quotas
 
 DEFAULT_NAME = "default"
 
@@ -15,7 +16,8 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
     """Return the project's ``default`` group, making it with Neutron's rules if it is absent.
 
     The rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the constraint
-    ``one_default_security_group`` lets one caller make it, with its rules in the same transaction.
+    ``one_default_security_group`` lets one caller make it, with its rules in the same transaction.  It counts in the
+    quota and is never refused: no project can be without it.
     """
     found = SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).first()
     if found is not None:
@@ -25,24 +27,28 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
             project_id=project_id, name=DEFAULT_NAME, defaults={"description": "Default security group"}
         )
         if made:
-            SecurityGroupRule.objects.bulk_create(
-                [
-                    SecurityGroupRule(
-                        group=group,
-                        direction=direction,
-                        ethertype=ethertype,
-                        remote_group=group if direction == "ingress" else None,
-                    )
-                    for direction in ("egress", "ingress")
-                    for ethertype in ("IPv4", "IPv6")
-                ]
-            )
+            rules = [
+                SecurityGroupRule(
+                    group=group,
+                    direction=direction,
+                    ethertype=ethertype,
+                    remote_group=group if direction == "ingress" else None,
+                )
+                for direction in ("egress", "ingress")
+                for ethertype in ("IPv4", "IPv6")
+            ]
+            held = {group.id: {"security_groups": 1}} | {rule.id: {"security_group_rules": 1} for rule in rules}
+            quotas.hold_all(project_id, held, refuse=False)
+            SecurityGroupRule.objects.bulk_create(rules)
     return group
 
 
 def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
-    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept."""
-    rule, _ = SecurityGroupRule.objects.get_or_create(
+    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept.
+
+    Raises OverQuotaError.
+    """
+    wanted = SecurityGroupRule(
         group=group,
         direction="ingress",
         ethertype="IPv4",
@@ -52,4 +58,12 @@ def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) 
         remote_ip_prefix="0.0.0.0/0",
         remote_group=None,
     )
-    return rule
+    names = ("group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix")
+    with transaction.atomic():
+        same = {name: getattr(wanted, name) for name in names}
+        there = SecurityGroupRule.objects.filter(**same, remote_group=None).first()
+        if there is not None:
+            return there
+        quotas.hold(group.project_id, wanted.id, {"security_group_rules": 1})
+        wanted.save(force_insert=True)
+    return wanted

@@ -1,0 +1,70 @@
+"""What projects and users hold of compute, counted anew for the quotas, and what is not limited, with the reasons."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from django.db.models import Count
+
+from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.names import key_pair_owner
+from provisioning.compute.states import VmState
+from provisioning.network import services as network
+from provisioning.network.models import Port
+from provisioning.quotas import registry
+from provisioning.quotas.registry import Holding
+
+_HISTORY = "The history of a server, and servers are limited."
+
+
+def register() -> None:
+    """Declare every record of compute that belongs to somebody."""
+    registry.count(
+        "compute",
+        holdings,
+        {
+            "compute.Instance": ("instances", "cores", "ram", "ports", "metadata_items"),
+            "compute.KeyPair": ("key_pairs",),
+        },
+    )
+    registry.leave_free(
+        {
+            "compute.FlavorAccess": "An operator's own record: the project holds nothing by it.",
+            "compute.Allocation": "One of each server, bounded by the room on the hosts.",
+            "compute.InstanceFault": _HISTORY,
+            "compute.InstanceAction": _HISTORY,
+            "compute.InstanceActionEvent": _HISTORY,
+            "compute.SchedulingDecision": _HISTORY,
+        }
+    )
+
+
+def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
+    """Yield what each server holds until it is deleted, the ports that go with one, and each key pair.
+
+    While a server is built all is reserved, its ports as many as were asked for; afterwards it holds the ports there
+    are, which may stay for a while behind a deleted server whose host is down.
+    """
+    servers = Instance.objects.exclude(vm_state=VmState.DELETED)
+    ports = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
+    keys = KeyPair.objects.all()
+    if scope_id is not None:
+        servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
+        keys = keys.filter(user_id=scope_id)
+    being_built = set()
+    columns = ("id", "project_id", "vm_state", "flavor", "requested_networks")
+    for server, project, vm_state, flavor, cards in servers.values_list(*columns).iterator():
+        amounts = {"instances": 1, "cores": flavor["vcpus"], "ram": flavor["memory_mb"]}
+        built = vm_state != VmState.BUILDING
+        if not built:
+            being_built.add(server)
+            amounts["ports"] = network.new_ports(cards)
+        for resource, amount in amounts.items():
+            if amount:
+                yield Holding(project, server, resource, amount, committed=built)
+    for project, server, many in ports.values_list("project_id", "device_id").annotate(many=Count("pk")).order_by():
+        if server is not None and server not in being_built:
+            yield Holding(project, server, "ports", many)
+    for user, name in keys.values_list("user_id", "name").iterator():
+        yield Holding(user, key_pair_owner(user, name), "key_pairs")

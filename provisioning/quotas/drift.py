@@ -1,0 +1,93 @@
+"""What is wrong between the records, the reservations and the counters, in plain words."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db.models import Sum
+
+from provisioning.quotas import registry
+from provisioning.quotas.limits import PER_USER
+from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.registry import Holding
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong; amounts are (in use, reserved)."""
+
+    kind: Literal["counter", "orphan", "missing", "different"]
+    scope_id: uuid.UUID
+    resource: str
+    owner_id: uuid.UUID | None
+    written: tuple[int, int]
+    right: tuple[int, int]
+
+    def __str__(self) -> str:
+        scope = f"{'User' if self.resource in PER_USER else 'Project'} {self.scope_id.hex}, {self.resource}:"
+        if self.kind == "counter":
+            return f"{scope} the counters say {_words(self.written)}; the reservations add up to {_words(self.right)}."
+        if self.kind == "orphan":
+            return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or holds none any more."
+        if self.kind == "missing":
+            return f"{scope} {self.owner_id} exists ({_words(self.right)}) and passed no quota."
+        return f"{scope} {self.owner_id} is written down with {_words(self.written)} and has {_words(self.right)}."
+
+
+def find(scope_id: uuid.UUID | None = None) -> list[Finding]:
+    """Return what is wrong for one scope or for all; empty, unless something moves between the looks or is wrong."""
+    return [*_owners(scope_id), *_counters(scope_id)]
+
+
+def _owners(scope_id: uuid.UUID | None) -> Iterator[Finding]:
+    """Compare reservations with the rows that they are for."""
+    rows = Reservation.objects.all() if scope_id is None else Reservation.objects.filter(project_id=scope_id)
+    written = {
+        (scope, owner, resource): _pair(amount, committed=committed)
+        for scope, owner, resource, amount, committed in rows.values_list(
+            "project_id", "owner_id", "resource", "amount", "committed"
+        ).iterator()
+    }
+    right = {_key(held): _pair(held.amount, committed=held.committed) for held in registry.holdings(scope_id)}
+    for key in sorted(written.keys() | right.keys()):
+        there, should = written.get(key), right.get(key)
+        if there != should:
+            kind: Literal["orphan", "missing", "different"]
+            kind = "orphan" if should is None else "missing" if there is None else "different"
+            yield Finding(kind, key[0], key[2], key[1], there or (0, 0), should or (0, 0))
+
+
+def _counters(scope_id: uuid.UUID | None) -> Iterator[Finding]:
+    """Compare counters with the sums of the reservations."""
+    rows, counters = Reservation.objects.all(), QuotaUsage.objects.all()
+    if scope_id is not None:
+        rows, counters = rows.filter(project_id=scope_id), counters.filter(project_id=scope_id)
+    sums: dict[tuple[uuid.UUID, str], tuple[int, int]] = {}
+    for scope, resource, committed, total in rows.values_list("project_id", "resource", "committed").annotate(
+        total=Sum("amount")
+    ):
+        before, more = sums.get((scope, resource), (0, 0)), _pair(total, committed=committed)
+        sums[scope, resource] = (before[0] + more[0], before[1] + more[1])
+    counted = {(row.project_id, row.resource): (row.in_use, row.reserved) for row in counters.iterator()}
+    for key in sorted(counted.keys() | sums.keys()):
+        there, should = counted.get(key, (0, 0)), sums.get(key, (0, 0))
+        if there != should:
+            yield Finding("counter", key[0], key[1], None, there, should)
+
+
+def _key(held: Holding) -> tuple[uuid.UUID, uuid.UUID, str]:
+    return held.scope_id, held.owner_id, held.resource
+
+
+def _pair(amount: int, *, committed: bool) -> tuple[int, int]:
+    return (amount, 0) if committed else (0, amount)
+
+
+def _words(amounts: tuple[int, int]) -> str:
+    """Write amounts: ``3 in use and 1 reserved``."""
+    in_use, reserved = amounts
+    parts = [f"{in_use} in use"] * bool(in_use or not reserved) + [f"{reserved} reserved"] * bool(reserved)
+    return " and ".join(parts)

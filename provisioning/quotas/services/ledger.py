@@ -1,0 +1,193 @@
+"""Reserve, then commit or release: what a project holds can pass its limits under no parallel load.
+
+Each owner (an instance, a network, a key pair …) holds at most one row per resource; the counters of a scope (a
+project, or a user for key pairs) are the sums of its rows and move in the same transaction, by one conditional update.
+
+Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever deletes it calls ``release``, each in the same
+transaction: then ``quota_check`` finds both or neither, and a process that is killed in between leaves neither.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+
+from django.db import connection, transaction
+from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
+
+from provisioning.common.errors import OverQuotaError
+from provisioning.quotas import selectors
+from provisioning.quotas.limits import LEDGER, UNLIMITED
+from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+
+Amounts = Mapping[str, int]
+"""Resource → how much."""
+
+
+@transaction.atomic
+def reserve(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
+    """Reserve for the owner, all of ``amounts`` or nothing, in the caller's transaction.
+
+    What the owner holds already is not reserved again; ``limits`` are the project's where they were just read, and must
+    be given for what users hold.  Raises OverQuotaError naming the first resource that does not fit.
+    """
+    _claim(scope_id, {owner_id: amounts}, limits, committed=False)
+
+
+@transaction.atomic
+def hold(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
+    """Reserve and commit in one, for what is there as soon as the caller's transaction ends; else as ``reserve``."""
+    _claim(scope_id, {owner_id: amounts}, limits, committed=True)
+
+
+@transaction.atomic
+def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refuse: bool = True) -> None:
+    """Hold for several owners of one scope, all or nothing.
+
+    ``refuse`` False counts what the cloud makes by itself (the default security group) though it passes a limit.
+    """
+    _claim(scope_id, holdings, None if refuse else {}, committed=True)
+
+
+def _claim(
+    scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], limits: Amounts | None, *, committed: bool
+) -> None:
+    """Write down what the owners do not hold yet, and raise the counters by it."""
+    wanted = _missing(holdings)
+    if wanted and connection.features.has_select_for_update:
+        _lock(scope_id, {resource for _, resource in wanted})
+        wanted = _missing(holdings)  # the same owner may have come while we waited
+    if not wanted:
+        return
+    totals: dict[str, int] = {}
+    for (_, resource), amount in sorted(wanted.items(), key=lambda item: item[0][1]):
+        totals[resource] = totals.get(resource, 0) + amount
+    if limits is None:
+        limits = selectors.limits_of(scope_id)
+    column = "in_use" if committed else "reserved"
+    if _take(scope_id, totals, limits, column) < len(totals):
+        # Nothing of the first try may stay: counters that are new or full make it a second one, one by one.
+        _take_singly(scope_id, totals, limits, column)
+    Reservation.objects.bulk_create(
+        Reservation(project_id=scope_id, owner_id=owner, resource=resource, amount=amount, committed=committed)
+        for (owner, resource), amount in wanted.items()
+    )
+
+
+def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
+    """Return (owner, resource) → amount of what is asked for and not held."""
+    unknown = {resource for amounts in holdings.values() for resource in amounts} - LEDGER
+    if unknown:
+        message = f"No ledger is kept of {', '.join(sorted(unknown))}."
+        raise ValueError(message)
+    rows = Reservation.objects.filter(owner_id__in=list(holdings)).values_list("owner_id", "resource")
+    held = set(rows)
+    return {
+        (owner, resource): amount
+        for owner, amounts in holdings.items()
+        for resource, amount in amounts.items()
+        if amount > 0 and (owner, resource) not in held
+    }
+
+
+def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
+    """Raise all counters in one statement, each only if it fits; return how many, all undone when some did not."""
+    fits = Q(pk__in=[])
+    for resource, amount in totals.items():
+        fits |= Q(resource=resource) & _room(limits, resource, amount)
+    rows = QuotaUsage.objects.filter(fits, project_id=scope_id)
+    mark = transaction.savepoint()
+    taken = rows.update(**{column: F(column) + _amount_of(totals)})
+    if taken < len(totals):
+        transaction.savepoint_rollback(mark)
+    else:
+        transaction.savepoint_commit(mark)
+    return taken
+
+
+def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
+    make_counters(scope_id, totals)
+    for resource, amount in totals.items():
+        row = QuotaUsage.objects.filter(_room(limits, resource, amount), project_id=scope_id, resource=resource)
+        if not row.update(**{column: F(column) + amount}):
+            used = selectors.usage_of(scope_id)[resource]
+            raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
+
+
+def _room(limits: Amounts, resource: str, amount: int) -> Q:
+    """Return the condition that so much more fits."""
+    limit = limits.get(resource, UNLIMITED)
+    return Q() if limit == UNLIMITED else Q(in_use__lte=limit - amount - F("reserved"))
+
+
+@transaction.atomic
+def commit(owner_id: uuid.UUID) -> None:
+    """Turn what the owner reserved into use; a repeat changes nothing."""
+    rows = list(Reservation.objects.select_for_update().filter(owner_id=owner_id, committed=False))
+    if not rows:
+        return
+    Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(committed=True)
+    amount = _amount_of({row.resource: row.amount for row in rows})
+    counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=[row.resource for row in rows])
+    _lock(rows[0].project_id, [row.resource for row in rows])
+    counters.update(reserved=F("reserved") - amount, in_use=F("in_use") + amount)
+
+
+@transaction.atomic
+def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection[str] = ()) -> None:
+    """Give back all that the owner holds, reserved or in use; a repeat changes nothing.
+
+    ``only`` names resources when not all is given back, ``keep`` those that stay held.
+    """
+    held: QuerySet[Reservation] = Reservation.objects.select_for_update().filter(owner_id=owner_id)
+    if only:
+        held = held.filter(resource__in=only)
+    rows = list(held.exclude(resource__in=keep) if keep else held)
+    if not rows:
+        return
+    Reservation.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    _lock(rows[0].project_id, [row.resource for row in rows])
+    for committed, column in ((False, "reserved"), (True, "in_use")):
+        amounts = {row.resource: row.amount for row in rows if row.committed is committed}
+        if amounts:
+            counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=list(amounts))
+            counters.update(**{column: F(column) - _amount_of(amounts)})
+
+
+@transaction.atomic
+def forget(scope_ids: Collection[uuid.UUID]) -> None:
+    """Take limits, counters and reservations away with the projects or users they are of."""
+    for model in (Reservation, QuotaUsage, QuotaLimit):
+        model.objects.filter(project_id__in=scope_ids).delete()  # type: ignore[attr-defined]
+
+
+def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
+    """Make the counters that are not there yet."""
+    QuotaUsage.objects.bulk_create(
+        (QuotaUsage(project_id=scope_id, resource=name) for name in sorted(resources)), ignore_conflicts=True
+    )
+
+
+def _lock(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
+    """Take a scope's counters in one order where the database locks rows: nobody waits in a ring."""
+    if connection.features.has_select_for_update:
+        rows = QuotaUsage.objects.select_for_update(no_key=True).filter(project_id=scope_id)
+        list(rows.filter(resource__in=list(resources)).order_by("resource").values_list("pk"))
+
+
+def lock_all(scope_id: uuid.UUID) -> None:
+    """Let nobody else change what a scope holds before the caller's transaction ends; makes missing counters.
+
+    Reservations come before counters, as in ``commit`` and ``release``.
+    """
+    if connection.features.has_select_for_update:
+        rows = Reservation.objects.select_for_update(no_key=True).filter(project_id=scope_id)
+        list(rows.order_by("pk").values_list("pk"))
+    make_counters(scope_id, LEDGER)
+    _lock(scope_id, LEDGER)
+
+
+def _amount_of(amounts: Amounts) -> Case:
+    """Return the SQL expression of each row's amount by its resource."""
+    cases = [When(resource=name, then=Value(amount)) for name, amount in amounts.items()]
+    return Case(*cases, default=Value(0), output_field=IntegerField())
