@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from portal.api.common.links import endpoint
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors
+from provisioning.identity import access_rules, selectors
 from provisioning.identity.errors import REFUSED
 
 
@@ -26,11 +26,24 @@ class TokenAuthentication(BaseAuthentication):
             request_id=request_id_of(request),
             global_request_id=getattr(request, "global_request_id", None),
         )
+        _check_access_rules(context, request)
         return None, context
 
     def authenticate_header(self, request: Request) -> str:
         """Return the challenge that tells clients where to get a token."""
         return challenge(request)
+
+
+def _check_access_rules(context: RequestContext, request: Request) -> None:
+    """Raise NotAuthenticatedError, 401 as with keystonemiddleware, for what an application credential may not ask for.
+
+    A rule's path begins at the service: ``/v2.1/servers`` for what is served at ``/compute/v2.1/servers``.
+    """
+    if context.access_rules is None:
+        return
+    service, _, path = request.path_info.lstrip("/").partition("/")
+    if not access_rules.allows(context.access_rules, service, str(request.method), f"/{path}"):
+        raise NotAuthenticatedError("The access rules of this application credential do not allow this request.")
 
 
 def challenge(request: HttpRequest | Request) -> str:
