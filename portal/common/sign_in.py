@@ -1,7 +1,7 @@
 """Signing in to the pages: the browser's session holds a token, and the token alone decides who asks.
 
-There is no second kind of session: what ends a token (sign-out, a new password, a disabled user or project, a lost
-role) ends the pages of that browser at its next request.
+There is no second kind of session: what ends a token (sign-out, a session that was ended elsewhere, a new password, a
+disabled user or project, a lost role) ends the pages of that browser at its next request.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from django.middleware.csrf import rotate_token
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from portal.common.client_address import client_address
+from portal.common.client_address import client_address, client_of
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import policy, selectors, services, tokens
-from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity import mfa, policy, selectors, services, tokens
+from provisioning.identity.authenticate import PasswordProof, prove_person
+from provisioning.identity.errors import PasswordExpiredError, TooManyAttemptsError
 from provisioning.identity.models import Project, User
 from provisioning.identity.tokens import TokenData
 
 TOKEN = "token"  # noqa: S105 - the name of the session's entry, not a token
 """The session's entry."""
 OPERATOR_METHODS = ("password",)
+WRONG = "The name or the password is wrong."
+WRONG_CODE = "The name, the password or the passcode is wrong."
 
 
 class SignInMiddleware(AuthenticationMiddleware):
@@ -86,9 +89,9 @@ class OperatorBackend(BaseBackend):
         except NotAuthenticatedError:
             return None
         project = _operators_project(user)
-        if project is None:
+        if project is None or not mfa.is_enough(user, OPERATOR_METHODS):
             return None
-        request._novella_operator_token = _issue(user, project).value  # type: ignore[attr-defined]
+        request._novella_operator_token = _issue(request, user, project, OPERATOR_METHODS).value  # type: ignore[attr-defined]
         user.is_staff = True
         return user
 
@@ -98,32 +101,49 @@ class OperatorBackend(BaseBackend):
 
 
 def sign_in(
-    request: HttpRequest, user_name: str, password: str, domain: str = "Default", project: str | None = None
+    request: HttpRequest,
+    user_name: str,
+    password: str,
+    domain: str = "Default",
+    project: str | None = None,
+    passcode: str = "",
 ) -> RequestContext:
-    """Sign the browser in: a fresh session with a new token in it.
+    """Sign the browser in: a fresh session with a new token in it; the one that it had before ends.
 
-    ``domain`` is a name or an id; ``project`` an id, else the user's default project or the first by name.  Raises
-    NotAuthenticatedError (its subclass TooManyAttemptsError while the caller has to wait) and ForbiddenError without a
-    role on any project.
+    ``domain`` is a name or an id; ``project`` an id, else the user's default project or the first by name; ``passcode``
+    that of an authenticator app.  Raises NotAuthenticatedError (its subclasses TooManyAttemptsError while the caller
+    has to wait, PasswordExpiredError when another password has to be chosen first) and ForbiddenError without a role on
+    any project.
     """
-    known = None if "\0" in domain else selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
     try:
-        user = services.authenticate_password(
-            user_name=user_name,
-            domain_id=known.id if known else None,
-            domain_name=None if known else domain,
-            password=password,
+        user, methods = prove_person(_proof(user_name, password, domain), passcode, client_of(request))
+    except (TooManyAttemptsError, PasswordExpiredError):
+        raise
+    except NotAuthenticatedError as error:
+        raise NotAuthenticatedError(WRONG_CODE if settings.TOTP else WRONG) from error
+    return _begin(request, user, services.project_for_sign_in(user, project), methods)
+
+
+def change_expired(request: HttpRequest, user_name: str, original: str, password: str, domain: str = "Default") -> None:
+    """Let somebody who is not signed in choose another password; the present one is proved as at a sign-in.
+
+    Raises NotAuthenticatedError, TooManyAttemptsError, and InvalidInputError when the new one may not be a password.
+    """
+    proof = _proof(user_name, original, domain)
+    try:
+        services.change_password(
+            None,
+            original,
+            password,
             source=client_address(request),
+            user_name=user_name,
+            domain_id=proof.domain_id,
+            domain_name=proof.domain_name,
         )
     except TooManyAttemptsError:
         raise
     except NotAuthenticatedError as error:
-        raise NotAuthenticatedError("The name or the password is wrong.") from error
-    issued = _issue(user, services.project_for_sign_in(user, project))
-    request.session.flush()
-    rotate_token(request)
-    _keep(request, issued.value, issued.data)
-    return _enter(request, issued.data)
+        raise NotAuthenticatedError(WRONG) from error
 
 
 def sign_out(request: HttpRequest) -> None:
@@ -145,6 +165,8 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
     data = selectors.token_data(str(request.session.get(TOKEN, "")))
     user = selectors.existing_user(data.user_id.hex)
     project = services.project_for_sign_in(user, project_id)
+    if data.sign_in is not None:
+        services.move_session(data.sign_in, project)
     issued = services.issue_token(user, project, ("token",), parent=data.root())
     _keep(request, issued.value, issued.data)
     return _enter(request, issued.data)
@@ -153,12 +175,9 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
     """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
     user = selectors.existing_user(context.user_id.hex if context.user_id else "")
+    methods = tokens.read(str(request.session.get(TOKEN, ""))).methods
     project = services.project_for_sign_in(user, context.project_id.hex if context.project_id else None)
-    issued = _issue(user, project)
-    request.session.flush()
-    rotate_token(request)
-    _keep(request, issued.value, issued.data)
-    return _enter(request, issued.data)
+    return _begin(request, user, project, tuple(method for method in methods if method != "token"))
 
 
 def token_of_cookies(cookies: Mapping[str, str]) -> str:
@@ -170,10 +189,32 @@ def token_of_cookies(cookies: Mapping[str, str]) -> str:
     return str(store(session_key=cookie).get(TOKEN, ""))
 
 
-def _issue(user: User, project: Project) -> tokens.IssuedToken:
-    """Issue the session's token under a first one that nobody holds: revoking that one ends all that follow."""
-    first = tokens.issue(user, None, OPERATOR_METHODS)
-    return services.issue_token(user, project, OPERATOR_METHODS, parent=first.data)
+def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
+    """Return what was typed; the domain is a name or an id."""
+    known = None
+    if "\0" not in domain:  # PostgreSQL refuses to look for it
+        known = selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
+    if known is not None:
+        return PasswordProof(password, user_name=user_name, domain_id=known.id)
+    return PasswordProof(password, user_name=user_name, domain_name=domain)
+
+
+def _begin(request: HttpRequest, user: User, project: Project, methods: tuple[str, ...]) -> RequestContext:
+    """Give the browser a new session, with nothing of the one before in it."""
+    before: str = getattr(request, "_novella_token", "")
+    issued = _issue(request, user, project, methods)
+    request.session.flush()
+    rotate_token(request)
+    if before:
+        _revoke(before)
+    _keep(request, issued.value, issued.data)
+    return _enter(request, issued.data)
+
+
+def _issue(request: HttpRequest, user: User, project: Project, methods: tuple[str, ...]) -> tokens.IssuedToken:
+    """Issue the first token of a new session, whose row every token of it names."""
+    session = services.open_browser_session(user, client_of(request), methods=methods, project=project)
+    return services.issue_token(user, project, methods, sign_in=session)
 
 
 def _operators_project(user: User) -> Project | None:
@@ -219,9 +260,12 @@ def _user_of(context: RequestContext | None) -> User | AnonymousUser:
 
 
 def _revoke(value: str) -> None:
-    """Give back the session's token with all of its chain; one that is void already needs nothing."""
+    """End the session of the token; a token without one is given back with all of its chain, a void one needs nothing."""
     try:
         data = tokens.read(value)
     except NotAuthenticatedError:
         return
-    services.revoke_token(data, whole_chain=True)
+    if data.sign_in is not None:
+        services.end_session(data)
+    else:
+        services.revoke_token(data, whole_chain=True)

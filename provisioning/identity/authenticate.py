@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from django.conf import settings
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import mfa, selectors, services, tokens
@@ -119,6 +121,18 @@ def authenticate(request: AuthRequest) -> SignedIn:
         user, scope, request.methods, parent=parent, sign_in=session, application_credential=credential
     )
     return SignedIn(issued, selectors.context_of(issued.data))
+
+
+def prove_person(password: PasswordProof, passcode: str, client: Client) -> tuple[User, tuple[str, ...]]:
+    """Return who signs in at a form, and by which methods; errors as of ``authenticate``."""
+    proof = PasscodeProof(passcode, password.user_id, password.user_name, password.domain_id, password.domain_name)
+    methods = ("password", "totp") if passcode and settings.TOTP else ("password",)
+    request = AuthRequest(methods, "unscoped", client, password, passcode=proof if "totp" in methods else None)
+    user, step = _person(request, None, None)
+    mfa.check(user, methods)
+    if step is not None:
+        use_passcode(user, step)
+    return user, methods
 
 
 def _person(

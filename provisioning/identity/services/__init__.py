@@ -79,6 +79,7 @@ from provisioning.identity.services.roles import (
 from provisioning.identity.services.sign_ins import (
     Client,
     end_other_sign_ins,
+    end_session,
     end_sign_in,
     move_session,
     open_browser_session,
@@ -133,6 +134,7 @@ __all__ = [
     "describe_project",
     "encrypt_again",
     "end_other_sign_ins",
+    "end_session",
     "end_sign_in",
     "ensure_catalog",
     "ensure_domain",

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from provisioning.identity import announce
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
-from provisioning.identity.tokens import KEPT_AFTER_END
+from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
 
 MOST_BROWSERS = 25
 """Browsers of one user that are signed in at once; one more ends the one that was used least lately."""
@@ -129,6 +129,13 @@ def end_sign_in(sign_in: SignIn) -> None:
     """End a session: every token that was got in it is worth nothing from now on."""
     SignIn.objects.filter(id=sign_in.id).delete()
     announce.revoked(user_id=sign_in.user_id)
+
+
+@transaction.atomic
+def end_session(data: TokenData) -> None:
+    """End the session that a token belongs to."""
+    SignIn.objects.filter(id=data.sign_in).delete()
+    announce.revoked(user_id=data.user_id)
 
 
 @transaction.atomic
