@@ -7,13 +7,17 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import ServiceView
 from portal.api.identity import credential_schemas as schemas
-from portal.api.identity import shapes
+from portal.api.identity import shapes, token_shapes
 from portal.api.identity.application_credentials import OfUserView
+from portal.api.identity.tokens import SUBJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import selectors, services
+from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential
 from provisioning.identity.services.credentials import EC2, credential_id, ec2_keys
+from provisioning.identity.tokens import IssuedToken
 
 
 class Ec2CredentialsView(OfUserView):
@@ -61,6 +65,52 @@ class Ec2CredentialView(OfUserView):
         if found.user_id != user.id or found.type != EC2:
             raise missing
         return found
+
+
+class Ec2TokensView(ServiceView):
+    """``POST /v3/ec2tokens``: a service got a request that an AWS client signed, and asks who that was."""
+
+    rules = {"POST": "identity:ec2_tokens:create"}
+
+    def post(self, request: Request) -> Response:
+        """Return a token of the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for any reason."""
+        (signed,) = self.body(schemas.EC2_TOKEN).values()
+        issued = services.authenticate_ec2(
+            SignedRequest(
+                access=signed["access"],
+                signature=signed["signature"],
+                host=signed["host"],
+                verb=signed["verb"],
+                path=signed["path"],
+                params=_texts(signed.get("params", {})),
+                headers={name.lower(): value for name, value in _texts(signed.get("headers", {})).items()},
+                body_hash=signed.get("body_hash", ""),
+            )
+        )
+        return _token(request, issued)
+
+
+class S3TokensView(ServiceView):
+    """``POST /v3/s3tokens``: as ``ec2tokens``, for a text that an S3 client signed."""
+
+    rules = {"POST": "identity:ec2_tokens:create"}
+
+    def post(self, request: Request) -> Response:
+        """Return a token of the key's user and project; 401 for any reason."""
+        signed = self.body(schemas.S3_TOKEN)["credentials"]
+        issued = services.authenticate_s3(signed["access"], signed["token"], signed["signature"])
+        return _token(request, issued)
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}
+
+
+def _token(request: Request, issued: IssuedToken) -> Response:
+    context = selectors.context_of(issued.data)
+    answer = _secret(token_shapes.token(request, issued.data, context, catalog="nocatalog" not in request.query_params))
+    answer[SUBJECT] = issued.value
+    return answer
 
 
 def _shape(request: Request, record: Credential) -> dict[str, Any]:
