@@ -79,7 +79,8 @@ class Seed:
 
 
 def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
-    """Make the domain, roles, projects and users; return one operator's context for each project."""
+    """Make the catalog, the domain, roles, projects and users; return one operator's context for each project."""
+    identity.ensure_catalog()
     domain = identity.ensure_domain(DOMAIN_ID, "Default")
     for role, description in ROLES.items():
         identity.ensure_role(role, description=description)

@@ -26,6 +26,7 @@ _hashes: dict[str, str] = {}
 def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
     for role in ("admin", "member", "reader"):
         services.ensure_role(role)
+    services.ensure_catalog()
     return services.ensure_domain(domain_id, name)
 
 

@@ -16,49 +16,76 @@ _PLACE = {own.id: place for place, own in enumerate(OWN)}
 
 
 class _Row(NamedTuple):
-    """An enabled endpoint."""
+    """A service and one of its endpoints, or none."""
 
     service_id: uuid.UUID
-    id: uuid.UUID
-    interface: str
+    type: str
+    name: str
+    service_enabled: bool
+    id: uuid.UUID | None
+    interface: str | None
     region_id: str | None
-    url: str
+    url: str | None
+    enabled: bool | None
+
+
+_COLUMNS = ("id", "type", "name", "enabled", *(f"endpoints__{name}" for name in _Row._fields[4:]))
 
 
 def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) -> list[dict[str, Any]]:
-    """Return the catalog of a token for this project, this cloud's own services first; two queries.
+    """Return the catalog of a token for this project, this cloud's own services first; one query.
 
     ``public_url`` is the cloud's address, by default that of the settings.  Without a project, addresses that need one
     are left out.  What is disabled is left out.  A cloud without any service in its records has its own services.
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
-    services = list(Service.objects.values_list("id", "type", "name", "enabled"))
-    if not services:
-        services = [(own.id, own.type, own.name, True) for own in OWN]
-        rows = [
-            _Row(own.id, own.endpoint_id(interface), interface, settings.REGION, own.url)
-            for own in OWN
-            for interface in INTERFACES
-        ]
-    else:
-        enabled = Endpoint.objects.filter(enabled=True, service__enabled=True)
-        rows = [_Row(*row) for row in enabled.values_list("service_id", "id", "interface", "region_id", "url")]
-    endpoints: dict[uuid.UUID, list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: (INTERFACES.index(row.interface), row.region_id or "", row.id)):
-        url = filled(row.url, address, project_id)
+    rows = [_Row(*row) for row in Service.objects.values_list(*_COLUMNS)] or _own_rows()
+    found: dict[uuid.UUID, dict[str, Any]] = {}
+    for row in sorted(rows, key=_place):
+        if not row.service_enabled:
+            continue
+        entry = {"id": row.service_id.hex, "type": row.type, "name": row.name, "endpoints": []}
+        endpoints: list[dict[str, Any]] = found.setdefault(row.service_id, entry)["endpoints"]
+        url = filled(row.url, address, project_id) if row.enabled and row.url is not None else None
         if url is not None:
-            endpoints.setdefault(row.service_id, []).append(_endpoint(row, url))
-    services.sort(key=lambda service: (_PLACE.get(service[0], len(OWN)), service[1], service[2], service[0]))
+            endpoints.append(_endpoint(row, url))
+    return list(found.values())
+
+
+def _own_rows() -> list[_Row]:
+    """Return what ``services.ensure_catalog`` would make."""
     return [
-        {"id": key.hex, "type": type_, "name": name, "endpoints": endpoints.get(key, [])}
-        for key, type_, name, on in services
-        if on
+        _Row(
+            service_id=own.id,
+            type=own.type,
+            name=own.name,
+            service_enabled=True,
+            id=own.endpoint_id(interface),
+            interface=interface,
+            region_id=settings.REGION,
+            url=own.url,
+            enabled=True,
+        )
+        for own in OWN
+        for interface in INTERFACES
     ]
+
+
+def _place(row: _Row) -> tuple[int, str, str, uuid.UUID, int, str, uuid.UUID]:
+    return (
+        _PLACE.get(row.service_id, len(OWN)),
+        row.type,
+        row.name,
+        row.service_id,
+        INTERFACES.index(row.interface) if row.interface in INTERFACES else len(INTERFACES),
+        row.region_id or "",
+        row.id or row.service_id,
+    )
 
 
 def _endpoint(row: _Row, url: str) -> dict[str, Any]:
     return {
-        "id": row.id.hex,
+        "id": row.id.hex if row.id else "",
         "interface": row.interface,
         "region": row.region_id,
         "region_id": row.region_id,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import ImpliedRole, Role
-
-ADMIN = "admin"
+from provisioning.identity.safeguard import roles_bringing_admin
 
 
 def existing_role(role_id: str) -> Role:
@@ -48,11 +45,4 @@ def implies(prior: Role, implied: Role) -> bool:
 
 def brings_admin(role: Role) -> bool:
     """Whether the role is ``admin`` or implies it, in whatever way."""
-    below: dict[uuid.UUID, list[uuid.UUID]] = {}
-    for prior, implied in ImpliedRole.objects.values_list("prior_id", "implied_id"):
-        below.setdefault(prior, []).append(implied)
-    found, new = {role.id}, [role.id]
-    while new:
-        new = [each for one in new for each in below.get(one, ()) if each not in found]
-        found.update(new)
-    return Role.objects.filter(id__in=found, name=ADMIN, domain=None).exists()
+    return role.id in roles_bringing_admin()

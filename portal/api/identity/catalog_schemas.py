@@ -1,0 +1,53 @@
+"""What requests about regions, services and endpoints may look like (Identity API v3, "Service catalog")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provisioning.identity.catalog import INTERFACES, LONGEST_URL
+
+Schema = dict[str, Any]
+
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+_ID_OR_NULL: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
+_DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65_535}
+_ENABLED: Schema = {"type": "boolean"}
+
+_REGION: Schema = {
+    "id": {"type": ["string", "null"], "maxLength": 255},
+    "description": _DESCRIPTION,
+    "parent_region_id": _ID_OR_NULL,
+}
+_SERVICE: Schema = {
+    "type": _ID,
+    "name": {"type": ["string", "null"], "maxLength": 255},
+    "description": _DESCRIPTION,
+    "enabled": _ENABLED,
+}
+_ENDPOINT: Schema = {
+    "interface": {"enum": list(INTERFACES)},
+    "url": {"type": "string", "minLength": 1, "maxLength": LONGEST_URL},
+    "service_id": _ID,
+    "region_id": _ID_OR_NULL,
+    "region": _ID_OR_NULL,
+    "enabled": _ENABLED,
+}
+
+
+def _body(name: str, properties: Schema, *required: str) -> Schema:
+    inner = {"type": "object", "properties": properties, "required": list(required), "propertyNames": {"maxLength": 64}}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+
+
+REGION_CREATE = _body("region", _REGION)
+"""``POST /v3/regions``."""
+REGION_UPDATE = _body("region", _REGION)
+"""``PATCH /v3/regions/{id}``."""
+SERVICE_CREATE = _body("service", _SERVICE, "type")
+"""``POST /v3/services``."""
+SERVICE_UPDATE = _body("service", _SERVICE)
+"""``PATCH /v3/services/{id}``."""
+ENDPOINT_CREATE = _body("endpoint", _ENDPOINT, "interface", "url", "service_id")
+"""``POST /v3/endpoints``; ``region`` is the older word for ``region_id``."""
+ENDPOINT_UPDATE = _body("endpoint", _ENDPOINT)
+"""``PATCH /v3/endpoints/{id}``."""

@@ -1,0 +1,79 @@
+"""Short lists of identity: filters, sorting and pages over what is shown; roles, regions, services and endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.common import links
+from portal.api.common.paging import next_query, read_page
+from portal.api.identity.lists import boolean
+from provisioning.common.errors import InvalidInputError
+
+Shape = dict[str, Any]
+
+_WAYS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda value, text: text in value,
+    "startswith": lambda value, text: value.startswith(text),
+    "endswith": lambda value, text: value.endswith(text),
+}
+
+
+def listed(request: Request, name: str, items: Iterable[Shape], *, filters: tuple[str, ...]) -> Shape:
+    """Return the list's body: the items that the query asks for by these attributes, sorted by ``sort_key`` and
+    ``sort_dir``, ``limit`` of them after ``marker``.
+
+    A text is also found by a part: ``name__contains``, ``__startswith``, ``__endswith``, each with an ``i`` before it
+    when capitals make no difference.  InvalidInputError for a wrong value.
+    """
+    found = [item for item in items if all(_matches(request, item, attribute) for attribute in filters)]
+    found = _sorted(request, found, {"id", *filters})
+    page = read_page(request)
+    if page.marker is not None:
+        places = [place for place, item in enumerate(found) if item["id"] == page.marker]
+        if not places:
+            raise InvalidInputError(f"Marker {page.marker[:64]} could not be found.", field="marker")
+        found = found[places[0] + 1 :]
+    shown = found[: page.limit]
+    following = next_query(request, page, [item["id"] for item in shown]) if len(shown) < len(found) else None
+    return {name: shown, "links": list_links(request, f"/{name}", following)}
+
+
+def list_links(request: Request, path: str, following: str | None = None) -> Shape:
+    """Return the links of a list; ``path`` begins after ``/v3``, ``following`` is the query of the next page."""
+    address = links.endpoint(request, "identity") + path
+    query = request.META.get("QUERY_STRING", "")
+    return {
+        "self": f"{address}?{query}" if query else address,
+        "previous": None,
+        "next": f"{address}?{following}" if following else None,
+    }
+
+
+def _matches(request: Request, item: Shape, attribute: str) -> bool:
+    query, value = request.query_params, item[attribute]
+    if attribute in query:
+        wanted: object = boolean(attribute, query[attribute]) if isinstance(value, bool) else query[attribute]
+        if value != wanted and not (value is None and wanted in {"", "null"}):
+            return False
+    if not isinstance(value, str):
+        return True
+    for way, holds in _WAYS.items():
+        for prefix, fold in (("", str), ("i", str.casefold)):
+            text = query.get(f"{attribute}__{prefix}{way}")
+            if text is not None and not holds(fold(value), fold(text)):
+                return False
+    return True
+
+
+def _sorted(request: Request, items: list[Shape], known: set[str]) -> list[Shape]:
+    key, direction = request.query_params.get("sort_key"), request.query_params.get("sort_dir", "asc")
+    if direction not in {"asc", "desc"}:
+        raise InvalidInputError("sort_dir must be asc or desc.", field="sort_dir")
+    if key is None:
+        return items
+    if key not in known:
+        raise InvalidInputError(f"sort_key must be one of {', '.join(sorted(known))}.", field="sort_key")
+    return sorted(items, key=lambda item: str(item[key] or ""), reverse=direction == "desc")
