@@ -27,7 +27,7 @@ def keeping_an_administrator() -> Iterator[None]:
 
 def has_administrator() -> bool:
     """Whether an enabled user has the role ``admin`` on the system or on an enabled project, in whatever way."""
-    assignments = RoleAssignment.objects.filter(role__in=_bringing_admin())
+    assignments = RoleAssignment.objects.filter(role__in=roles_bringing_admin())
     users = User.objects.filter(enabled=True, domain__enabled=True)
     members = GroupMembership.objects.filter(user__in=users).values("group")
     given = assignments.filter(Q(user__in=users) | Q(group__in=members))
@@ -46,7 +46,7 @@ def has_administrator() -> bool:
     return False
 
 
-def _bringing_admin() -> set[uuid.UUID]:
+def roles_bringing_admin() -> set[uuid.UUID]:
     """Return the ids of the role ``admin`` and of all that imply it."""
     found = set(Role.objects.filter(name="admin", domain=None).values_list("id", flat=True))
     new = found

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from django.conf import settings
 from rest_framework.request import Request
 
 from portal.api.common import links
-from provisioning.identity.models import Domain, Project, Role, RoleAssignment, User
+from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
@@ -19,6 +18,13 @@ Shape = dict[str, Any]
 def time_of(moment: datetime) -> str:
     """Return ``2026-01-31T12:00:00.000000Z``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def expiry(user: User) -> str | None:
+    """Return when the password expires, as ``2026-01-31T12:00:00.000000`` in UTC; None: never."""
+    if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
+        return None
+    return user.password_expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 def self_link(request: Request, path: str) -> Shape:
@@ -62,19 +68,28 @@ def token(
 def domain(request: Request, record: Domain) -> Shape:
     """Return a domain."""
     return {
+        "tags": [],
+        "options": {},
+        **record.extra,
         "id": record.id,
         "name": record.name,
         "description": record.description,
         "enabled": record.enabled,
-        "tags": [],
-        "options": {},
         "links": self_link(request, f"/domains/{record.id}"),
     }
+
+
+def domain_as_project(request: Request, record: Domain) -> Shape:
+    """Return a domain in the shape of a project."""
+    own = {"domain_id": None, "parent_id": None, "is_domain": True}
+    return {**domain(request, record), **own, "links": self_link(request, f"/projects/{record.id}")}
 
 
 def project(request: Request, record: Project) -> Shape:
     """Return a project."""
     return {
+        "options": {},
+        **record.extra,
         "id": record.id.hex,
         "name": record.name,
         "domain_id": record.domain_id,
@@ -82,8 +97,7 @@ def project(request: Request, record: Project) -> Shape:
         "enabled": record.enabled,
         "parent_id": record.parent_id.hex if record.parent_id else record.domain_id,
         "is_domain": False,
-        "tags": [tag.name for tag in record.tags.all()],
-        "options": {},
+        "tags": sorted(tag.name for tag in record.tags.all()),
         "links": self_link(request, f"/projects/{record.id.hex}"),
     }
 
@@ -91,12 +105,13 @@ def project(request: Request, record: Project) -> Shape:
 def user(request: Request, record: User) -> Shape:
     """Return a user."""
     shape: Shape = {
+        **record.extra,
         "id": record.id.hex,
         "name": record.name,
         "domain_id": record.domain_id,
         "enabled": record.enabled,
-        "password_expires_at": None,
-        "options": {},
+        "password_expires_at": expiry(record),
+        "options": record.options,
         "links": self_link(request, f"/users/{record.id.hex}"),
     }
     if record.description:
@@ -108,40 +123,13 @@ def user(request: Request, record: User) -> Shape:
     return shape
 
 
-def role(request: Request, record: Role) -> Shape:
-    """Return a role; roles belong to no domain."""
+def group(request: Request, record: Group) -> Shape:
+    """Return a group."""
     return {
-        **named(record),
-        "domain_id": None,
+        **record.extra,
+        "id": record.id.hex,
+        "name": record.name,
+        "domain_id": record.domain_id,
         "description": record.description,
-        "options": {},
-        "links": self_link(request, f"/roles/{record.id.hex}"),
-    }
-
-
-def assignment(request: Request, record: RoleAssignment, *, names: bool) -> Shape:
-    """Return a role assignment, with names when asked for."""
-    if names:
-        who: Shape = {
-            "role": named(record.role),
-            "user": named_in_domain(record.user),
-            "scope": {"project": named_in_domain(record.project)},
-        }
-    else:
-        who = {
-            "role": {"id": record.role_id.hex},
-            "user": {"id": record.user_id.hex},
-            "scope": {"project": {"id": record.project_id.hex}},
-        }
-    path = f"/projects/{record.project_id.hex}/users/{record.user_id.hex}/roles/{record.role_id.hex}"
-    return who | {"links": {"assignment": self_link(request, path)["self"]}}
-
-
-def region(request: Request) -> Shape:
-    """Return the one region."""
-    return {
-        "id": settings.REGION,
-        "description": "",
-        "parent_region_id": None,
-        "links": self_link(request, f"/regions/{settings.REGION}"),
+        "links": self_link(request, f"/groups/{record.id.hex}"),
     }

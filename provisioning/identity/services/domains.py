@@ -75,7 +75,7 @@ def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
         if "extra" in changes:
             values["extra"] = merged(current(domain, "extra"), changes["extra"])
         store(domain, values)
-        if changes.get("enabled", domain.enabled) != domain.enabled:
+        if "enabled" in changes:
             set_domain_enabled(domain, enabled=changes["enabled"])
 
 

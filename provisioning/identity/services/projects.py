@@ -101,7 +101,7 @@ def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
         store(project, values)
         if "tags" in changes:
             set_tags(project, changes["tags"])
-        if changes.get("enabled", project.enabled) != project.enabled:
+        if "enabled" in changes:
             set_project_enabled(project, enabled=changes["enabled"])
 
 

@@ -8,10 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.identity import announce, ownership
-from provisioning.identity.models import LONG, Domain, Project, User
+from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import check_name, check_text, current, merged, one_of_its_name, store
-from provisioning.identity.services.passwords import check_new_password, set_password
+from provisioning.identity.services.passwords import give_password
 from provisioning.identity.services.user_options import check_options
 
 LONGEST_EMAIL = 254
@@ -53,18 +53,9 @@ def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User
 
     InvalidInputError for a field that cannot be, ConflictError when the name is taken in the domain.
     """
-    user = User(
-        domain=domain,
-        name=check_name(name, LONG),
-        email=check_text(fields.get("email", ""), "email", LONGEST_EMAIL),
-        description=check_text(fields.get("description", "")),
-        enabled=fields.get("enabled", True),
-        default_project=fields.get("default_project"),
-        options=check_options(fields.get("options") or {}),
-        extra=merged({}, fields.get("extra")),
-    )
-    check_new_password(fields.get("password"))
-    user.set_password(fields.get("password"))
+    user = User(domain=domain, enabled=fields.get("enabled", True), **_columns({"name": name, **fields}))
+    user.options, user.extra = check_options(fields.get("options") or {}), merged({}, fields.get("extra"))
+    give_password(user, fields.get("password"), by_admin=True)
     with one_of_its_name(User, domain=domain, name=name):
         user.save(force_insert=True)
     return user
@@ -75,27 +66,37 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
 
     A new password or a closed account ends every token of the user.
     """
-    values: dict[str, Any] = {}
-    if "name" in changes:
-        values["name"] = check_name(changes["name"], LONG)
-    if "email" in changes:
-        values["email"] = check_text(changes["email"], "email", LONGEST_EMAIL)
-    if "description" in changes:
-        values["description"] = check_text(changes["description"])
-    if "default_project" in changes:
-        values["default_project"] = changes["default_project"]
-    password = changes.get("password")
-    check_new_password(password)
+    values = _columns(changes)
+    if "options" in changes:
+        user.options = check_options({**user.options, **changes["options"]})
+    if "password" in changes:  # before the transaction: to hash takes time
+        give_password(user, changes["password"], by_admin=True)
+        values |= {name: getattr(user, name) for name in ("password", "password_expires_at", "tokens_valid_after")}
     with one_of_its_name(User, domain=user.domain_id, name=changes.get("name", user.name)):
         if "extra" in changes:
             values["extra"] = merged(current(user, "extra"), changes["extra"])
         if "options" in changes:
             values["options"] = check_options({**current(user, "options"), **changes["options"]})
         store(user, values)
-        if password is not None:
-            set_password(user, password)
-        if changes.get("enabled", user.enabled) != user.enabled:
+        if "password" in changes:
+            SignIn.objects.filter(user=user).delete()
+            announce.revoked(user_id=user.id)
+        if "enabled" in changes:
             set_user_enabled(user, enabled=changes["enabled"])
+
+
+def _columns(fields: UserChanges) -> dict[str, Any]:
+    """Return the columns among the fields, checked."""
+    values: dict[str, Any] = {}
+    if "name" in fields:
+        values["name"] = check_name(fields["name"], LONG)
+    if "email" in fields:
+        values["email"] = check_text(fields["email"], "email", LONGEST_EMAIL)
+    if "description" in fields:
+        values["description"] = check_text(fields["description"])
+    if "default_project" in fields:
+        values["default_project"] = fields["default_project"]
+    return values
 
 
 @transaction.atomic

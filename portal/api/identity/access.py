@@ -1,0 +1,82 @@
+"""Records of domains: what lies in another domain does not exist for the administrator of one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+
+from portal.api.common.views import ServiceView
+from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.identity import directory, policy
+from provisioning.identity.models import Group, User
+from provisioning.identity.policy import Target
+
+
+class DomainView(ServiceView):
+    """A resource whose rule asks in which domain the object is; ``what`` it is names the id in the address."""
+
+    what: ClassVar[str] = "resource"
+
+    def check_rule(self, request: Request) -> None:
+        """Ask the policy; 404 for who would be allowed to in the domain of the token, and 403 for everybody else."""
+        try:
+            super().check_rule(request)
+        except ForbiddenError:
+            self.hide(self.rules["GET" if request.method == "HEAD" else str(request.method)])
+            raise
+
+    def hide(self, rule: str) -> None:
+        """Raise NotFoundError when the caller may do this in the own domain: the object is elsewhere, or nowhere."""
+        own = self.context.domain_id
+        if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
+            raise NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
+
+    def enforce(self, rule: str, target: Target) -> None:
+        """Ask about a second object; raises as ``check_rule``."""
+        if not policy.allows(self.context, rule, target):
+            self.hide(rule)
+            policy.enforce(self.context, rule, target)
+
+    def allows_in(self, rule: str, domain_id: str) -> bool:
+        """Whether the caller may do this in that domain."""
+        return policy.allows(self.context, rule, {"domain_id": domain_id})
+
+    def refuse_operators(self, record: User | Group) -> None:
+        """Raise ForbiddenError when a mere domain's administrator would get power over one of the cloud."""
+        if not self.allows("admin_required") and directory.administers_elsewhere(record):
+            raise ForbiddenError(
+                f"The {self.what} has the role admin beyond this domain. Ask an operator of the cloud."
+            )
+
+
+class CollectionView(DomainView):
+    """A list, and making what is in it."""
+
+    listing_rule: ClassVar[str]
+
+    def policy_target(self) -> dict[str, object]:
+        """Ask about the domain of the token first; what is made elsewhere is asked about again."""
+        return {"domain_id": self.context.domain_id}
+
+    @property
+    def within(self) -> str | None:
+        """The domain that lists are narrowed to: that of the token."""
+        return self.context.domain_id
+
+    @property
+    def default_domain(self) -> str:
+        """The domain of what is made without saying where: that of the token, or that of the user."""
+        if self.context.domain_id is not None:
+            return self.context.domain_id
+        return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id
+
+    def sees_all(self, request: Request) -> bool:
+        """Whether the caller sees the whole list; ForbiddenError for others who ask for no name: clients are given
+        names for ids, so that everybody finds the own by name.
+        """
+        if policy.allows(self.context, self.listing_rule, self.policy_target()):
+            return True
+        if "name" not in request.query_params:
+            policy.enforce(self.context, self.listing_rule, self.policy_target())
+        return False

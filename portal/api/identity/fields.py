@@ -1,0 +1,41 @@
+"""From the fields of a request to what the services take: known ones, read-only ones, and all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+
+NEVER = frozenset({"original_password", "federated"})
+"""Fields that mean something elsewhere and are not kept."""
+SHOWN = frozenset({"links", "password_expires_at"})
+"""Fields that answers have: a client that sends an answer back changes nothing by them."""
+
+
+def further(body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the additional fields of a body; InvalidInputError for one that is no field of this kind."""
+    for name in body:
+        if name in NEVER or not name.strip():
+            raise InvalidInputError(f"Invalid input for field/attribute {name}. It cannot be set here.", field=name)
+    return {name: value for name, value in body.items() if name not in known and name not in SHOWN}
+
+
+def refuse(body: Mapping[str, Any], *names: str) -> None:
+    """Raise InvalidInputError when one of these is given: the cloud gives it."""
+    for name in names:
+        if name in body:
+            raise InvalidInputError(f"Invalid input for field/attribute {name}. It is given by the cloud.", field=name)
+
+
+def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbidden: str) -> None:
+    """Raise InvalidInputError when a field that never changes would; ForbiddenError for the ``forbidden`` ones."""
+    for name, value in present.items():
+        if name in body and body[name] != value:
+            kind = ForbiddenError if name in forbidden else InvalidInputError
+            raise kind(f"Update of `{name}` is not allowed.", field=name)
+
+
+def text(value: str | None) -> str:
+    """Return the text; null is none."""
+    return value or ""

@@ -1,0 +1,140 @@
+"""Lists of the Identity API: filters, inexact filters on the name, sorting, ``limit`` and ``marker``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rest_framework.request import Request
+
+from portal.api.common.links import endpoint
+from portal.api.common.paging import next_query, read_page
+from portal.api.identity import shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.common.ordering import Sort
+from provisioning.identity.directory import BY_NAME, Found, Part, Record
+
+TRUE, FALSE = frozenset({"true", "1", "", "yes", "on"}), frozenset({"false", "0", "no", "off"})
+INEXACT = ("contains", "icontains", "startswith", "istartswith", "endswith", "iendswith")
+TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+EXPIRY = "password_expires_at"
+COMPARISONS = {"lt": "__lt", "lte": "__lte", "gt": "__gt", "gte": "__gte", "eq": ""}
+MOST_WORDS = 100
+"""Tags in a filter, and sort keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What one kind of list knows: columns to compare with (``id``: text that is an id), and columns to sort by."""
+
+    texts: tuple[str, ...] = ("name",)
+    ids: tuple[str, ...] = ()
+    booleans: tuple[str, ...] = ()
+    tags: bool = False
+    expiry: bool = False
+    sort_keys: tuple[str, ...] = ("id", "name")
+
+
+DOMAINS = Filters(booleans=("enabled",), sort_keys=("id", "name", "enabled"))
+PROJECTS = Filters(
+    texts=("name", "domain_id"),
+    booleans=("enabled",),
+    tags=True,
+    sort_keys=("id", "name", "enabled", "domain_id", "parent_id", "description"),
+)
+USERS = Filters(
+    texts=("name", "domain_id"),
+    ids=("default_project_id",),
+    booleans=("enabled",),
+    expiry=True,
+    sort_keys=("id", "name", "enabled", "domain_id", "default_project_id", "email", EXPIRY),
+)
+GROUPS = Filters(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description"))
+
+
+def read(request: Request, filters: Filters) -> Part:
+    """Return the part of the list that the query asks for; InvalidInputError names the parameter that cannot be.
+
+    Parameters that nobody knows are passed over, as in Keystone.
+    """
+    query = request.query_params
+    for name, value in query.items():
+        if "\0" in name or "\0" in value:
+            raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", ""))
+    equal: dict[str, object] = {name: query[name] for name in filters.texts if name in query}
+    equal |= {name: read_id(query[name]) for name in filters.ids if name in query}
+    equal |= {name: boolean(name, query[name]) for name in filters.booleans if name in query}
+    page = read_page(request)
+    return Part(
+        equal=equal,
+        names=tuple((how, value) for how in INEXACT for value in query.getlist(f"name__{how}")),
+        tags=tuple((how, _words(how, query[how])) for how in TAGS if how in query) if filters.tags else (),
+        times=tuple(_moment(value) for value in query.getlist(EXPIRY)) if filters.expiry else (),
+        sort=tuple(_sort(request, filters.sort_keys)) or BY_NAME,
+        limit=page.limit,
+        marker=page.marker,
+    )
+
+
+def answer(
+    request: Request, name: str, found: Found[Record], shape: Callable[[Request, Record], shapes.Shape], path: str
+) -> shapes.Shape:
+    """Return the list under its name; one that goes on says so, with the address of what follows."""
+    body = shapes.listing(request, name, (shape(request, record) for record in found.rows), path)
+    if found.truncated:
+        ids = [record.pk if isinstance(record.pk, str) else record.pk.hex for record in found.rows]
+        query = next_query(request, read_page(request), ids)
+        body["links"]["next"] = f"{endpoint(request, 'identity')}{path}?{query}"
+        body["truncated"] = True
+    return body
+
+
+def boolean(name: str, text: str) -> bool:
+    """Return what the text says; nothing at all is true, as in Keystone.  Raises InvalidInputError."""
+    if text.lower() in TRUE:
+        return True
+    if text.lower() in FALSE:
+        return False
+    raise InvalidInputError(f"{name} must be true or false.", field=name)
+
+
+def flag(request: Request, name: str) -> bool:
+    """Whether the query has this parameter and does not say that it is false."""
+    return name in request.query_params and boolean(name, request.query_params[name])
+
+
+def _words(name: str, text: str) -> tuple[str, ...]:
+    words = tuple(text.split(","))
+    if len(words) > MOST_WORDS:
+        raise InvalidInputError(f"{name} must name at most {MOST_WORDS} tags.", field=name)
+    return words
+
+
+def _moment(text: str) -> tuple[str, datetime]:
+    how, colon, moment = text.partition(":")
+    if not colon or how not in {*COMPARISONS, "neq"}:
+        raise InvalidInputError(
+            f"{EXPIRY} must be like lt:2030-01-31T12:00:00Z (lt, lte, gt, gte, eq, neq).", field=EXPIRY
+        )
+    try:
+        found = datetime.strptime(moment, TIME).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInputError(f"{EXPIRY} must have a time like 2030-01-31T12:00:00Z.", field=EXPIRY) from error
+    return ("neq" if how == "neq" else EXPIRY + COMPARISONS[how]), found
+
+
+def _sort(request: Request, known: tuple[str, ...]) -> Iterator[Sort]:
+    names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
+    if len(ways) > max(len(names), 1) or len(names) > len(known):
+        raise InvalidInputError("There are more sort_key or sort_dir than can be.", field="sort_dir")
+    names = names or (["name"] if ways else [])
+    for index, name in enumerate(names):
+        way = ways[index] if index < len(ways) else "asc"
+        if name not in known:
+            raise InvalidInputError(f"sort_key must be one of {', '.join(known)}.", field="sort_key")
+        if way not in {"asc", "desc"}:
+            raise InvalidInputError("sort_dir must be asc or desc.", field="sort_dir")
+        yield Sort(name, descending=way == "desc")

@@ -1,0 +1,172 @@
+"""``/v3/projects``; a domain is shown as a project too (``is_domain``), as Keystone does."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.identity import directory_schemas as schemas
+from portal.api.identity import fields, lists, shapes, trees
+from portal.api.identity.access import CollectionView, DomainView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity.models import Domain, Project
+from provisioning.identity.services.projects import ProjectChanges
+
+COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
+"""``options`` are kept with the additional fields."""
+
+
+class ProjectsView(CollectionView):
+    """``/v3/projects``."""
+
+    rules = {"GET": "identity:projects:find", "POST": "identity:projects:create"}
+    listing_rule = "identity:projects:list"
+    what = "project"
+
+    def get(self, request: Request) -> Response:
+        """List projects; with ``is_domain`` the domains, in the shape of projects."""
+        everything = self.sees_all(request)
+        if lists.flag(request, "is_domain"):
+            within = self.within if everything else self.context.user_domain_id
+            domains = directory.domains(lists.read(request, lists.DOMAINS), within=within)
+            return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
+        found = directory.projects(
+            lists.read(request, lists.PROJECTS),
+            within=self.within if everything else None,
+            open_to=None if everything else self.context.user_id,
+            parent=request.query_params.get("parent_id"),
+        )
+        return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
+
+    def post(self, request: Request) -> Response:
+        """Make a project, below another one or at the first level of a domain."""
+        body = self.body(schemas.PROJECT_CREATE)["project"]
+        fields.refuse(body, "id")
+        if body.get("is_domain"):
+            raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
+        parent = self._parent(body)
+        domain_id = (
+            body.get("domain_id") or (parent.domain_id if parent else body.get("parent_id")) or self.default_domain
+        )
+        self.enforce(self.rules["POST"], {"domain_id": domain_id})
+        domain = selectors.domain_by(domain_id=domain_id)
+        if domain is None:
+            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        if parent is None and body.get("parent_id") not in {None, domain.id}:
+            raise _no_parent(body)
+        made = services.create_project(
+            domain,
+            body["name"],
+            parent=parent,
+            description=fields.text(body.get("description")),
+            enabled=body.get("enabled", True),
+            tags=body.get("tags", ()),
+            extra=fields.further(body, COLUMNS),
+        )
+        return Response({"project": shapes.project(request, made)}, status=201)
+
+    def _parent(self, body: dict[str, Any]) -> Project | None:
+        """Return the project above, None when the domain is; another domain's is not there for its administrator."""
+        if not body.get("parent_id"):
+            return None
+        found = selectors.project_by(project_id=body["parent_id"])
+        if found is not None and not policy.allows(self.context, self.rules["POST"], {"domain_id": found.domain_id}):
+            raise _no_parent(body)
+        return found
+
+
+def _no_parent(body: dict[str, Any]) -> InvalidInputError:
+    return InvalidInputError(f"There is no project {body['parent_id']} in this domain.", field="parent_id")
+
+
+class ProjectView(DomainView):
+    """A project by its id, and the domain that it is in."""
+
+    what = "project"
+
+    @functools.cached_property
+    def found(self) -> Project | None:
+        """The project, if there is one of this id."""
+        return selectors.project_by(project_id=self.kwargs["project_id"])
+
+    @property
+    def project(self) -> Project:
+        """The project; NotFoundError."""
+        if self.found is None:
+            raise NotFoundError(f"Could not find project: {self.kwargs['project_id'][:64]}.")
+        return self.found
+
+    def policy_target(self) -> dict[str, object]:
+        """A project is itself, in its domain."""
+        return {"project_id": self.kwargs["project_id"], "domain_id": self.found.domain_id if self.found else None}
+
+
+class OneProjectView(ProjectView):
+    """``/v3/projects/{id}``."""
+
+    rules = {
+        "GET": "identity:projects:show",
+        "PATCH": "identity:projects:update",
+        "DELETE": "identity:projects:delete",
+    }
+
+    @functools.cached_property
+    def acting_domain(self) -> Domain | None:
+        """The domain of this id."""
+        return None if self.found else selectors.domain_by(domain_id=self.kwargs["project_id"].replace("\0", "")[:64])
+
+    def policy_target(self) -> dict[str, object]:
+        """A domain is in itself."""
+        if self.acting_domain is not None and self.request.method in {"GET", "HEAD"}:
+            return {"project_id": None, "domain_id": self.acting_domain.id}
+        return super().policy_target()
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """Show a project, with the tree around it when asked for."""
+        if self.acting_domain is not None:
+            return Response({"project": shapes.domain_as_project(request, self.acting_domain)})
+        shape = shapes.project(request, self.project)
+        shape |= trees.around(request, self.project, self._sees)
+        return Response({"project": shape})
+
+    def patch(self, request: Request, project_id: str) -> Response:
+        """Change what is given."""
+        project = self.project
+        body = self.body(schemas.PROJECT_UPDATE)["project"]
+        above = project.parent_id.hex if project.parent_id else project.domain_id
+        present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
+        fields.refuse_change(body, present, "parent_id")
+        services.update_project(project, **_changes(body))
+        return Response({"project": shapes.project(request, project)})
+
+    def delete(self, request: Request, project_id: str) -> Response:
+        """Remove a project that owns nothing and has no children."""
+        services.delete_project(self.project)
+        return Response(status=204)
+
+    def _sees(self, projects: list[Project]) -> list[Project]:
+        """Return those of the projects that the caller may see: all for administrators, else those one may enter."""
+        if policy.allows(self.context, "identity:projects:list", {"domain_id": self.project.domain_id}):
+            return projects
+        user_id = self.context.user_id
+        open_to = {project.id for project in selectors.projects_of(user_id)} if user_id and projects else set()
+        return [project for project in projects if project.id in open_to]
+
+
+def _changes(body: dict[str, Any]) -> ProjectChanges:
+    changes: ProjectChanges = {}
+    if "name" in body:
+        changes["name"] = body["name"]
+    if "description" in body:
+        changes["description"] = fields.text(body["description"])
+    if "enabled" in body:
+        changes["enabled"] = body["enabled"]
+    if "tags" in body:
+        changes["tags"] = body["tags"]
+    if more := fields.further(body, COLUMNS):
+        changes["extra"] = more
+    return changes

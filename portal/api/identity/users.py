@@ -1,0 +1,158 @@
+"""``/v3/users``, and what a user is in."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.identity import directory_schemas as schemas
+from portal.api.identity import fields, lists, shapes
+from portal.api.identity.access import CollectionView, DomainView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity.models import Project, User
+from provisioning.identity.services.users import UserChanges, UserFields
+
+COLUMNS = frozenset(
+    {"id", "name", "domain_id", "description", "enabled", "email", "password", "default_project_id", "options"}
+)
+
+
+class UsersView(CollectionView):
+    """``/v3/users``."""
+
+    rules = {"GET": "identity:users:find", "POST": "identity:users:create"}
+    listing_rule = "identity:users:list"
+    what = "user"
+
+    def get(self, request: Request) -> Response:
+        """List users."""
+        everybody = self.sees_all(request)
+        found = directory.users(
+            lists.read(request, lists.USERS),
+            within=self.within if everybody else None,
+            only=None if everybody else self.context.user_id,
+        )
+        return Response(lists.answer(request, "users", found, shapes.user, "/users"))
+
+    def post(self, request: Request) -> Response:
+        """Make a user."""
+        body = self.body(schemas.USER_CREATE)["user"]
+        fields.refuse(body, "id")
+        domain_id = body.get("domain_id", self.default_domain)
+        self.enforce(self.rules["POST"], {"domain_id": domain_id})
+        domain = selectors.domain_by(domain_id=domain_id)
+        if domain is None:
+            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        made = services.create_user(domain, body["name"], **_fields(self, body))
+        return Response({"user": shapes.user(request, made)}, status=201)
+
+
+class UserView(DomainView):
+    """A user by the id, and the domain that the user is in."""
+
+    what = "user"
+
+    @functools.cached_property
+    def found(self) -> User | None:
+        """The user, if there is one of this id."""
+        return selectors.user_by(user_id=self.kwargs["user_id"])
+
+    @property
+    def user(self) -> User:
+        """The user; NotFoundError."""
+        if self.found is None:
+            raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
+        return self.found
+
+    def policy_target(self) -> dict[str, object]:
+        """A user is itself, in its domain."""
+        return {"user_id": self.kwargs["user_id"], "domain_id": self.found.domain_id if self.found else None}
+
+
+class OneUserView(UserView):
+    """``/v3/users/{id}``."""
+
+    rules = {"GET": "identity:users:show", "PATCH": "identity:users:update", "DELETE": "identity:users:delete"}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """Show a user."""
+        return Response({"user": shapes.user(request, self.user)})
+
+    def patch(self, request: Request, user_id: str) -> Response:
+        """Change what is given; a new password or a closed account ends every token of the user."""
+        user = self.user
+        self.refuse_operators(user)
+        body = self.body(schemas.USER_UPDATE)["user"]
+        fields.refuse_change(body, {"id": user.id.hex, "domain_id": user.domain_id})
+        changes: UserChanges = {**_fields(self, body)}
+        if "name" in body:
+            changes["name"] = body["name"]
+        services.update_user(user, **changes)
+        return Response({"user": shapes.user(request, user)})
+
+    def delete(self, request: Request, user_id: str) -> Response:
+        """Remove a user; what the user made stays with the projects."""
+        user = self.user
+        self.refuse_operators(user)
+        services.delete_user(user)
+        return Response(status=204)
+
+
+class UserProjectsView(UserView):
+    """``GET /v3/users/{id}/projects``."""
+
+    rules = {"GET": "identity:users:projects"}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the projects on which the user has a role."""
+        user = self.user
+        found = directory.projects(lists.read(request, lists.PROJECTS), open_to=user.id)
+        path = f"/users/{user.id.hex}/projects"
+        return Response(lists.answer(request, "projects", found, shapes.project, path))
+
+
+class UserGroupsView(UserView):
+    """``GET /v3/users/{id}/groups``."""
+
+    rules = {"GET": "identity:users:groups"}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the groups that the user is in."""
+        user = self.user
+        found = directory.groups_of(user, lists.read(request, lists.GROUPS))
+        return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
+
+
+def _fields(view: DomainView, body: dict[str, Any]) -> UserFields:
+    """Return the fields that are given."""
+    found: UserFields = {}
+    if "description" in body:
+        found["description"] = fields.text(body["description"])
+    if "email" in body:
+        found["email"] = fields.text(body["email"])
+    if "enabled" in body:
+        found["enabled"] = body["enabled"]
+    if "password" in body:
+        found["password"] = body["password"]
+    if "options" in body:
+        found["options"] = body["options"]
+    if "default_project_id" in body:
+        found["default_project"] = _default_project(view, body["default_project_id"])
+    if more := fields.further(body, COLUMNS):
+        found["extra"] = more
+    return found
+
+
+def _default_project(view: DomainView, project_id: str | None) -> Project | None:
+    """Return the project; for the administrator of a domain those of other domains are not there."""
+    if project_id is None:
+        return None
+    found = selectors.project_by(project_id=project_id)
+    target = {"domain_id": found.domain_id if found else None}
+    if found is None or not policy.allows(view.context, "identity:projects:list", target):
+        raise InvalidInputError(f"There is no project {project_id}.", field="default_project_id")
+    return found

@@ -1,0 +1,59 @@
+"""Lists of domains, projects, users and groups; ``within`` narrows one to a domain."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import Q, QuerySet
+
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors
+from provisioning.identity.directory.listing import Found, Part, Record, find
+from provisioning.identity.models import Domain, Group, Project, User
+
+
+def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
+    """Return domains; with ``within`` no other than the one of this id."""
+    rows = Domain.objects.all()
+    return find(rows if within is None else rows.filter(id=within), part)
+
+
+def projects(
+    part: Part, *, within: str | None = None, open_to: uuid.UUID | None = None, parent: str | None = None
+) -> Found[Project]:
+    """Return projects with their tags; with ``open_to`` those that this user may enter, with ``parent`` those directly
+    below a project, or at the first level of a domain, of this id.
+    """
+    rows = _within(Project.objects.prefetch_related("tags"), within)
+    if open_to is not None:
+        rows = rows.filter(id__in=[project.id for project in selectors.projects_of(open_to)])
+    if parent is not None:
+        above = read_id(parent)
+        below = Q(parent=None, domain=parent)
+        rows = rows.filter(below | Q(parent=above) if above else below)
+    return find(rows, part)
+
+
+def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = None) -> Found[User]:
+    """Return users; with ``only`` no other than the one of this id."""
+    rows = _within(User.objects.all(), within)
+    return find(rows if only is None else rows.filter(id=only), part)
+
+
+def groups(part: Part, *, within: str | None = None) -> Found[Group]:
+    """Return groups."""
+    return find(_within(Group.objects.all(), within), part)
+
+
+def users_in(group: Group, part: Part, *, within: str | None = None) -> Found[User]:
+    """Return the users in a group."""
+    return find(_within(User.objects.filter(member_of=group), within), part)
+
+
+def groups_of(user: User, part: Part, *, within: str | None = None) -> Found[Group]:
+    """Return the groups that the user is in."""
+    return find(_within(Group.objects.filter(users=user), within), part)
+
+
+def _within(rows: QuerySet[Record], domain_id: str | None) -> QuerySet[Record]:
+    return rows if domain_id is None else rows.filter(domain=domain_id)

@@ -1,0 +1,43 @@
+"""One domain or group by its id, and what a user or a group may do beyond its own domain."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.models import Domain, Group, GroupMembership, RoleAssignment, User
+from provisioning.identity.safeguard import roles_bringing_admin
+
+
+def domain(domain_id: str) -> Domain:
+    """Return a domain, or raise NotFoundError."""
+    found = None if "\0" in domain_id else Domain.objects.filter(id=domain_id).first()
+    if found is None:
+        raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
+    return found
+
+
+def group_or_none(group_id: str) -> Group | None:
+    """Return the group of this id, or None."""
+    key = read_id(group_id)
+    return Group.objects.filter(id=key).first() if key else None
+
+
+def is_in(group: Group, user: User) -> bool:
+    """Whether the user is in the group."""
+    return GroupMembership.objects.filter(group=group, user=user).exists()
+
+
+def administers_elsewhere(record: User | Group) -> bool:
+    """Whether the user or the group is ``admin`` anywhere but on its own domain.
+
+    Who has power over such a one could take that power too, and the administrator of a domain must not.
+    """
+    if isinstance(record, User):
+        groups = GroupMembership.objects.filter(user=record).values("group")
+        given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
+    else:
+        given = RoleAssignment.objects.filter(group=record)
+    own = Q(domain=record.domain_id, inherited=False)
+    return given.filter(role__in=roles_bringing_admin()).exclude(own).exists()
