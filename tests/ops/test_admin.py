@@ -10,9 +10,7 @@ from django.contrib import admin as django_admin
 from django.test import Client
 
 from provisioning.compute.models import Flavor, Host, Instance, JoinToken
-from provisioning.events.models import Event
-from provisioning.identity.models import Project, RoleAssignment, User
-from provisioning.identity.selectors import roles_of
+from provisioning.identity.models import RoleAssignment
 from provisioning.images.models import Image
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import PASSWORD, People, Person, sign_in_browser
@@ -204,93 +202,3 @@ def test_limits_are_set_and_taken_back(admin: Client, alice: Person) -> None:
     assert limits_of(own)["instances"] == 5
     admin.post(f"/admin/quotas/quotalimit/{row.pk}/delete/", {"post": "yes"})
     assert limits_of(own)["instances"] == 10
-
-
-# --- people ---------------------------------------------------------------------------------------------------------
-NO_ROLES = {"roleassignment_set-TOTAL_FORMS": "0", "roleassignment_set-INITIAL_FORMS": "0"}
-
-
-def test_a_new_user_starts_in_the_default_domain_with_a_password_worth_the_name(admin: Client, alice: Person) -> None:
-    page = admin.get("/admin/identity/user/add/").content.decode()
-    assert '<option value="default" selected>' in page
-    fields = {"domain": "default", "name": "erin", "password": "short", **NO_ROLES}
-    answer = admin.post("/admin/identity/user/add/", fields)
-    assert "at least 8 characters" in answer.content.decode()
-    assert not User.objects.filter(name="erin").exists()
-
-
-def test_a_project_and_a_user_with_a_role_are_made(admin: Client, alice: Person) -> None:
-    admin.post("/admin/identity/project/add/", {"domain": "default", "name": "lab", "enabled": "on", **NO_ROLES})
-    lab = Project.objects.get(name="lab")
-    role = RoleAssignment.objects.get(user=alice.user).role
-    fields = {
-        "domain": "default",
-        "name": "dora",
-        "password": "dora's own",
-        "default_project": str(lab.id),
-        "roleassignment_set-TOTAL_FORMS": "1",
-        "roleassignment_set-INITIAL_FORMS": "0",
-        "roleassignment_set-0-project": str(lab.id),
-        "roleassignment_set-0-role": str(role.id),
-    }
-    assert admin.post("/admin/identity/user/add/", fields).status_code == 302
-    dora = User.objects.get(name="dora")
-    assert dora.check_password("dora's own")
-    assert "member" in roles_of(dora.id, lab.id)
-
-
-def test_taking_a_role_wakes_open_pages(admin: Client, alice: Person) -> None:
-    given = RoleAssignment.objects.get(user=alice.user)
-    fields = {
-        "enabled": "on",
-        "default_project": str(alice.project_id),
-        "roleassignment_set-TOTAL_FORMS": "1",
-        "roleassignment_set-INITIAL_FORMS": "1",
-        "roleassignment_set-0-id": str(given.pk),
-        "roleassignment_set-0-user": str(alice.user_id),
-        "roleassignment_set-0-project": str(alice.project_id),
-        "roleassignment_set-0-role": str(given.role_id),
-        "roleassignment_set-0-DELETE": "on",
-    }
-    assert admin.post(f"/admin/identity/user/{alice.user_id}/change/", fields).status_code == 302
-    assert not roles_of(alice.user_id, alice.project_id)
-    assert Event.objects.filter(topic="auth", payload__user_id=str(alice.user_id)).exists()
-
-
-def test_a_new_password_ends_every_session(admin: Client, alice: Person) -> None:
-    page = Client()
-    sign_in_browser(page, alice)
-    path = f"/admin/identity/user/{alice.user_id}/password/"
-    assert "not the same" in admin.post(path, {"password": "a", "again": "b"}).content.decode()
-    assert admin.post(path, {"password": "brand new", "again": "brand new"}).status_code == 302
-    assert page.get("/").status_code == 302
-    alice.user.refresh_from_db()
-    assert alice.user.check_password("brand new")
-
-
-def test_the_operators_own_password_goes_the_same_way(admin: Client, operator: Person) -> None:
-    answer = admin.get("/admin/password_change/")
-    assert answer.headers["Location"] == f"/admin/identity/user/{operator.user_id}/password/"
-
-
-def test_a_disabled_user_is_out_at_once(admin: Client, alice: Person) -> None:
-    page = Client()
-    sign_in_browser(page, alice)
-    assert "Lock these users out?" in act(admin, "/admin/identity/user/", "disable", [alice.user]).content.decode()
-    act(admin, "/admin/identity/user/", "disable", [alice.user], confirmed="yes")
-    assert page.get("/").status_code == 302
-    act(admin, "/admin/identity/user/", "enable", [alice.user])
-    assert User.objects.get(name="alice").enabled
-
-
-def test_hashes_of_passwords_are_not_shown(admin: Client, alice: Person) -> None:
-    page = admin.get(f"/admin/identity/user/{alice.user_id}/change/").content.decode()
-    assert "argon2" not in page
-
-
-def test_a_project_is_closed_and_never_deleted(admin: Client, alice: Person) -> None:
-    page = Client()
-    sign_in_browser(page, alice)
-    act(admin, "/admin/identity/project/", "disable", [alice.project], confirmed="yes")
-    assert page.get("/").status_code == 302
-    assert admin.post(f"/admin/identity/project/{alice.project_id}/delete/", {"post": "yes"}).status_code == 403

@@ -1,0 +1,74 @@
+"""Sessions and credentials: looked at and ended here, made by the people themselves; secrets are never shown."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from portal.ops.admin.base import Readable
+from provisioning.identity import services
+from provisioning.identity.models import ApplicationCredential, Credential, SignIn
+
+
+class Endable(Readable):
+    """Records that an operator may remove, one by one or several at once through the service."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, "delete", obj)
+
+
+@admin.register(SignIn)
+class SignInAdmin(Endable):
+    """Browsers that are signed in and programs that get tokens."""
+
+    list_display = ("user", "program", "address", "browser", "project", "last_used_at", "expires_at")
+    list_filter = ("browser",)
+    list_select_related = ("user", "project")
+    search_fields = ("user__name", "address", "program")
+    fields = (
+        "user", "browser", "methods", "address", "program", "application_credential", "project", "created_at",
+        "last_used_at", "expires_at",
+    )  # fmt: skip
+    rules = {"view": "identity:users:list", "delete": "identity:users:update"}
+
+    def delete_model(self, request: HttpRequest, obj: SignIn) -> None:
+        """End the session: its tokens are void at once."""
+        services.end_sign_in(obj)
+
+
+@admin.register(ApplicationCredential)
+class ApplicationCredentialAdmin(Endable):
+    """Application credentials."""
+
+    list_display = ("name", "user", "project", "expires_at", "unrestricted", "created_at")
+    list_filter = ("unrestricted",)
+    list_select_related = ("user", "project")
+    search_fields = ("name", "user__name", "project__name")
+    fields = (
+        "name", "user", "project", "description", "roles", "access_rules", "unrestricted", "expires_at", "created_at",
+    )  # fmt: skip
+    rules = {
+        "view": "identity:application_credentials:list",
+        "delete": "identity:application_credentials:delete",
+    }
+
+    def delete_model(self, request: HttpRequest, obj: ApplicationCredential) -> None:
+        """Remove it: its tokens are void at once."""
+        services.delete_application_credential(obj)
+
+
+@admin.register(Credential)
+class CredentialAdmin(Endable):
+    """EC2, one-time-password and other credentials, without what is secret in them."""
+
+    list_display = ("id", "type", "user", "project", "created_at")
+    list_filter = ("type",)
+    list_select_related = ("user", "project")
+    search_fields = ("user__name", "project__name")
+    fields = ("id", "type", "user", "project", "application_credential", "created_at")
+    rules = {"view": "identity:credentials:list:all_users", "delete": "identity:credentials:delete"}
+
+    def delete_model(self, request: HttpRequest, obj: Credential) -> None:
+        """Remove it."""
+        services.delete_credential(obj)

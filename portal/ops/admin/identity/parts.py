@@ -1,0 +1,136 @@
+"""What stands below people, groups, projects and roles, and is written through the services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Model
+from django.http import HttpRequest
+
+from portal.ops.admin.base import TabularInline, Written
+from provisioning.identity import policy, services
+from provisioning.identity.models import GroupMembership, ImpliedRole, ProjectTag, RoleAssignment
+
+DEFAULT_DOMAIN = "default"
+
+
+class Part(TabularInline):
+    """Rows that are given and taken, not changed; ``giving`` and ``taking`` name the rules."""
+
+    extra = 0
+    giving = "ops:admin"
+    taking = "ops:admin"
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return policy.allows(request.context, self.giving)  # type: ignore[attr-defined]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return policy.allows(request.context, self.taking)  # type: ignore[attr-defined]
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class RolePart(Part):
+    """Who has which role where."""
+
+    model = RoleAssignment
+    verbose_name = "role"
+    verbose_name_plural = "roles"
+    giving, taking = "identity:grants:create", "identity:grants:revoke"
+
+
+class RolesOfSomebody(RolePart):
+    """A user's or a group's."""
+
+    fields = ("role", "project", "domain", "system", "inherited")
+    autocomplete_fields = ("project",)
+
+
+class RolesOnProject(RolePart):
+    """Of users and groups on a project."""
+
+    fields = ("user", "group", "role", "inherited")
+    autocomplete_fields = ("user", "group")
+    verbose_name_plural = "members"
+
+
+class RolesOnDomain(RolesOnProject):
+    """Of users and groups on a domain."""
+
+
+class MemberPart(Part):
+    """Users of a group."""
+
+    model = GroupMembership
+    autocomplete_fields = ("user",)
+    verbose_name = "member"
+    verbose_name_plural = "members"
+    giving, taking = "identity:groups:users:add", "identity:groups:users:remove"
+
+
+class ImpliedPart(Part):
+    """What a role brings."""
+
+    model = ImpliedRole
+    fk_name = "prior"
+    verbose_name = "implied role"
+    verbose_name_plural = "implied roles"
+    giving, taking = "identity:implied_roles:create", "identity:implied_roles:delete"
+
+
+class TagPart(Part):
+    """Words on a project."""
+
+    model = ProjectTag
+    verbose_name = "tag"
+    verbose_name_plural = "tags"
+    giving = taking = "identity:projects:tags:update"
+
+
+def _of(row: RoleAssignment) -> dict[str, Any]:
+    return {
+        "user": row.user,
+        "group": row.group,
+        "project": row.project,
+        "domain": row.domain,
+        "system": row.system,
+        "inherited": row.inherited,
+    }
+
+
+_GIVE: dict[type[Model], Callable[[Any], object]] = {
+    RoleAssignment: lambda row: services.grant(row.role, **_of(row)),
+    GroupMembership: lambda row: services.add_to_group(row.group, row.user),
+    ImpliedRole: lambda row: services.imply(row.prior, row.implied),
+    ProjectTag: lambda row: services.add_tag(row.project, row.name),
+}
+_TAKE: dict[type[Model], Callable[[Any], object]] = {
+    RoleAssignment: lambda row: services.revoke_grant(row.role, **_of(row)),
+    GroupMembership: lambda row: services.remove_from_group(row.group, row.user),
+    ImpliedRole: lambda row: services.unimply(row.prior, row.implied),
+    ProjectTag: lambda row: services.remove_tag(row.project, row.name),
+}
+
+
+class WithParts(Written):
+    """A page with rows below; they are written through the services."""
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new one belongs to the first domain unless the operator chooses another."""
+        return {"domain": DEFAULT_DOMAIN, **super().get_changeform_initial_data(request)}
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Give and take."""
+        formset.new_objects, formset.changed_objects, formset.deleted_objects = [], [], []
+        for row in formset.deleted_forms:
+            if row.instance.pk:
+                _TAKE[formset.model](row.instance)
+                formset.deleted_objects.append(row.instance)
+        for row in formset.extra_forms:
+            if row.has_changed() and row not in formset.deleted_forms:
+                _GIVE[formset.model](row.save(commit=False))

@@ -1,0 +1,89 @@
+"""Projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from portal.ops.admin.base import confirmed, each
+from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
+from provisioning.compute.selectors import Limits
+from provisioning.identity import services
+from provisioning.identity.models import Project
+from provisioning.quotas import selectors as quotas
+
+
+@admin.register(Project)
+class ProjectAdmin(WithParts):
+    """The projects."""
+
+    list_display = ("name", "domain", "parent", "enabled", "usage", "created_at")
+    list_filter = ("enabled", "domain")
+    list_select_related = ("domain", "parent")
+    search_fields = ("name", "id__startswith")
+    actions = ("enable", "disable")
+    autocomplete_fields = ("parent",)
+    inlines = (RolesOnProject, TagPart)
+    rules = {
+        "view": "identity:projects:list",
+        "add": "identity:projects:create",
+        "change": "identity:projects:update",
+        "delete": "identity:projects:delete",
+    }
+
+    def policy_target(self, obj: Model | None) -> dict[str, object]:
+        return {"domain_id": obj.domain_id, "project_id": obj.id} if isinstance(obj, Project) else {}
+
+    def get_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
+        """Usage is shown where there may be some."""
+        common = ("domain", "parent", "name", "description", "enabled")
+        return (*common, "usage") if obj else common
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
+        """Where a project is stays."""
+        return ("domain", "parent", "usage") if obj else ("usage",)
+
+    @admin.display(description="instances · vCPUs · memory (used of limit)")
+    def usage(self, project: Project) -> str:
+        """Write what it holds."""
+        limits = Limits(quotas.limits_of(project.id), quotas.usage_of(project.id))
+        parts = (
+            (name, limits.usage.get(name, 0), limits.limits.get(name, -1)) for name in ("instances", "cores", "ram")
+        )
+        return " · ".join(
+            f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
+        )
+
+    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services."""
+        if change:
+            values = {name: form.cleaned_data[name] for name in form.changed_data}
+            services.update_project(Project.objects.get(id=obj.id), **values)
+            return
+        made = services.create_project(
+            obj.domain, obj.name, parent=obj.parent, description=obj.description, enabled=obj.enabled
+        )
+        obj.pk = obj.id = made.id
+        obj._state.adding = False
+
+    def delete_model(self, request: HttpRequest, obj: Project) -> None:
+        """Remove a project that owns nothing any more."""
+        services.delete_project(obj)
+
+    @admin.action(description="Enable", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
+        """Open them."""
+        each(request, queryset, lambda _, row: services.set_project_enabled(row, enabled=True), "Projects enabled")
+
+    @admin.action(description="Disable: nobody can work in them", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[Project]) -> HttpResponse | None:
+        """Close them, after a question."""
+        question = confirmed(self, request, queryset, "disable", "Close these projects for everybody?")
+        if question is None:
+            each(
+                request, queryset, lambda _, row: services.set_project_enabled(row, enabled=False), "Projects disabled"
+            )
+        return question

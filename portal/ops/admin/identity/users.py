@@ -1,0 +1,172 @@
+"""Users: their accounts, passwords, sessions and locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.debug import sensitive_post_parameters
+
+from portal.ops.admin.base import ModelForm, confirmed, context_of, each
+from portal.ops.admin.identity.parts import RolesOfSomebody, WithParts
+from provisioning.common.errors import NovellaError
+from provisioning.identity import policy, services
+from provisioning.identity.models import User
+
+NEW = ("password", "email", "description", "default_project", "enabled")
+
+
+class NewUserForm(ModelForm):
+    """A new user, with a first password."""
+
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        max_length=1024,
+    )
+
+    class Meta:
+        model = User
+        fields = ("domain", "name", "email", "description", "default_project", "enabled")
+
+
+class PasswordForm(forms.Form):
+    """A new password, typed twice."""
+
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        max_length=1024,
+    )
+    again = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), max_length=1024)
+
+    def clean(self) -> dict[str, Any]:
+        """Compare the two."""
+        data = super().clean() or {}
+        if data.get("password") != data.get("again"):
+            self.add_error("again", "The two passwords are not the same.")
+        return data
+
+
+@admin.register(User)
+class UserAdmin(WithParts):
+    """The users."""
+
+    list_display = ("name", "domain", "email", "enabled", "locked", "default_project", "created_at")
+    list_filter = ("enabled", "domain")
+    search_fields = ("name", "email", "id__startswith")
+    list_select_related = ("domain", "default_project")
+    actions = ("enable", "disable", "sign_out", "unlock")
+    autocomplete_fields = ("default_project",)
+    inlines = (RolesOfSomebody,)
+    rules = {
+        "view": "identity:users:list",
+        "add": "identity:users:create",
+        "change": "identity:users:update",
+        "delete": "identity:users:delete",
+    }
+
+    def policy_target(self, obj: Model | None) -> dict[str, object]:
+        return {"domain_id": obj.domain_id, "user_id": obj.id} if isinstance(obj, User) else {}
+
+    @admin.display(description="locked out", boolean=True)
+    def locked(self, user: User) -> bool:
+        """Say whether too many wrong passwords have locked the account."""
+        return services.lockout_of(user) is not None
+
+    def get_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """A new user has a first password; later a page of its own sets one."""
+        if obj is None:
+            return ("domain", "name", "password", "email", "description", "default_project", "enabled")
+        return (
+            "domain", "name", "password_link", "password_expires_at", "email", "description", "default_project",
+            "enabled", "created_at",
+        )  # fmt: skip
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Where a user is stays."""
+        return ("domain", "password_link", "password_expires_at", "created_at") if obj else ()
+
+    def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's
+        """Use the form with a password for a new one."""
+        if obj is None:
+            kwargs["form"] = NewUserForm
+        return super().get_form(request, obj, change, **kwargs)
+
+    @admin.display(description="password")
+    def password_link(self, user: User) -> SafeString:
+        """Lead to the page that sets it."""
+        return format_html(
+            '<a class="button" href="{}">Set a new password</a>',
+            reverse("admin:identity_user_password", args=[user.pk]),
+        )
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services."""
+        data = form.cleaned_data
+        if change:
+            services.update_user(User.objects.get(id=obj.id), **{name: data[name] for name in form.changed_data})
+            return
+        made = services.create_user(obj.domain, obj.name, **{name: data[name] for name in NEW})
+        obj.pk = obj.id = made.id
+        obj._state.adding = False
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """Remove the user; what the user made stays with the projects."""
+        services.delete_user(obj)
+
+    @admin.action(description="Enable", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Let them in."""
+        each(request, queryset, lambda _, row: services.set_user_enabled(row, enabled=True), "Users enabled")
+
+    @admin.action(description="Disable: lock out at once", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        """Lock them out, after a question."""
+        question = confirmed(self, request, queryset, "disable", "Lock these users out?")
+        if question is None:
+            each(request, queryset, lambda _, row: services.set_user_enabled(row, enabled=False), "Users disabled")
+        return question
+
+    @admin.action(description="Sign out everywhere: void all tokens", permissions=["change"])
+    def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """End every session and token of theirs."""
+        each(request, queryset, lambda _, row: services.revoke_all(row), "Users signed out")
+
+    @admin.action(description="Lift the lock after wrong passwords", permissions=["change"])
+    def unlock(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Let them try again now."""
+        each(request, queryset, lambda _, row: services.lift_lockout(row), "Locks lifted")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page that sets a password."""
+        view = self.admin_site.admin_view(sensitive_post_parameters()(self.password))
+        return [path("<uuid:user_id>/password/", view, name="identity_user_password"), *super().get_urls()]
+
+    def password(self, request: HttpRequest, user_id: Any) -> HttpResponse:
+        """Set a password; every session and token of the user ends."""
+        user = get_object_or_404(User, id=user_id)
+        policy.enforce(context_of(request), "identity:users:update", self.policy_target(user))
+        form = PasswordForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                services.set_password(user, form.cleaned_data["password"], by_admin=user.pk != request.user.pk)
+            except NovellaError as error:
+                form.add_error("password", error.message)
+            else:
+                messages.success(request, f"{user.name} has a new password, and has to sign in again everywhere.")
+                return HttpResponseRedirect(reverse("admin:identity_user_change", args=[user.pk]))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Set the password of {user.name}",
+            "opts": self.model._meta,
+            "original": user,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/novella/password.html", context)
