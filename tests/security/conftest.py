@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -81,6 +82,12 @@ def _domain_admin() -> str:
     return identity.issue_token(user, user.domain, ("password",)).value
 
 
+def _session(person: Person) -> uuid.UUID:
+    """Return the id of a browser's session of this person."""
+    client = identity.Client.of("127.0.0.1", SECRET)
+    return identity.open_browser_session(person.user, client, methods=("password",), project=person.project).id
+
+
 def make_world(people: People, cloud: Cloud) -> World:
     """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
     alice = people.alice
@@ -100,6 +107,7 @@ def make_world(people: People, cloud: Cloud) -> World:
     host = Host.objects.get()
     assert rule is not None
     limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
+    credential, _ = identity.create_application_credential(alice.user, alice.project, SECRET)
     tokens = {
         "nobody": "",
         "revoked": _given_back(alice),
@@ -112,6 +120,8 @@ def make_world(people: People, cloud: Cloud) -> World:
     }
     ids = {
         "server": str(server.id),
+        "sign_in": str(_session(alice)),
+        "application-credentials/credential": str(credential.id),
         "public_image": str(cloud.image.id),
         "instance": str(server.id),
         "group": str(group.id),
