@@ -143,10 +143,12 @@ def test_the_last_administrator_cannot_be_locked_out(admin: Client, operator: Pe
 
 
 def test_a_refusal_is_said_in_the_form_with_what_was_typed(admin: Client, alice: Person) -> None:
-    fields = {"domain": "default", "name": "alice", "password": "long enough", "enabled": "on", **NO_ROLES}
-    page = admin.post("/admin/identity/user/add/", fields).content.decode()
-    assert 'value="alice"' in page
-    assert "alice" in page.split("errorlist")[1].split("</ul>")[0]
+    fields = {"name": "auditor", "implies-TOTAL_FORMS": "1", "implies-INITIAL_FORMS": "0"}
+    fields["implies-0-implied"] = str(Role.objects.get(name="admin").id)
+    page = admin.post("/admin/identity/role/add/", fields).content.decode()
+    assert 'value="auditor"' in page
+    assert "admin" in page.split("errorlist")[1].split("</ul>")[0]
+    assert not Role.objects.filter(name="auditor").exists()
 
 
 def test_a_group_gives_its_members_its_roles(admin: Client, alice: Person) -> None:
