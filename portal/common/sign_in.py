@@ -91,7 +91,8 @@ class OperatorBackend(BaseBackend):
         project = _operators_project(user)
         if project is None or not mfa.is_enough(user, OPERATOR_METHODS):
             return None
-        request._novella_operator_token = _issue(request, user, project, OPERATOR_METHODS).value  # type: ignore[attr-defined]
+        issued = _issue(request, user, project, OPERATOR_METHODS)
+        request._novella_operator_token = issued.value  # type: ignore[attr-defined]
         user.is_staff = True
         return user
 
@@ -194,6 +195,8 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
     known = None
     if "\0" not in domain:  # PostgreSQL refuses to look for it
         known = selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
+        if known is None and domain == "Default":  # the first domain may have been renamed
+            known = selectors.domain_by(domain_id="default")
     if known is not None:
         return PasswordProof(password, user_name=user_name, domain_id=known.id)
     return PasswordProof(password, user_name=user_name, domain_name=domain)
@@ -260,7 +263,7 @@ def _user_of(context: RequestContext | None) -> User | AnonymousUser:
 
 
 def _revoke(value: str) -> None:
-    """End the session of the token; a token without one is given back with all of its chain, a void one needs nothing."""
+    """End the token's session; a token without one is given back with all of its chain, a void one needs nothing."""
     try:
         data = tokens.read(value)
     except NotAuthenticatedError:

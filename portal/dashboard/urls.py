@@ -1,7 +1,8 @@
 """Where the pages are."""
 
-from django.urls import path
+from django.urls import include, path
 
+from portal.dashboard.account.expired import ChangeExpired
 from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, SwitchProject
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
@@ -20,6 +21,7 @@ app_name = "dashboard"
 urlpatterns = [
     path("", Overview.as_view(), name="overview"),
     path("auth/login/", SignIn.as_view(), name="sign_in"),
+    path("auth/password/", ChangeExpired.as_view(), name="change_expired"),
     path("auth/logout/", SignOut.as_view(), name="sign_out"),
     path("auth/projects/", ProjectSearch.as_view(), name="project_search"),
     path("auth/project/<uuid:project_id>/", SwitchProject.as_view(), name="switch_project"),
@@ -54,4 +56,5 @@ urlpatterns = [
         CredentialDelete.as_view(),
         name="application_credential_delete",
     ),
+    path("", include("portal.dashboard.identity.urls")),
 ]

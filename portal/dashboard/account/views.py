@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -16,14 +17,15 @@ from django.views.decorators.debug import sensitive_post_parameters
 from portal.common.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_project
 from portal.dashboard import projects
+from portal.dashboard.account.expired import DOMAIN, expired_form
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
+from provisioning.identity.errors import PasswordExpiredError
 
-DOMAIN = "Default"
 LONGEST_SEARCH = 256
 
 
-@method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
+@method_decorator([never_cache, sensitive_post_parameters("password", "passcode")], name="dispatch")
 class SignIn(View):
     """The form that everybody meets first."""
 
@@ -38,7 +40,9 @@ class SignIn(View):
         name, password = request.POST.get("user_name", "").strip(), request.POST.get("password", "")
         domain = request.POST.get("domain", "").strip() or DOMAIN
         try:
-            sign_in(request, name, password, domain)
+            sign_in(request, name, password, domain, passcode=request.POST.get("passcode", "").strip())
+        except PasswordExpiredError:
+            return expired_form(request, {}, status=401)
         except (NotAuthenticatedError, ForbiddenError) as error:
             return self._form(request, error.message, status=401)
         return HttpResponseRedirect(safe_next(request), status=303)
@@ -49,6 +53,7 @@ class SignIn(View):
             "user_name": request.POST.get("user_name", ""),
             "domain": request.POST.get("domain", DOMAIN) or DOMAIN,
             "next": safe_next(request, ""),
+            "asks_passcode": settings.TOTP,
         }
         return render(request, "dashboard/account/sign_in.html", context, status=status)
 
