@@ -1,4 +1,4 @@
-"""Lists for people who administer: narrowed by a part of a name, a page at a time, with what each row shows beside it."""
+"""Lists for people who administer: narrowed by a part of a name, a page at a time, with what a row shows beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from provisioning.identity.models import (
     Project,
     Role,
     RoleAssignment,
-    SignIn,
     User,
 )
 
@@ -102,9 +101,7 @@ def find_roles(wanted: Wanted) -> Found[Role]:
 def find_domains(wanted: Wanted) -> Found[Domain]:
     """Return domains by name, each with ``projects``, ``users`` and ``groups``: how many of each."""
     kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
-    inside = {
-        name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()
-    }
+    inside = {name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()}
     return _page(_narrow(Domain.objects.order_by("name"), wanted), wanted, **inside)
 
 
@@ -126,19 +123,15 @@ def projects_to_choose(text: str) -> list[Project]:
     return list(_narrow(Project.objects.order_by("name", "id"), Wanted(text)).select_related("domain")[:SHORT_LIST])
 
 
-def roles_to_choose() -> list[Role]:
-    """Return the roles of the whole cloud, which can be given anywhere, by name."""
-    return list(Role.objects.filter(domain=None).order_by("name"))
+def roles_to_choose(domain: Domain | None = None) -> list[Role]:
+    """Return the roles of the whole cloud, which can be given anywhere, and those of a domain, by name."""
+    open_to_all = Q(domain=None)
+    return list(Role.objects.filter(open_to_all | Q(domain=domain) if domain else open_to_all).order_by("name"))
 
 
 def all_domains() -> list[Domain]:
     """Return every domain by name."""
     return list(Domain.objects.order_by("name"))
-
-
-def project_of_id(project_id: uuid.UUID | None) -> Project | None:
-    """Return the project of this id with its domain and its parent, or None."""
-    return Project.objects.select_related("domain", "parent").filter(id=project_id).first()
 
 
 def group_by(group_id: uuid.UUID) -> Group | None:
@@ -171,11 +164,6 @@ def users_in(group: Group, wanted: Wanted) -> Found[User]:
     """Return the users of a group, by name."""
     found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain")
     return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), wanted)
-
-
-def sessions_of(user: User) -> int:
-    """Return how many browsers and programs are signed in as the user now."""
-    return SignIn.objects.filter(user=user, expires_at__gt=timezone.now()).count()
 
 
 def tags_of(project: Project) -> list[str]:

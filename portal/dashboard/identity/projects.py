@@ -1,0 +1,220 @@
+"""Projects: the list, one in detail, and what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.dashboard.identity import base, wording
+from portal.dashboard.identity.base import ProjectPage
+from portal.dashboard.identity.members import members_of
+from portal.dashboard.pages import Page
+from portal.dashboard.quotas import bars
+from provisioning.common.errors import NovellaError
+from provisioning.identity import services
+from provisioning.identity.selectors import panels
+from provisioning.quotas import overview as quotas
+from provisioning.quotas.selectors import detail_of
+
+STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
+
+
+class ProjectList(Page):
+    """All projects of the cloud."""
+
+    section = "projects"
+    rule = "identity:projects:list"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them by name, with what they hold of what a launch uses."""
+        wanted = base.wanted(request, STATES)
+        found = panels.find_projects(wanted)
+        held = quotas.holdings([project.id for project in found.rows], bars.LAUNCH)
+        context = {
+            "found": found,
+            "wanted": wanted,
+            "states": STATES,
+            "domains": panels.all_domains(),
+            "rows": [
+                (project, wording.project_status(project), bars.bars_of(held[project.id], bars.LAUNCH))
+                for project in found.rows
+            ],
+            "can_create": self.allows("identity:projects:create"),
+            "can_set_defaults": self.allows("compute:quotas:update"),
+        }
+        return self.page("dashboard/identity/projects.html", context)
+
+
+class ProjectCreate(Page):
+    """A new project."""
+
+    section = "projects"
+    rule = "identity:projects:create"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the form."""
+        return self._form({"domain": self.context.user_domain_id}, {})
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make it, and go to its page, where members and quotas are."""
+        data = request.POST
+        try:
+            domain = base.domain_of(data, self.context.user_domain_id)
+            project = services.create_project(
+                domain,
+                base.text_of(data, "name"),
+                parent=base.project_of(data, "parent", domain),
+                description=base.text_of(data, "description"),
+                tags=tuple(base.words_of(data, "tags")),
+            )
+        except NovellaError as error:
+            return self._form(data, base.errors_of(error, tag="tags", parent_id="parent"), status=422)
+        to = reverse("dashboard:project_page", args=[project.id])
+        return self.go(to, said=f"{project.name} is made. Now give people a role on it.")
+
+    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+        context = {
+            "values": values,
+            "errors": errors,
+            "domains": panels.all_domains(),
+            "suggested": panels.projects_to_choose(""),
+        }
+        return self.page("dashboard/identity/project_form.html", context, status=status)
+
+
+class ProjectDetail(ProjectPage):
+    """One project."""
+
+    rule = "identity:projects:show"
+
+    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Show facts and quotas, members to whom policy shows them, and what may be done."""
+        project = self.project
+        target = base.target_of(project)
+        shown = members_of(self, project) if self.allows("identity:role_assignments:list", target) else {}
+        context = {
+            "project": project,
+            "status": wording.project_status(project),
+            "tags": panels.tags_of(project),
+            "groups": bars.grouped(detail_of(project.id)),
+            "own_roles": sorted(self.context.roles) if project.id == self.context.project_id else [],
+            **shown,
+            "may": {
+                "update": self.allows("identity:projects:update", target),
+                "delete": self.allows("identity:projects:delete", target),
+                "quotas": self.allows("compute:quotas:update", target),
+                "add_user": self.allows("identity:users:create", target),
+            },
+        }
+        return self.page("dashboard/identity/project.html", context)
+
+
+class ProjectEdit(ProjectPage):
+    """What people read about a project."""
+
+    rule = "identity:projects:update"
+
+    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Show the form."""
+        project = self.project
+        tags = ", ".join(panels.tags_of(project))
+        return self._form({"name": project.name, "description": project.description, "tags": tags}, {})
+
+    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Change it."""
+        data, project = request.POST, self.project
+        try:
+            services.update_project(
+                project,
+                name=base.text_of(data, "name"),
+                description=base.text_of(data, "description"),
+                tags=base.words_of(data, "tags"),
+            )
+        except NovellaError as error:
+            return self._form(data, base.errors_of(error, tag="tags", parent_id="parent"), status=422)
+        return self.go("dashboard:project_page", project.id, said="Saved.")
+
+    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+        context = {"project": self.project, "values": values, "errors": errors}
+        return self.page("dashboard/identity/project_form.html", context, status=status)
+
+
+class ProjectSwitchOff(ProjectPage):
+    """Closing a project to everybody."""
+
+    rule = "identity:projects:update"
+
+    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Ask."""
+        return self.ask(
+            {
+                "title": f"Disable {self.project.name}?",
+                "text": "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on.",
+                "action": reverse("dashboard:project_disable", args=[self.project.id]),
+                "label": "Disable",
+                "danger": True,
+                "back": self.back(),
+            }
+        )
+
+    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Close it."""
+        services.set_project_enabled(self.project, enabled=False)
+        return self.go(self.back(), said=f"{self.project.name} is closed.")
+
+
+class ProjectSwitchOn(ProjectPage):
+    """Opening a project again."""
+
+    rule = "identity:projects:update"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Open it."""
+        services.set_project_enabled(self.project, enabled=True)
+        return self.go(self.back(), said=f"{self.project.name} is open.")
+
+
+class ProjectDelete(ProjectPage):
+    """The end of a project that owns nothing any more."""
+
+    rule = "identity:projects:delete"
+
+    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Ask."""
+        return self.ask(
+            {
+                "title": f"Delete {self.project.name}?",
+                "text": "Its members lose their roles on it. A project that still owns something is not deleted:"
+                " the answer says what it is. This cannot be undone.",
+                "action": reverse("dashboard:project_delete", args=[self.project.id]),
+                "label": "Delete",
+                "danger": True,
+                "back": self.back(),
+            }
+        )
+
+    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        """Delete."""
+        name = self.project.name
+        services.delete_project(self.project)
+        if self.project.id == self.context.project_id:
+            return self.go("dashboard:overview")
+        return self.go("dashboard:projects", said=f"{name} was deleted.")
+
+
+class OwnProject(ProjectDetail):
+    """The project one works in, for everybody in it."""
+
+    section = "project"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Take the project of the token."""
+        return super().target(project_id=self.context.project_id)
+
+    def get(self, request: HttpRequest, project_id: Any = None) -> HttpResponse:
+        """Show the same as on the project's page."""
+        return super().get(request, self.context.project_id)

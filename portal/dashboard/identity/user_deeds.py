@@ -1,0 +1,181 @@
+"""What is done to a user: letting in and out, passwords, sign-ins, the end."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from portal.dashboard.identity import base
+from portal.dashboard.identity.base import UserPage
+from portal.dashboard.identity.users import password_of
+from provisioning.common.errors import NovellaError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One thing done to a user after a question; ``said`` and ``question`` have the user's name as ``{name}``."""
+
+    name: str
+    rule: str
+    question: str
+    text: str
+    label: str
+    said: str
+    do: Callable[[User], Any]
+    danger: bool = True
+
+
+DEEDS = {
+    each.name: each
+    for each in (
+        Deed(
+            "disable",
+            "identity:users:update",
+            "Disable {name}?",
+            "The user is signed out everywhere, at once, and cannot sign in until enabled again. Roles are kept.",
+            "Disable",
+            "{name} is locked out.",
+            lambda user: services.set_user_enabled(user, enabled=False),
+        ),
+        Deed(
+            "enable",
+            "identity:users:update",
+            "Enable {name}?",
+            "The user can sign in again with the password and the roles of before.",
+            "Enable",
+            "{name} can sign in again.",
+            lambda user: services.set_user_enabled(user, enabled=True),
+            danger=False,
+        ),
+        Deed(
+            "sign-out",
+            "identity:users:update",
+            "Sign {name} out everywhere?",
+            "Every browser and every token of the user ends now. The user may sign in again.",
+            "Sign out everywhere",
+            "{name} is signed out everywhere.",
+            services.revoke_all,
+        ),
+        Deed(
+            "unlock",
+            "identity:users:update",
+            "Let {name} try again?",
+            "Wrong passwords until now are forgotten, so that the user need not wait for the next try.",
+            "Lift the lockout",
+            "{name} may try again.",
+            services.lift_lockout,
+            danger=False,
+        ),
+        Deed(
+            "delete",
+            "identity:users:delete",
+            "Delete {name}?",
+            "The user is signed out everywhere and loses all roles, key pairs and credentials. What the user made stays"
+            " with the projects. This cannot be undone.",
+            "Delete",
+            "{name} was deleted.",
+            services.delete_user,
+        ),
+    )
+}
+
+
+class UserDeed(UserPage):
+    """One thing done to one user, after a question."""
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        """Know the deed; its rule is the page's."""
+        super().setup(request, *args, **kwargs)
+        deed = DEEDS.get(str(kwargs["deed"]))
+        if deed is None:
+            raise Http404
+        self.deed, self.rule = deed, deed.rule
+
+    def get(self, request: HttpRequest, user_id: uuid.UUID, deed: str) -> HttpResponse:
+        """Ask."""
+        user = self.user
+        text = self.deed.text
+        if user.id == self.context.user_id and self.deed.danger:
+            text = f"This is you. {text}"
+        return self.ask(
+            {
+                "title": self.deed.question.format(name=user.name),
+                "text": text,
+                "action": reverse("dashboard:user_deed", args=[user.id, self.deed.name]),
+                "label": self.deed.label,
+                "danger": self.deed.danger,
+                "back": self.back(),
+            }
+        )
+
+    def post(self, request: HttpRequest, user_id: uuid.UUID, deed: str) -> HttpResponse:
+        """Do it."""
+        user = self.user
+        self.deed.do(user)
+        to = "dashboard:users" if self.deed.name == "delete" else self.back()
+        return self.go(to, said=self.deed.said.format(name=user.name))
+
+
+@method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
+class UserPassword(UserPage):
+    """A new password for a user."""
+
+    rule = "identity:users:update"
+
+    def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+        """Show the form."""
+        return self._form({"how": "make"}, {})
+
+    def post(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+        """Set it; a generated one is in this answer and nowhere else."""
+        user = self.user
+        try:
+            password = password_of(request.POST)
+            services.set_password(user, password, by_admin=True)
+        except NovellaError as error:
+            return self._form(request.POST, base.errors_of(error), status=422)
+        if request.POST.get("how") == "type":
+            return self.go(self.back(), said=f"{user.name} has a new password and is signed out everywhere.")
+        shown = {"person": user, "password": password, "is_new": False}
+        return self.page("dashboard/identity/password_once.html", shown, status=201)
+
+    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+        context = {"person": self.user, "values": values, "errors": errors}
+        return self.page("dashboard/identity/password_form.html", context, status=status)
+
+
+class CredentialDelete(UserPage):
+    """The end of an application credential of a user."""
+
+    rule = "identity:application_credentials:delete"
+
+    def get(self, request: HttpRequest, user_id: uuid.UUID, credential_id: uuid.UUID) -> HttpResponse:
+        """Ask."""
+        user = self.user
+        credential = selectors.existing_application_credential(user, str(credential_id))
+        return self.ask(
+            {
+                "title": f"Delete {credential.name} of {user.name}?",
+                "text": "Programs that sign in with it are refused from now on. This cannot be undone.",
+                "action": reverse("dashboard:user_credential_delete", args=[user.id, credential.id]),
+                "label": "Delete",
+                "danger": True,
+                "back": self.back(),
+            }
+        )
+
+    def post(self, request: HttpRequest, user_id: uuid.UUID, credential_id: uuid.UUID) -> HttpResponse:
+        """Delete."""
+        credential = selectors.existing_application_credential(self.user, str(credential_id))
+        services.delete_application_credential(credential, caller=self.context)
+        return self.go(self.back(), said=f"{credential.name} was deleted.")

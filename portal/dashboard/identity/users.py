@@ -1,0 +1,188 @@
+"""Users: the list, a new one, one in detail, and what people read about one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from portal.dashboard.identity import base, wording
+from portal.dashboard.identity.base import UserPage
+from portal.dashboard.identity.members import GRANT, REVOKE
+from portal.dashboard.pages import Page
+from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Role
+from provisioning.identity.selectors import members, panels
+from provisioning.identity.services import onboarding
+
+STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expired", "Password expired"))
+
+
+class UserList(Page):
+    """All users of the cloud."""
+
+    section = "users"
+    rule = "identity:users:list"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them by name with their state."""
+        wanted = base.wanted(request, STATES)
+        found = panels.find_users(wanted)
+        context = {
+            "found": found,
+            "wanted": wanted,
+            "states": STATES,
+            "domains": panels.all_domains(),
+            "rows": [(user, wording.user_status(user)) for user in found.rows],
+            "can_create": self.allows("identity:users:create"),
+        }
+        return self.page("dashboard/identity/users.html", context)
+
+
+@method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
+class UserCreate(Page):
+    """A new user, with a role in the project where the user starts."""
+
+    section = "users"
+    rule = "identity:users:create"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the form, for a user of the project that the address names."""
+        named = selectors.project_by(project_id=request.GET.get("project", ""))
+        values = {
+            "domain": named.domain_id if named else self.context.user_domain_id,
+            "project": named.name if named else "",
+            "how": "make",
+            "role": "member",
+        }
+        return self._form(values, {})
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make the user; a generated password is in this answer and nowhere else."""
+        data = request.POST
+        try:
+            domain = base.domain_of(data, self.context.user_domain_id)
+            password = password_of(data)
+            user = onboarding.create_user_with_role(
+                domain,
+                base.text_of(data, "name"),
+                password=password,
+                email=base.text_of(data, "email"),
+                description=base.text_of(data, "description"),
+                project=base.project_of(data, "project", domain),
+                role=_role_of(data),
+            )
+        except NovellaError as error:
+            return self._form(data, base.errors_of(error), status=422)
+        if data.get("how") == "type":
+            to = reverse("dashboard:user_page", args=[user.id])
+            return self.go(to, said=f"{user.name} can sign in now.")
+        return self.page(
+            "dashboard/identity/password_once.html", {"person": user, "password": password, "is_new": True}, status=201
+        )
+
+    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+        context = {
+            "values": values,
+            "errors": errors,
+            "domains": panels.all_domains(),
+            "roles": panels.roles_to_choose(),
+            "suggested": panels.projects_to_choose(""),
+        }
+        return self.page("dashboard/identity/user_form.html", context, status=status)
+
+
+class UserDetail(UserPage):
+    """One user."""
+
+    rule = "identity:users:show"
+
+    def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+        """Show facts, roles and how they come, groups, and what signs in for the user."""
+        user = self.user
+        target = base.target_of(user)
+        shows_roles = self.allows("identity:role_assignments:list", target)
+        context = {
+            "person": user,
+            "status": wording.user_status(user),
+            "locked_until": services.lockout_of(user),
+            "standings": members.standings_of(user) if shows_roles else None,
+            "groups": panels.groups_of(user),
+            "sessions": len(selectors.sign_ins_of(user)) if shows_roles or self.allows("identity:sign_ins:list", target) else None,
+            "credentials": selectors.application_credentials_of(user),
+            "may": {
+                "update": self.allows("identity:users:update", target),
+                "delete": self.allows("identity:users:delete", target),
+                "sign_out": self.allows("identity:users:update", target),
+                "see_groups": self.allows("identity:groups:list"),
+                "delete_credentials": self.allows("identity:application_credentials:delete", target),
+                "grant": self.allows(GRANT, target),
+                "revoke": self.allows(REVOKE, target),
+            },
+        }
+        return self.page("dashboard/identity/user.html", context)
+
+
+class UserEdit(UserPage):
+    """What people read about a user, and where the user starts."""
+
+    rule = "identity:users:update"
+
+    def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+        """Show the form."""
+        user = self.user
+        values = {
+            "name": user.name,
+            "email": user.email,
+            "description": user.description,
+            "project": user.default_project.name if user.default_project else "",
+        }
+        return self._form(values, {})
+
+    def post(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+        """Change it."""
+        data, user = request.POST, self.user
+        try:
+            services.update_user(
+                user,
+                name=base.text_of(data, "name"),
+                email=base.text_of(data, "email"),
+                description=base.text_of(data, "description"),
+                default_project=base.project_of(data, "project", user.domain),
+            )
+        except NovellaError as error:
+            return self._form(data, base.errors_of(error), status=422)
+        return self.go("dashboard:user_page", user.id, said="Saved.")
+
+    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+        context = {
+            "person": self.user,
+            "values": values,
+            "errors": errors,
+            "suggested": selectors.projects_of(self.user.id),
+        }
+        return self.page("dashboard/identity/user_form.html", context, status=status)
+
+
+def password_of(data: QueryDict) -> str:
+    """Return the password that was typed, or a new one when one is to be made; InvalidInputError at ``password``."""
+    if data.get("how") != "type":
+        return onboarding.new_password()
+    password = data.get("password", "")
+    if not password:
+        raise InvalidInputError("Type a password, or have one made.", field="password")
+    return password
+
+
+def _role_of(data: QueryDict) -> Role | None:
+    """Return the role that was chosen by its name; nobody is asked for one without a project."""
+    if not base.text_of(data, "project"):
+        return None
+    chosen = base.text_of(data, "role").replace("\0", "")
+    return next((role for role in panels.roles_to_choose() if role.name == chosen), None)

@@ -1,0 +1,34 @@
+"""Words for the states of users and projects."""
+
+from __future__ import annotations
+
+from portal.dashboard.wording import Status
+from provisioning.identity import services
+from provisioning.identity.models import Project, User
+from provisioning.identity.services.passwords import has_expired
+
+ENABLED = Status("Enabled", "ok", "check-circle-fill")
+DISABLED = Status("Disabled", "off", "slash-circle-fill")
+LOCKED = Status("Locked out", "warn", "lock-fill")
+EXPIRED = Status("Password expired", "warn", "clock-fill")
+CLOSED_DOMAIN = Status("Domain disabled", "off", "slash-circle-fill")
+
+
+def user_status(user: User) -> Status:
+    """Return how a user's state looks: whether, and why not, the user can sign in."""
+    if not user.enabled:
+        return DISABLED
+    if not user.domain.enabled:
+        return CLOSED_DOMAIN
+    if services.lockout_of(user) is not None:
+        return LOCKED
+    if has_expired(user):
+        return EXPIRED
+    return ENABLED
+
+
+def project_status(project: Project) -> Status:
+    """Return how a project's state looks."""
+    if not project.enabled:
+        return DISABLED
+    return ENABLED if project.domain.enabled else CLOSED_DOMAIN

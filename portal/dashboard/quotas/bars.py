@@ -1,0 +1,168 @@
+"""Limits and usage as bars, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from portal.dashboard import wording
+from provisioning.quotas.limits import DEFAULTS, UNLIMITED
+
+Detail = Mapping[str, tuple[int, int, int]]
+"""Resource → limit, in use, reserved."""
+LAUNCH = ("instances", "cores", "ram")
+"""What a launch uses, and lists have room for."""
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Compute": (
+        *("instances", "cores", "ram", "key_pairs", "server_groups", "server_group_members", "metadata_items"),
+        *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
+    ),
+    "Network": (
+        *("networks", "subnets", "ports", "routers", "floatingips", "security_groups", "security_group_rules"),
+    ),
+    "Volumes": ("volumes", "gigabytes", "snapshots"),
+}
+LABELS = wording.RESOURCES | {
+    "key_pairs": "Key pairs",
+    "server_groups": "Server groups",
+    "server_group_members": "Servers in a group",
+    "metadata_items": "Metadata items",
+    "injected_files": "Injected files",
+    "injected_file_content_bytes": "Size of an injected file",
+    "injected_file_path_bytes": "Length of an injected file's path",
+    "networks": "Networks",
+    "subnets": "Subnets",
+    "ports": "Ports",
+    "routers": "Routers",
+    "floatingips": "Floating IPs",
+    "security_groups": "Security groups",
+    "security_group_rules": "Security group rules",
+    "volumes": "Volumes",
+    "gigabytes": "Volume storage",
+    "snapshots": "Snapshots",
+}
+UNITS = {"ram": "MiB", "gigabytes": "GiB", "injected_file_content_bytes": "bytes", "injected_file_path_bytes": "bytes"}
+OF_EACH = {
+    "key_pairs": "for each user",
+    "server_group_members": "for each server group",
+    "metadata_items": "for each server",
+    "injected_files": "for each server",
+    "injected_file_content_bytes": "for each file",
+    "injected_file_path_bytes": "for each file",
+}
+"""Limits of something smaller than a project: nothing is counted for the project, and no bar is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One resource: amounts as the API counts them; a limit of -1 is unlimited."""
+
+    resource: str
+    limit: int
+    in_use: int = 0
+    reserved: int = 0
+
+    @property
+    def label(self) -> str:
+        """The resource for people."""
+        return label_of(self.resource)
+
+    @property
+    def unit(self) -> str:
+        """The unit in which it is typed; empty for what is counted."""
+        return UNITS.get(self.resource, "")
+
+    @property
+    def each(self) -> str:
+        """Of what the limit is where it is not of the project; such a limit has no bar."""
+        return OF_EACH.get(self.resource, "")
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether there is no limit."""
+        return self.limit == UNLIMITED
+
+    @property
+    def used(self) -> int:
+        """In use and reserved together."""
+        return self.in_use + self.reserved
+
+    @property
+    def over(self) -> bool:
+        """Whether more is used than the limit allows: it was lowered since."""
+        return not self.unlimited and self.used > self.limit
+
+    @property
+    def tone(self) -> str:
+        """``this``, ``near`` (80 %) or ``over`` (nothing is left)."""
+        if self.unlimited or not self.used:
+            return "this"
+        if self.used >= self.limit:
+            return "over"
+        return "near" if self.used >= 0.8 * self.limit else "this"
+
+    @property
+    def in_use_width(self) -> str:
+        """Percent of the bar that is in use."""
+        return _percent(self.in_use, self._whole)
+
+    @property
+    def reserved_width(self) -> str:
+        """Percent of the bar that is reserved."""
+        return _percent(self.reserved, self._whole)
+
+    @property
+    def used_text(self) -> str:
+        """What is used, in its unit."""
+        return amount(self.resource, self.used)
+
+    @property
+    def reserved_text(self) -> str:
+        """What is reserved, in its unit; empty for nothing."""
+        return amount(self.resource, self.reserved) if self.reserved else ""
+
+    @property
+    def limit_text(self) -> str:
+        """The limit, in its unit."""
+        return "no limit" if self.unlimited else amount(self.resource, self.limit)
+
+    @property
+    def said(self) -> str:
+        """The bar in words."""
+        words = f"{self.used_text}, no limit" if self.unlimited else f"{self.used_text} of {self.limit_text}"
+        return f"{self.label}: {words}" + (f", {self.reserved_text} of it reserved" if self.reserved else "")
+
+    @property
+    def _whole(self) -> int:
+        """What the whole bar stands for: the limit, or all that is used where that is more; 0 without a limit."""
+        return 0 if self.unlimited else max(self.limit, self.used)
+
+
+def bars_of(detail: Detail, resources: tuple[str, ...]) -> list[Bar]:
+    """Return the bars of these resources, in this order."""
+    return [Bar(name, *detail[name]) for name in resources if name in detail]
+
+
+def grouped(detail: Detail) -> dict[str, list[Bar]]:
+    """Return every resource as a bar, in the groups of people's words."""
+    known = {name for names in GROUPS.values() for name in names}
+    groups = {title: bars_of(detail, names) for title, names in GROUPS.items()}
+    groups["Other"] = bars_of(detail, tuple(name for name in DEFAULTS if name not in known))
+    return {title: bars for title, bars in groups.items() if bars}
+
+
+def label_of(resource: str) -> str:
+    """Return the resource for people."""
+    return LABELS.get(resource) or resource.replace("_", " ").capitalize()
+
+
+def amount(resource: str, value: int) -> str:
+    """Write an amount of a resource."""
+    if resource == "ram":
+        return wording.mebibytes(value)
+    unit = UNITS.get(resource)
+    return f"{value}{wording.JOINED}{unit}" if unit else str(value)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{min(100 * part / whole, 100):.2f}" if whole > 0 else "0"
