@@ -51,7 +51,7 @@ class SessionEnd(SessionPage):
 
     def get(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
         """Ask."""
-        found = self._sign_in(sign_in_id)
+        found = self._session(sign_in_id)
         client = programs.client_of(found)
         return self.ask(
             {
@@ -67,11 +67,11 @@ class SessionEnd(SessionPage):
 
     def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
         """End it."""
-        found = self._sign_in(sign_in_id)
+        found = self._session(sign_in_id)
         services.end_sign_in(found)
         return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
 
-    def _sign_in(self, sign_in_id: uuid.UUID) -> SignIn:
+    def _session(self, sign_in_id: uuid.UUID) -> SignIn:
         found = next((each for each in selectors.sign_ins_of(self.user()) if each.id == sign_in_id), None)
         if found is None:
             raise NotFoundError("There is no such session.")
