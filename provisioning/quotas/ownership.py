@@ -1,17 +1,32 @@
-"""What goes with a project: its limits and counters."""
+"""What goes with a project or a user: limits, counters and reservations; and which records no quota limits."""
 
 from __future__ import annotations
 
 from provisioning.identity import ownership
-from provisioning.identity.ownership import Ids
-from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+from provisioning.quotas import registry
+from provisioning.quotas.services import forget
+
+_OF_OPERATORS = "Made by those who manage identity: the project or user it names holds nothing by it."
+_LEDGER = "The limits and the ledger themselves."
 
 
 def register() -> None:
-    """Let limits, counters and reservations go with their project."""
-    ownership.register("quotas", None, _remove)
-
-
-def _remove(project_ids: Ids) -> None:
-    for model in (Reservation, QuotaUsage, QuotaLimit):
-        model._default_manager.filter(project_id__in=project_ids).delete()
+    """Let the ledger go with its project or user, and say why identity's records and its own are not limited."""
+    ownership.register("quotas", None, forget)
+    ownership.register_of_users("quotas", forget)
+    registry.leave_free(
+        {
+            "identity.Project": _OF_OPERATORS,
+            "identity.ProjectTag": _OF_OPERATORS,
+            "identity.User": _OF_OPERATORS,
+            "identity.GroupMembership": _OF_OPERATORS,
+            "identity.RoleAssignment": _OF_OPERATORS,
+            "identity.ApplicationCredential": "A person's own sign-in, without a quota in Keystone's defaults.",
+            "identity.AccessRule": "A part of application credentials.",
+            "identity.Credential": "A person's own secret, without a quota in Keystone's defaults.",
+            "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",
+            "quotas.QuotaLimit": _LEDGER,
+            "quotas.QuotaUsage": _LEDGER,
+            "quotas.Reservation": _LEDGER,
+        }
+    )

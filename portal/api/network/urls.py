@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.network import views
+from portal.api.network import quotas, views
 
 END = r"(?:\.json)?/?$"
 
@@ -23,5 +23,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
         )
         for tail, view in (("", many), (r"/(?P<identity>[^/]+?)", one))
     ),
+    re_path(rf"^/v2\.0/quotas{END}", quotas.Quotas.as_view()),
+    re_path(rf"^/v2\.0/quotas/tenant{END}", quotas.QuotaTenant.as_view()),
+    re_path(rf"^/v2\.0/quotas/project{END}", quotas.QuotaTenant.as_view()),
+    re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?)/default{END}", quotas.QuotaDefaults.as_view()),
+    re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?)/details{END}", quotas.QuotaUsage.as_view()),
+    re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?){END}", quotas.QuotaDetail.as_view()),
     re_path(r"", NoSuchResource.of("network")),
 ]

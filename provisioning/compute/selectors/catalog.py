@@ -94,5 +94,5 @@ def limits_for(context: RequestContext) -> Limits:
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")
     usage = dict(quotas.usage_of(context.project_id))
-    usage["key_pairs"] = KeyPair.objects.filter(user_id=context.user_id or NOBODY).count()
+    usage["key_pairs"] = quotas.usage_of(context.user_id or NOBODY)["key_pairs"]
     return Limits(limits=dict(quotas.limits_of(context.project_id)), usage=usage)

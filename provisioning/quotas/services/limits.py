@@ -60,8 +60,11 @@ def set_limits(project_id: uuid.UUID | None, limits: Mapping[str, int | None], *
         set_limit(project_id, resource, limit)
 
 
-def reset_limits(project_id: uuid.UUID, resources: Iterable[str] | None = None) -> bool:
-    """Give a project the defaults again, for some resources or (None) for all; returns whether it had own limits."""
+def reset_limits(project_id: uuid.UUID | None, resources: Iterable[str] | None = None) -> bool:
+    """Give a project the defaults again, or (None) all projects Nova's; returns whether there was anything to forget.
+
+    ``resources``: only these; None: every one.
+    """
     rows = QuotaLimit.objects.filter(project_id=project_id)
     if resources is not None:
         rows = rows.filter(resource__in=list(resources))

@@ -1,0 +1,147 @@
+"""Quotas of the Networking API (Networking API reference, "Quotas extension")."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.network.views import NetworkView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors as identity
+from provisioning.quotas import selectors, services
+from provisioning.quotas.limits import MOST
+
+NAMES = {
+    "network": "networks",
+    "subnet": "subnets",
+    "port": "ports",
+    "router": "routers",
+    "floatingip": "floatingips",
+    "security_group": "security_groups",
+    "security_group_rule": "security_group_rules",
+}
+"""Name in the API → resource."""
+_LIMIT = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MOST}
+_QUOTA = {
+    "type": "object",
+    "properties": {
+        "quota": {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(NAMES, _LIMIT),
+                "force": {"type": "boolean"},
+                "check_limit": {"type": "boolean"},
+            },
+            "additionalProperties": False,
+        }
+    },
+    "required": ["quota"],
+    "additionalProperties": False,
+}
+
+
+class QuotaView(NetworkView):
+    """Base: whose quotas they are."""
+
+    def policy_target(self) -> dict[str, object]:
+        """The project in the path."""
+        return {"project_id": self.kwargs.get("project_id", "")}
+
+    def project(self, project_id: str) -> uuid.UUID:
+        """Return the id of a project that there is; raises NotFoundError."""
+        project = read_id(project_id)
+        if project is None or (project != self.context.project_id and not identity.projects_by_id([project])):
+            raise NotFoundError(f"Project {project_id[:64]} could not be found.")
+        return project
+
+
+class Quotas(QuotaView):
+    """``GET /network/v2.0/quotas``."""
+
+    rules = {"GET": "network:quotas:list"}
+
+    def get(self, request: Request) -> Response:
+        """List the projects that have quotas of their own."""
+        found = selectors.projects_with_limits(NAMES.values())
+        return Response({"quotas": [_limits_of(project) | _project(project) for project in found]})
+
+
+class QuotaDetail(QuotaView):
+    """``GET``, ``PUT`` and ``DELETE /network/v2.0/quotas/{project}``."""
+
+    rules = {"GET": "network:quotas:show", "PUT": "network:quotas:update", "DELETE": "network:quotas:delete"}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """The project's limits."""
+        return Response({"quota": _limits_of(self.project(project_id))})
+
+    def put(self, request: Request, project_id: str) -> Response:
+        """Set some limits, none of them below what is used unless ``force``, or ``check_limit`` false."""
+        asked = self.body(_QUOTA)["quota"]
+        project = self.project(project_id)
+        force = asked.pop("force", False) or not asked.pop("check_limit", True)
+        limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in asked.items() if name in NAMES}
+        services.set_limits(project, limits, force=force)
+        return Response({"quota": _limits_of(project)})
+
+    def delete(self, request: Request, project_id: str) -> Response:
+        """Give the project the defaults again; 404 when it has them."""
+        if not services.reset_limits(self.project(project_id), NAMES.values()):
+            raise NotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
+        return Response(status=204)
+
+
+class QuotaDefaults(QuotaView):
+    """``GET /network/v2.0/quotas/{project}/default``."""
+
+    rules = {"GET": "network:quotas:default"}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """What a project has without quotas of its own."""
+        self.project(project_id)
+        defaults = selectors.default_limits()
+        return Response({"quota": {name: defaults[resource] for name, resource in NAMES.items()}})
+
+
+class QuotaUsage(QuotaView):
+    """``GET /network/v2.0/quotas/{project}/details``."""
+
+    rules = {"GET": "network:quotas:show:detail"}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """Limits, what is used and what is reserved."""
+        found = selectors.detail_of(self.project(project_id))
+        shape: dict[str, Any] = {
+            name: {
+                "limit": found[resource].limit,
+                "used": found[resource].in_use,
+                "reserved": found[resource].reserved,
+            }
+            for name, resource in NAMES.items()
+        }
+        return Response({"quota": shape})
+
+
+class QuotaTenant(QuotaView):
+    """``GET /network/v2.0/quotas/tenant`` and ``/quotas/project``."""
+
+    rules = {"GET": "network:quotas:tenant"}
+
+    def get(self, request: Request) -> Response:
+        """Whose quotas bind the caller."""
+        if self.context.project_id is None:
+            raise InvalidInputError("Quotas belong to a project: use a token that is scoped to one.")
+        return Response({"tenant": _project(self.context.project_id)})
+
+
+def _project(project: uuid.UUID) -> dict[str, Any]:
+    return {"project_id": project.hex, "tenant_id": project.hex}
+
+
+def _limits_of(project: uuid.UUID) -> dict[str, Any]:
+    limits = selectors.limits_of(project)
+    return {name: limits[resource] for name, resource in NAMES.items()}
