@@ -15,6 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
 
 INSTANCE = "instance"
 """The kind of event that changes these pages."""
@@ -30,6 +31,9 @@ def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) ->
         return ""
     if page == "overview":
         return _overview(context)
+    rule = "compute:servers:list" if page == "instances" else "compute:servers:show"
+    if not policy.allows(context, rule):
+        return ""
     if page == "instances":
         return _instances(changed.keys(), context)
     kind, _, instance_id = page.partition("/")

@@ -90,6 +90,7 @@ class Page(View):
             "me": self.context,
             "section": self.section,
             "entries": entries,
+            "can_launch": self.allows("compute:servers:create"),
             "switch": projects.switch_for(self.context, self.projects(), place),
             "live_page": self.live_page,
             "now": time.time(),

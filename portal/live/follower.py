@@ -21,13 +21,15 @@ from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, No
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
+from provisioning.identity import policy
 from provisioning.identity import selectors as identity
-from provisioning.identity.policy import enforce
 from provisioning.rpc.threads import in_thread
 
 ENDED, FORBIDDEN, NOT_FOUND, FAILED = 4401, 4403, 4404, 1011
 """Codes a socket is closed with; the first three as HTTP's with 4000 added."""
 AUTH = "auth"
+LOOK_EVERY = 2.0
+"""Seconds between two questions whether the rules have changed."""
 MOST_PENDING = 500
 """Events that wait for one socket; a reader that is further behind starts anew."""
 
@@ -139,7 +141,7 @@ class Follower(AsyncWebsocketConsumer):
         if self.context.project_id is None:
             message = "The token is for no project."
             raise ForbiddenError(message)
-        enforce(self.context, self.rule)
+        policy.enforce(self.context, self.rule)
         self.admit()
         return identity.token_data(value).expires_at
 
@@ -171,12 +173,16 @@ class Follower(AsyncWebsocketConsumer):
         )
 
     async def _watch(self, expires_at: datetime) -> None:
-        """Check the token at every change of rights and at its end; close as soon as it is worth nothing."""
+        """Check the token at every change of rights or rules and at its end; close as soon as it is worth nothing."""
+        rules = policy.version()
         while True:
             left = (expires_at - timezone.now()).total_seconds()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._recheck.wait(), max(left, 0) + 0.01)
+                await asyncio.wait_for(self._recheck.wait(), min(max(left, 0) + 0.01, LOOK_EVERY))
+            if not self._recheck.is_set() and policy.version() == rules and expires_at > timezone.now():
+                continue
             self._recheck.clear()
+            rules = policy.version()
             expires_at = await in_thread(self._admit)
 
     async def _guard(self, work: Callable[[], Any]) -> None:

@@ -8,8 +8,14 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-PREFIXES = {"compute": ("compute", "/compute/v2.1"), "identity": ("identity", "/identity"), "image": ("image", "/image"),
-            "network": ("network", "/network")}
+from portal.live.routing import websocket_router
+
+PREFIXES = {
+    "compute": ("compute", "/compute/v2.1"),
+    "identity": ("identity", "/identity"),
+    "image": ("image", "/image"),
+    "network": ("network", "/network"),
+}
 """Part of the rules → where its service is; the paths of operations begin behind it."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Operation = tuple[str, str]
@@ -19,11 +25,24 @@ def operations() -> Iterator[tuple[Operation, type[Any]]]:
     """Every method and path of every view that asks a rule; names of parameters are left out."""
     for route, pattern in _patterns(get_resolver()):
         view = getattr(pattern.callback, "cls", None)
-        service = next((prefix for _, prefix in PREFIXES.values() if route.startswith(prefix + "/")), None)
+        service = next((prefix for prefix in PREFIXES.values() if route.startswith(prefix + "/")), None)
         if view is None or service is None or view.public:
             continue
         path = route.removeprefix(service)
-        yield from (((method, path), view) for method in METHODS if hasattr(view, method.lower()))
+        offered = (method for method in METHODS if method.lower() in view.http_method_names)
+        yield from (((method, path), view) for method in offered if hasattr(view, method.lower()))
+
+
+def pages() -> set[Operation]:
+    """Every method and path that is no API's."""
+    found = {(method, path) for path, _ in _patterns(get_resolver()) for method in METHODS}
+    return {operation for operation in found if not any(operation[1].startswith(f"/{api}") for api in PREFIXES)}
+
+
+def sockets() -> set[Operation]:
+    """Every WebSocket."""
+    routes = websocket_router(lambda *_: "").routes
+    return {("GET", "/" + _plain(str(route.pattern))) for route in routes if str(route.pattern)}
 
 
 def nameless(path: str) -> str:

@@ -60,8 +60,8 @@ class InstanceActionView(InstanceActionsView):
         """Show one action; its events from 2.51 on to everybody who sees the server, before that to operators."""
         action, events = selectors.action_for(self.context, server_id, request_id)
         shape = self.shape(action)
-        wanted = "compute:instance_actions:events" + ("" if self.microversion >= (2, 51) else ":details")
-        if self.allows(wanted):
+        since, before = "compute:instance_actions:events", "compute:instance_actions:events:details"
+        if self.allows(since if self.microversion >= (2, 51) else before):
             shape["events"] = [self._event(event, action) for event in events]
         return Response({"instanceAction": shape})
 

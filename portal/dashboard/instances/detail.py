@@ -9,7 +9,7 @@ from portal.dashboard.instances.connect import connect_for
 from portal.dashboard.instances.rows import rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
-from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 
@@ -21,14 +21,24 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     return {
         "row": row,
         "advice": _advice(decision) if row.fault else "",
-        "attempts": timeline.attempts(compute.timeline_for(context, instance.id)),
+        "attempts": timeline.attempts(_steps(context, instance)),
         "decision": decision,
         "funnel": timeline.funnel(decision),
-        "deeds": timeline.deeds(compute.actions_for(context, instance.id)),
+        "deeds": timeline.deeds(_actions(context, instance)),
         "connect": connect_for(context, instance, row.addresses),
         "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
         "host": instance.host.name if instance.host and policy.allows(context, "compute:servers:show:host") else "",
     }
+
+
+def _steps(context: RequestContext, instance: Instance) -> list[compute.Step]:
+    seen = policy.allows(context, "compute:instance_actions:events")
+    return compute.timeline_for(context, instance.id) if seen else []
+
+
+def _actions(context: RequestContext, instance: Instance) -> list[InstanceAction]:
+    seen = policy.allows(context, "compute:instance_actions:list")
+    return compute.actions_for(context, instance.id) if seen else []
 
 
 def _advice(decision: SchedulingDecision | None) -> str:

@@ -67,6 +67,7 @@ class InstanceList(InstancePage):
                 "filters": {"text": text, "status": status},
                 "statuses": STATUSES,
                 "can_launch": self.allows("compute:servers:create"),
+                "can_delete": self.allows("compute:servers:delete"),
                 "more": more,
             },
         )
@@ -83,7 +84,8 @@ class InstanceDetail(InstancePage):
         instance = compute.instance_for(self.context, instance_id)
         self.live_page = f"instance/{instance.id}"
         parts = detail_for(self.context, instance)
-        return self.page("dashboard/instances/detail.html", {"live_since": since, **parts})
+        has_console = self.allows("compute:servers:console_output")
+        return self.page("dashboard/instances/detail.html", {"live_since": since, "has_console": has_console, **parts})
 
 
 class InstanceVerb(InstancePage):

@@ -35,8 +35,9 @@ class Overview(Page):
 
 def parts_for(context: RequestContext) -> Mapping[str, Any]:
     """Return what the live parts of the page need."""
+    seen = policy.allows(context, "compute:servers:list")
     return {
-        "donuts": donuts(compute.limits_for(context)),
-        "rows": rows_for(context, compute.instances_for(context, limit=RECENT)),
+        "donuts": donuts(compute.limits_for(context)) if policy.allows(context, "compute:limits:show") else [],
+        "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
         "can_launch": policy.allows(context, "compute:servers:create"),
     }

@@ -1,0 +1,222 @@
+"""One rule for every face: what an operator's file denies, the API, the pages, the sockets and the admin deny."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+from pytest_django import Settings
+
+from portal.dashboard.live import render
+from portal.live import follower
+from provisioning.compute.models import Flavor, Host, Instance
+from provisioning.compute.states import VmState
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
+from provisioning.identity import services as identity
+from tests.live.conftest import ORIGIN, Open, _no_tailer_left, cookie_of, open_socket
+from tests.support.cast import Api, Person, make_people, sign_in_browser
+from tests.support.clouds import Cloud, state_of
+
+__all__ = ["_no_tailer_left", "open_socket"]
+Rule = Callable[..., None]
+
+
+@pytest.fixture
+def rule(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Rule:
+    """Say a rule in the operator's file: ``rule("compute:servers:stop", "role:caretaker")``."""
+    path = tmp_path / "policy.yaml"
+    settings.POLICY_FILE = path
+    monkeypatch.setattr(policy, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(policy, "AT_REST", 0.0)
+    said: dict[str, str] = {}
+
+    def say(name: str, check: str) -> None:
+        said[name] = check
+        path.write_text("".join(f'"{key}": "{value}"\n' for key, value in said.items()))
+        os.utime(path, (1_700_000_000 + len(said), 1_700_000_000))
+
+    return say
+
+
+def running(person: Person) -> Instance:
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    instance = cloud.launch(person.context, name="web")
+    cloud.run()
+    return Instance.objects.get(id=instance.id)
+
+
+def browser_of(person: Person) -> Client:
+    client = Client()
+    sign_in_browser(client, person)
+    return client
+
+
+def caretaker(person: Person) -> Person:
+    """Give the person a role of the operator's own making as well."""
+    identity.ensure_role("caretaker")
+    identity.assign_role(person.user, person.project, "caretaker")
+    return person
+
+
+def test_the_api_refuses_and_names_the_rule(alice: Person, rule: Rule) -> None:
+    web, path = running(alice), "/compute/v2.1/servers"
+    rule("compute:servers:stop", "role:caretaker")
+    refused = Api(alice).post(f"{path}/{web.id}/action", {"os-stop": None})
+    assert refused.status_code == 403
+    assert "compute:servers:stop" in refused.json()["forbidden"]["message"]
+    assert Api(alice).post(f"{path}/{web.id}/action", {"reboot": {"type": "HARD"}}).status_code == 202
+    assert Api(caretaker(alice)).post(f"{path}/{web.id}/action", {"os-stop": None}).status_code == 409, "it reboots"
+
+
+def test_the_api_grants_to_whom_the_file_does(alice: Person, bob: Person, charlie: Person, rule: Rule) -> None:
+    """Services ask the rule as well, and not whether somebody is an administrator."""
+    flavor = {"flavor": {"name": "x", "ram": 64, "vcpus": 1, "disk": 1}}
+    web = running(charlie)
+    assert Api(alice).post("/compute/v2.1/flavors", flavor).status_code == 403
+    assert Api(alice).get("/compute/v2.1/os-hypervisors").status_code == 403
+    rule("compute:flavors:create", "role:caretaker")
+    rule("compute:hypervisors:list", "role:caretaker")
+    rule("compute:servers:list:all_projects", "role:caretaker")
+    auditor = caretaker(Person(bob.user, alice.project))
+    assert Api(auditor).post("/compute/v2.1/flavors", flavor).status_code == 200
+    assert Flavor.objects.filter(name="x").exists()
+    assert len(Api(auditor).get("/compute/v2.1/os-hypervisors").json()["hypervisors"]) == Host.objects.count()
+    found = Api(auditor).get("/compute/v2.1/servers?all_tenants=1").json()["servers"]
+    assert [server["id"] for server in found] == [str(web.id)]
+
+
+@pytest.mark.usefixtures("plain_static")
+def test_the_button_is_gone_and_its_form_refused(alice: Person, rule: Rule) -> None:
+    web, browser = running(alice), browser_of(alice)
+    stop, page = f"/instances/{web.id}/stop/", f"/instances/{web.id}/"
+    for path in ("/instances/", page):
+        assert stop in browser.get(path).content.decode()
+    rule("compute:servers:stop", "role:caretaker")
+    for path in ("/instances/", page):
+        shown = browser.get(path).content.decode()
+        assert stop not in shown
+        assert f"/instances/{web.id}/reboot/" in shown
+    for answer in (browser.get(stop), browser.post(stop)):
+        assert answer.status_code == 403
+        assert "compute:servers:stop" in answer.content.decode()
+    web.refresh_from_db()
+    assert state_of(web) == (VmState.ACTIVE, None)
+
+
+@pytest.mark.usefixtures("plain_static")
+@pytest.mark.parametrize(
+    ("name", "path", "shown"),
+    [
+        ("compute:servers:create", "/", "/instances/launch/"),
+        ("compute:servers:list", "/", 'href="/instances/"'),
+        ("compute:servers:delete", "/instances/", "btn-danger-quiet"),
+        ("compute:servers:console_output", "/instances/{id}/", "console-log"),
+        ("compute:keypairs:create", "/key-pairs/", "/key-pairs/create/"),
+        ("compute:keypairs:list", "/", 'href="/key-pairs/"'),
+        ("compute:flavors:list", "/", 'href="/flavors/"'),
+        ("image:images:create", "/images/", "/images/upload/"),
+        ("image:images:list", "/", 'href="/images/"'),
+        ("compute:limits:show", "/", 'id="quota-cores"'),
+    ],
+)
+def test_what_a_rule_denies_is_not_offered(alice: Person, rule: Rule, name: str, path: str, shown: str) -> None:
+    web, browser = running(alice), browser_of(alice)
+    path = path.format(id=web.id)
+    assert shown in browser.get(path).content.decode()
+    rule(name, "!")
+    assert shown not in browser.get(path).content.decode()
+
+
+@pytest.mark.usefixtures("plain_static")
+def test_live_parts_of_a_page_are_those_of_the_page(alice: Person, rule: Rule) -> None:
+    web = running(alice)
+    event = LoggedEvent(1, f"project:{alice.project_id}", "instance", {"id": str(web.id), "name": web.name})
+    for page in ("instances", f"instance/{web.id}"):
+        assert f"/instances/{web.id}/stop/" in render(page, [event], alice.context)
+    rule("compute:servers:stop", "role:caretaker")
+    for page in ("instances", f"instance/{web.id}"):
+        assert f"/instances/{web.id}/stop/" not in render(page, [event], alice.context)
+    rule("compute:servers:list", "!")
+    rule("compute:servers:show", "!")
+    for page in ("instances", f"instance/{web.id}"):
+        assert render(page, [event], alice.context) == ""
+    assert web.name not in render("overview", [event], alice.context)
+
+
+@pytest.mark.usefixtures("plain_static")
+def test_the_admin_offers_and_does_what_the_rule_allows(operator: Person, alice: Person, rule: Rule) -> None:
+    web, browser, path = running(alice), browser_of(operator), "/admin/compute/instance/"
+    form = {"action": "stop_instances", "_selected_action": str(web.id), "confirmed": "yes"}
+    assert 'value="stop_instances"' in browser.get(path).content.decode()
+    rule("compute:servers:stop", "role:caretaker")
+    shown = browser.get(path).content.decode()
+    assert 'value="stop_instances"' not in shown
+    assert 'value="start_instances"' in shown
+    browser.post(path, form)
+    web.refresh_from_db()
+    assert state_of(web) == (VmState.ACTIVE, None)
+    caretaker(operator)
+    browser.post(path, form)
+    web.refresh_from_db()
+    assert web.task_state == "powering-off"
+
+
+@pytest.mark.usefixtures("plain_static", "cloud_of_one")
+@pytest.mark.parametrize(
+    ("name", "path", "status"),
+    [
+        ("compute:flavors:create", "/admin/compute/flavor/add/", 403),
+        ("compute:services:join", "/admin/compute/host/join/", 403),
+        ("compute:servers:list:all_projects", "/admin/compute/instance/", 403),
+        ("network:list:all_projects", "/admin/network/port/", 403),
+        ("image:images:list:all_projects", "/admin/images/image/", 403),
+        ("ops:admin", "/admin/", 302),
+    ],
+)
+def test_a_page_of_the_admin_is_the_api_s_operation(
+    operator: Person, rule: Rule, name: str, path: str, status: int
+) -> None:
+    browser = browser_of(operator)
+    assert browser.get(path).status_code == 200
+    rule(name, "!")
+    assert browser.get(path).status_code == status
+
+
+@pytest.fixture
+def cloud_of_one(db: None) -> Cloud:
+    return Cloud.make()
+
+
+async def test_a_socket_is_refused_and_an_open_one_closed(
+    open_socket: Open, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "LOOK_EVERY", 0.05)
+    alice = (await sync_to_async(make_people)()).alice
+    web = await sync_to_async(running)(alice)
+    headers = {"origin": ORIGIN, "cookie": cookie_of(await sync_to_async(lambda: alice.token)())}
+    console = f"/ws/dashboard/servers/{web.id}/console-log"
+    open_console = await open_socket(console, **headers)
+    page = await open_socket("/ws/dashboard?page=instances", **headers)
+    assert await page.json() == {"hello": pytest.approx(0, abs=10_000)}
+    rule("compute:servers:console_output", "role:caretaker")
+    assert await open_console.closed() == 4403
+    assert await (await open_socket(console, **headers)).closed() == 4403
+    assert await page.receive_nothing(0.15)
+    rule("live:events:follow", "!")
+    assert await asyncio.wait_for(page.closed(), 5) == 4403
+
+
+def test_a_locked_server_is_for_whom_the_rule_says(alice: Person, rule: Rule) -> None:
+    web = running(alice)
+    Instance.objects.filter(id=web.id).update(locked=True)
+    path = f"/compute/v2.1/servers/{web.id}"
+    assert Api(alice).delete(path).status_code == 409
+    rule("compute:servers:override_lock", "role:member")
+    assert Api(alice).delete(path).status_code == 204

@@ -1,0 +1,278 @@
+"""The operator's file: what it changes, when it is taken, and that no mistake in it lets anybody in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
+from pytest_django import Settings
+
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy, policy_file, policy_page
+
+Write = Callable[[str], Path]
+LAUNCH, STOP = "compute:servers:create", "compute:servers:stop"
+
+
+def somebody(*roles: str) -> RequestContext:
+    return RequestContext(uuid.uuid4(), "somebody", uuid.uuid4(), roles=frozenset(roles))
+
+
+MEMBER = somebody("member", "reader")
+
+
+@pytest.fixture
+def write(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write the policy file as it is from now on; a process looks at it at every question."""
+    path = tmp_path / "policy.yaml"
+    settings.POLICY_FILE = path
+    monkeypatch.setattr(policy, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(policy, "AT_REST", 0.0)
+    numbers = iter(range(1, 100))
+
+    def write(text: str) -> Path:
+        path.write_text(text)
+        moment = 1_700_000_000 + next(numbers)
+        os.utime(path, (moment, moment))
+        return path
+
+    return write
+
+
+def test_without_a_file_the_defaults_are_in_force(write: Write) -> None:
+    assert policy.allows(MEMBER, LAUNCH)
+
+
+def test_a_file_changes_the_rules_it_names_while_the_cloud_runs(write: Write) -> None:
+    assert policy.allows(MEMBER, LAUNCH)
+    before = policy.version()
+    write(f'"{LAUNCH}": "rule:admin_required"')
+    assert not policy.allows(MEMBER, LAUNCH)
+    assert policy.allows(somebody("admin"), LAUNCH)
+    assert policy.allows(MEMBER, STOP)
+    assert policy.version() != before
+    write("")
+    assert policy.allows(MEMBER, LAUNCH)
+
+
+def test_a_file_that_is_being_written_waits_until_it_is_there(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(f'"{LAUNCH}": "!"')
+    assert not policy.allows(MEMBER, LAUNCH)
+    monkeypatch.setattr(policy, "AT_REST", 3600.0)
+    path.write_text("")
+    assert not policy.allows(MEMBER, LAUNCH), "the half of a file is not taken for the whole"
+    monkeypatch.setattr(policy, "AT_REST", 0.0)
+    assert policy.allows(MEMBER, LAUNCH)
+
+
+def test_the_file_is_looked_at_now_and_then_only(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "LOOK_EVERY", 3600.0)
+    policy.load()
+    monkeypatch.setattr(policy, "_mark", lambda _: pytest.fail("looked"))
+    assert all(policy.allows(MEMBER, LAUNCH) for _ in range(10))
+
+
+def test_an_answer_is_for_one_caller_and_one_object(write: Write) -> None:
+    write('"identity:users:show": "user_id:%(user_id)s and not role:banned"')
+    one, other = somebody("reader"), somebody("reader")
+    banned = RequestContext(one.user_id, "somebody", one.project_id, roles=frozenset({"reader", "banned"}))
+    for _ in range(2):
+        assert policy.allows(one, "identity:users:show", {"user_id": one.user_id})
+        assert not policy.allows(one, "identity:users:show", {"user_id": other.user_id})
+        assert not policy.allows(other, "identity:users:show", {"user_id": one.user_id})
+        assert not policy.allows(banned, "identity:users:show", {"user_id": one.user_id})
+
+
+def test_answers_that_are_remembered_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "MOST_ANSWERS", 10)
+    for _ in range(50):
+        policy.allows(somebody("member"), LAUNCH)
+    assert len(policy._current().answers) <= 10
+
+
+def test_threads_see_the_old_rules_or_the_new_ones(write: Write) -> None:
+    write(f'"{LAUNCH}": "role:member"\n"{STOP}": "role:member"')
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(300):
+                assert not policy.allows(somebody("reader"), LAUNCH)
+                assert policy.allows(somebody("admin", "member", "reader"), STOP)
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for turn in range(10):
+        write(f'"{LAUNCH}": "role:{("member", "admin")[turn % 2]}"\n"{STOP}": "role:member"')
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+WRONG = {
+    "bad YAML": ('"a": "b', "It is no YAML in line 1"),
+    "an at sign without quotes": (f'"{STOP}": @', "It is no YAML in line 1"),
+    "a list": ("- a\n- b", "one line for each rule"),
+    "a word": ("nothing", "one line for each rule"),
+    "two documents": (f'"{STOP}": "@"\n---\n"{STOP}": "!"', "It is no YAML"),
+    "a number": (f'"{STOP}": 5', f"the check of {STOP} must be text in quotes"),
+    "nothing": (f'"{STOP}":', f"the check of {STOP} must be text in quotes"),
+    "an exclamation mark without quotes": (f'"{STOP}": !', "must be text in quotes"),
+    "a list of lists": (f'"{STOP}": [["role:a"]]', "must be text in quotes"),
+    "a name that is no text": ('[1, 2]: "@"', "the check of a rule must be text in quotes"),
+    "a rule twice": (f'"{STOP}": "!"\n"{STOP}": "@"', f"Line 2: {STOP} is there twice"),
+    "an unknown rule": (
+        '"compute:servers:stopp": "@"',
+        "no rule compute:servers:stopp, .* did you mean compute:servers:stop",
+    ),
+    "a rule of one's own that nobody asks": ('"staff": "role:a"', "There is no rule staff"),
+    "an empty check": (f'"{STOP}": ""', "It is empty"),
+    "a word that is no check": (f'"{STOP}": "role:member or admin"', "'admin' is no check"),
+    "two checks without a word between": (f'"{STOP}": "role:a role:b"', "cannot be understood"),
+    "a parenthesis too many": (f'"{STOP}": "(role:a or role:b"', "cannot be understood"),
+    "an operator alone": (f'"{STOP}": "or role:a"', "cannot be understood"),
+    "an unknown attribute": (f'"{STOP}": "rol:member"', "'rol' is nothing that is known of a caller"),
+    "a literal that is none": (f'"{STOP}": "1a:member"', "'1a' is nothing that is known"),
+    "an unknown target": (f'"{STOP}": "project_id:%(tenant)s"', r"%\(tenant\)s is not known where this rule is asked"),
+    "an owner where none is known": (f'"{STOP}": "user_id:%(user_id)s"', r"%\(user_id\)s is not known"),
+    "a broken name": (f'"{STOP}": "user_id:%(user_id"', "a % that belongs to no"),
+    "a number's format": (f'"{STOP}": "project_id:%(project_id)d"', "a % that belongs to no"),
+    "another server": (f'"{STOP}": "http://example.org/check"', "would ask another server"),
+    "a reference to nothing": (f'"{STOP}": "not rule:nothing"', "the rule nothing, which does not exist"),
+    "a circle": ('"a": "rule:b"\n"b": "not rule:a"\n' + f'"{STOP}": "rule:a"', "in a circle: .*a → b → a"),
+    "a circle of one": (f'"{STOP}": "not rule:{STOP}"', "in a circle"),
+    "too many brackets": ("[" * 5000, "It is (no YAML|nested)"),
+    "a NUL": ("a\0b: c", "It is no YAML"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_refused_and_lets_nobody_in(
+    write: Write, text: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(f'"{LAUNCH}": "!"')
+    assert not policy.allows(MEMBER, LAUNCH)
+    write(text)
+    for _ in range(3):
+        assert not policy.allows(MEMBER, LAUNCH), "the rules before stay in force"
+        assert policy.allows(MEMBER, STOP)
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [record.name for record in errors] == ["provisioning.identity.policy"], "said once"
+    with pytest.raises(policy_file.PolicyFileError, match=said):
+        policy_file.read(path)
+    with pytest.raises(policy_file.PolicyFileError, match="cannot be used"):
+        policy.load()
+
+
+def test_a_process_that_finds_a_wrong_file_refuses_everything_until_it_is_repaired(write: Write) -> None:
+    write("- nothing")
+    assert not policy.allows(somebody("admin", "member", "reader"), "compute:servers:list")
+    write("")
+    assert policy.allows(MEMBER, LAUNCH)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"# " + b"x" * policy_file.LARGEST])
+def test_no_text_at_all(write: Write, content: bytes) -> None:
+    path = write("")
+    path.write_bytes(content)
+    with pytest.raises(policy_file.PolicyFileError, match=r"UTF-8|larger"):
+        policy_file.read(path)
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(policy_file.PolicyFileError, match="cannot be read"):
+        policy_file.read(tmp_path)
+
+
+def test_a_file_that_disappears_leaves_its_rules(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(f'"{LAUNCH}": "!"')
+    assert not policy.allows(MEMBER, LAUNCH)
+    path.unlink()
+    assert not policy.allows(MEMBER, LAUNCH)
+    assert not policy.allows(MEMBER, LAUNCH)
+    assert [record.levelname for record in caplog.records].count("ERROR") == 1
+    write("{}")
+    assert policy.allows(MEMBER, LAUNCH)
+
+
+RIGHT = {
+    "nobody": ('"!"', False),
+    "everybody": ('"@"', True),
+    "parentheses": ('"(role:x or (role:member and not role:y))"', True),
+    "capitals": ('"ROLE:x OR role:member"'.replace("ROLE", "role"), True),
+    "the own project": ('"project_id:%(project_id)s"', True),
+    "a constant": ("\"'a':b or None:%(project_id)s\"", False),
+    "a rule of one's own": ('"rule:staff"\n"staff": "role:member and user_domain_id:default"', True),
+    "the kind of token": ('"token_scope:project and not system_scope:all"', True),
+    "a list of roles": ('"roles:member"', True),
+    "single quotes": ("'role:member'", True),
+}
+
+
+@pytest.mark.parametrize(("check", "expected"), RIGHT.values(), ids=RIGHT)
+def test_the_whole_language_is_taken(write: Write, check: str, expected: bool) -> None:
+    write(f'"{STOP}": {check}')
+    policy.load()
+    assert policy.allows(MEMBER, STOP) is expected
+
+
+def test_every_problem_is_listed_by_the_command_and_by_django_s_checks(write: Write) -> None:
+    path = write('"nothing:here": "@"\n"compute:servers:stop": "admin"\n"compute:servers:start": 1')
+    with pytest.raises(CommandError) as refused:
+        call_command("check_policy", str(path))
+    for said in ("nothing:here", "'admin' is no check", "compute:servers:start must be text"):
+        assert said in str(refused.value)
+    with pytest.raises(SystemCheckError, match=r"(?s)novella\.policy.*'admin' is no check"):
+        call_command("check")
+
+
+def test_the_command_shows_what_differs(write: Write) -> None:
+    path = write(f'"{LAUNCH}": "rule:staff"\n"{STOP}": "role:member"\n"staff": "role:staff"')
+    said = StringIO()
+    call_command("check_policy", str(path), stdout=said)
+    assert f"{LAUNCH}\n  default: role:member\n  now:     rule:staff\n" in said.getvalue()
+    assert "(a rule of the file's own)" in said.getvalue()
+    assert STOP not in said.getvalue()
+    assert "2 of" in said.getvalue()
+    with pytest.raises(CommandError, match="no file"):
+        call_command("check_policy", str(path.with_name("other.yaml")))
+
+
+def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> None:
+    path = write(f'"{LAUNCH}": "rule:staff"\n"staff": "role:staff"')
+    said = StringIO()
+    call_command("show_policy", "--file", str(path), stdout=said)
+    shown = said.getvalue()
+    assert all(f'#"{name}": ' in shown for name in policy.RULES)
+    found = policy_file.read(write(shown))
+    assert found == {LAUNCH: "rule:staff", "staff": "role:staff"}
+    write(shown.replace('\n#"', '\n"').replace(f'"{LAUNCH}": "role:member"\n', ""))
+    assert policy_file.differing(policy_file.read(path)) == found
+
+
+def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text('"compute:servers:stop": "admin"')
+    environment = os.environ | {"NOVELLA_POLICY_FILE": str(path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import portal.asgi"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "compute:servers:stop: 'admin' is no check" in done.stderr.splitlines()[-1]
+
+
+def test_the_page_of_the_documentation_is_fresh() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "policy.md"
+    assert page.read_text() == policy_page.markdown(), "run: manage.py show_policy --markdown > docs/policy.md"
