@@ -1,0 +1,289 @@
+"""Projects in the dashboard: found, made, changed, closed, deleted; their members and the roles they have."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Domain, Project, Role, RoleAssignment, User
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import People, Person, make_domain, make_project, make_user
+from tests.support.clouds import Cloud
+
+
+@pytest.fixture
+def at_operator(signed_in: SignedIn, operator: Person) -> Client:
+    return signed_in(operator)
+
+
+def role(name: str) -> Role:
+    return Role.objects.get(name=name, domain=None)
+
+
+def names(client: Client, address: str) -> list[str]:
+    return [project.name for project in client.get(address).context["found"].rows]
+
+
+def own(user: User, project: Project) -> set[str]:
+    return set(
+        RoleAssignment.objects.filter(user=user, project=project, inherited=False).values_list("role__name", flat=True)
+    )
+
+
+def test_projects_are_found_by_a_part_of_the_name_by_id_domain_and_state(at_operator: Client, people: People) -> None:
+    other = services.create_domain("Other", domain_id="other")
+    far = make_project("wonder-far", other)
+    services.set_project_enabled(far, enabled=False)
+    assert names(at_operator, "/projects/") == ["admin", "factory", "wonder-far", "wonderland"]
+    assert names(at_operator, "/projects/?q=WONDER") == ["wonder-far", "wonderland"]
+    assert names(at_operator, f"/projects/?q={people.charlie.project_id}") == ["factory"]
+    assert names(at_operator, f"/projects/?q={people.charlie.project_id.hex}") == ["factory"]
+    assert names(at_operator, "/projects/?q=wonder&domain=other") == ["wonder-far"]
+    assert names(at_operator, "/projects/?state=disabled") == ["wonder-far"]
+    assert names(at_operator, "/projects/?state=enabled&q=wonder") == ["wonderland"]
+    assert len(names(at_operator, "/projects/?state=odd")) == 4
+    for odd in ("%00", "%25", "_", "'", "domain=%00", "\\"):
+        assert at_operator.get(f"/projects/?q={odd}").status_code == 200
+    assert "Nothing matches" in at_operator.get("/projects/?q=nowhere").content.decode()
+
+
+def test_the_list_counts_members_and_draws_usage(at_operator: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.launch(alice.context)
+    cloud.run()
+    row = at_operator.get("/projects/?q=wonderland").context["rows"][0]
+    assert row[0].members == 2
+    assert [bar.said for bar in row[2]] == [
+        "Instances: 1 of 10",
+        "vCPUs: 1 of 20",
+        "Memory: 1\N{NO-BREAK SPACE}GiB of 50\N{NO-BREAK SPACE}GiB",
+    ]
+
+
+def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person) -> None:
+    typed = {"name": "lab", "description": "For trying", "tags": "a, b,,a", "parent": "wonderland"}
+    answer = at_operator.post("/projects/create/", typed)
+    made = Project.objects.get(name="lab")
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"/projects/{made.id}/")
+    assert (made.description, made.parent, made.domain_id) == ("For trying", alice.project, "default")
+    page = at_operator.get(answer.headers["Location"]).content.decode()
+    for words in ("<h1>lab</h1>", "For trying", '<span class="tag">a</span>', "lab is made", "Nobody works here yet"):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": "wonderland"}, "name"),
+        ({"name": "x" * 65}, "name"),
+        ({"name": "a\0b"}, "name"),
+        ({"description": "a\0b"}, "description"),
+        ({"description": "x" * 70_000}, "description"),
+        ({"domain": "nowhere"}, "domain"),
+        ({"domain": "a\0b"}, "domain"),
+        ({"parent": "nowhere"}, "parent"),
+        ({"parent": "a\0b"}, "parent"),
+        ({"parent": "1" * 32}, "parent"),
+        ({"tags": "a/b"}, "tags"),
+        ({"tags": "x" * 300}, "tags"),
+        ({"tags": ",".join(map(str, range(100)))}, "tags"),
+    ],
+)
+def test_what_is_wrong_with_a_project_is_said_at_its_field(
+    at_operator: Client, alice: Person, changes: dict[str, str], field: str
+) -> None:
+    answer = at_operator.post("/projects/create/", {"name": "lab", "description": "kept"} | changes)
+    assert answer.status_code == 422
+    assert list(answer.context["errors"]) == [field]
+    assert not Project.objects.filter(name="lab").exists()
+    if field != "description":
+        assert 'value="kept"' in answer.content.decode()
+
+
+def test_the_parent_is_of_the_chosen_domain(at_operator: Client, alice: Person) -> None:
+    services.create_domain("Other", domain_id="other")
+    for parent in ("wonderland", str(alice.project_id)):
+        answer = at_operator.post("/projects/create/", {"name": "lab", "domain": "other", "parent": parent})
+        assert list(answer.context["errors"]) == ["parent"]
+
+
+def test_a_project_is_changed(at_operator: Client, alice: Person) -> None:
+    address = f"/projects/{alice.project_id}/edit/"
+    at_operator.post(address, {"name": "nowhere", "description": "new", "tags": "x"})
+    alice.project.refresh_from_db()
+    assert (alice.project.name, alice.project.description) == ("nowhere", "new")
+    assert [tag.name for tag in alice.project.tags.all()] == ["x"]
+    assert 'value="nowhere"' in at_operator.get(address).content.decode()
+    answer = at_operator.post(address, {"name": "factory"})
+    assert list(answer.context["errors"]) == ["name"]
+
+
+def test_a_closed_project_ends_its_pages_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
+    assert "Disable wonderland?" in at_operator.get(f"/projects/{alice.project_id}/disable/").content.decode()
+    at_operator.post(f"/projects/{alice.project_id}/disable/")
+    assert at_alice.get("/instances/").status_code == 302
+    page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()
+    assert ">Disabled<" in page
+    at_operator.post(f"/projects/{alice.project_id}/enable/")
+    alice.project.refresh_from_db()
+    assert alice.project.enabled
+
+
+def test_a_project_that_owns_something_says_what(at_operator: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.launch(alice.context)
+    answer = at_operator.post(f"/projects/{alice.project_id}/delete/", follow=True)
+    page = answer.content.decode()
+    assert answer.redirect_chain[-1][0] == f"/projects/{alice.project_id}/"
+    assert "cannot be deleted" in page
+    assert "servers (1)" in page
+    assert Project.objects.filter(id=alice.project_id).exists()
+
+
+def test_an_empty_project_is_deleted(at_operator: Client, db: None) -> None:
+    project = make_project("empty")
+    make_user("dora", {project: "member"})
+    answer = at_operator.post(f"/projects/{project.id}/delete/", follow=True)
+    assert "empty was deleted." in answer.content.decode()
+    assert not Project.objects.filter(name="empty").exists()
+
+
+@pytest.mark.parametrize("deed", ["disable", "delete"])
+def test_the_project_of_the_last_administrator_stays(at_operator: Client, operator: Person, deed: str) -> None:
+    answer = at_operator.post(f"/projects/{operator.project_id}/{deed}/", follow=True)
+    assert "without an administrator" in answer.content.decode()
+    operator.project.refresh_from_db()
+    assert operator.project.enabled
+
+
+# --- members ----------------------------------------------------------------------------------------------------------
+
+
+def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person, operator: Person) -> None:
+    staff = services.create_group(Domain.objects.get(), "staff")
+    services.add_to_group(staff, operator.user)
+    services.grant(role("member"), group=staff, project=alice.project)
+    services.grant(role("reader"), user=make_user("dora"), domain=Domain.objects.get(), inherited=True)
+    members = {each.actor.name: each for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]}
+    assert set(members) == {"alice", "bob", "dora", "operator", "staff"}
+    assert [each.name for each in members["alice"].own] == ["member"]
+    assert members["dora"].own == members["operator"].own == []
+    (inherited,), (by_group,) = members["dora"].others, members["operator"].others
+    assert (inherited.role.name, str(inherited.above), inherited.group) == ("reader", "Default", None)
+    assert (by_group.role.name, by_group.above, by_group.group) == ("member", None, staff)
+    page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()
+    assert "inherited from Default" in page
+    assert "by group staff" in page
+
+
+def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Person) -> None:
+    below = services.create_project(alice.project.domain, "below", parent=alice.project)
+    services.grant(role("reader"), user=make_user("dora"), project=alice.project, inherited=True)
+    (dora,) = at_operator.get(f"/projects/{below.id}/").context["members"]
+    assert (dora.actor.name, str(dora.others[0].above)) == ("dora", "wonderland")
+    assert "dora" not in [
+        each.actor.name for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]
+    ]
+
+
+def test_a_member_is_found_and_added(at_operator: Client, alice: Person, charlie: Person) -> None:
+    address = f"/projects/{alice.project_id}/members/add/"
+    found = at_operator.get(f"{address}?q=CHAR")
+    assert [user.name for user in found.context["users"]] == ["charlie"]
+    typed = {"who": f"user:{charlie.user_id.hex}", "roles": [str(role("reader").id), str(role("member").id)]}
+    answer = at_operator.post(address, typed, follow=True)
+    assert "charlie has a role on wonderland now." in answer.content.decode()
+    assert own(charlie.user, alice.project) == {"reader", "member"}
+    at_operator.post(address, typed | {"roles": str(role("admin").id)})
+    assert own(charlie.user, alice.project) == {"reader", "member", "admin"}
+
+
+def test_a_group_is_added(at_operator: Client, alice: Person, charlie: Person) -> None:
+    staff = services.create_group(Domain.objects.get(), "staff")
+    services.add_to_group(staff, charlie.user)
+    typed = {"who": f"group:{staff.id.hex}", "roles": str(role("member").id)}
+    at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
+    assert "member" in selectors.roles_of(charlie.user_id, alice.project_id)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"roles": "member"}, "who"),
+        ({"who": "user:x", "roles": "member"}, "who"),
+        ({"who": "robot:" + "1" * 32, "roles": "member"}, "who"),
+        ({"who": "charlie"}, "roles"),
+        ({"who": "charlie", "roles": "1" * 32}, "roles"),
+        ({"who": "charlie", "roles": "a\0b"}, "roles"),
+    ],
+)
+def test_what_is_wrong_with_a_new_member_is_said(
+    at_operator: Client, alice: Person, charlie: Person, typed: dict[str, str], field: str
+) -> None:
+    if typed.get("who") == "charlie":
+        typed = typed | {"who": f"user:{charlie.user_id.hex}"}
+    if typed.get("roles") == "member":
+        typed = typed | {"roles": str(role("member").id)}
+    answer = at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
+    assert answer.status_code == 422
+    assert list(answer.context["errors"]) == [field]
+    assert own(charlie.user, alice.project) == set()
+
+
+def test_a_role_of_a_domain_is_not_offered_and_not_given(at_operator: Client, alice: Person, charlie: Person) -> None:
+    theirs = services.create_role("theirs", domain=services.create_domain("Other", domain_id="other"))
+    typed = {"who": f"user:{charlie.user_id.hex}", "roles": str(theirs.id)}
+    answer = at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
+    assert list(answer.context["errors"]) == ["roles"]
+    assert "theirs" not in answer.content.decode()
+
+
+def test_the_roles_of_a_member_change_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
+    address = f"/projects/{alice.project_id}/members/user/{alice.user_id}/"
+    assert at_operator.get(address).context["ticked"] == {str(role("member").id)}
+    dialog = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in dialog
+    assert "Roles of alice on wonderland" in dialog
+    assert at_alice.get("/instances/launch/").status_code == 200
+    at_operator.post(address, {"roles": str(role("reader").id)})
+    assert own(alice.user, alice.project) == {"reader"}
+    assert at_alice.get("/instances/launch/").status_code == 403
+    answer = at_operator.post(address, {})
+    assert answer.status_code == 422
+    assert "Choose at least one role." in answer.content.decode()
+
+
+def test_a_removed_member_is_out_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
+    address = f"/projects/{alice.project_id}/members/user/{alice.user_id}/remove/"
+    assert "Remove alice from wonderland?" in at_operator.get(address).content.decode()
+    answer = at_operator.post(address, follow=True)
+    assert "alice has no role on wonderland itself any more." in answer.content.decode()
+    assert at_alice.get("/instances/").status_code == 302
+
+
+def test_one_returns_to_where_one_came_from(at_operator: Client, alice: Person, bob: Person) -> None:
+    address = f"/projects/{alice.project_id}/members/user/{bob.user_id}/"
+    assert f'action="{address}?from=actor"' in at_operator.get(f"{address}?from=actor").content.decode()
+    answer = at_operator.post(f"{address}?from=actor", {"roles": str(role("member").id)})
+    assert answer.headers["Location"] == f"/users/{bob.user_id}/"
+    assert at_operator.post(f"{address}remove/").headers["Location"] == f"/projects/{alice.project_id}/"
+
+
+@pytest.mark.parametrize("deed", ["remove", "change"])
+def test_the_last_administrator_keeps_the_role(at_operator: Client, operator: Person, deed: str) -> None:
+    address = f"/projects/{operator.project_id}/members/user/{operator.user_id}/"
+    if deed == "remove":
+        answer = at_operator.post(f"{address}remove/", follow=True)
+    else:
+        answer = at_operator.post(address, {"roles": str(role("member").id)})
+    assert "without an administrator" in answer.content.decode()
+    assert own(operator.user, operator.project) == {"admin"}
+
+
+def test_names_of_other_domains_are_told_apart(at_operator: Client, alice: Person) -> None:
+    other = make_domain("other", "Other")
+    make_user("alice", {alice.project: "reader"}, domain=other)
+    page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()
+    assert "of Other" in page
+    assert "Other" in at_operator.get(f"/projects/{alice.project_id}/members/add/?q=alice").content.decode()
