@@ -10,23 +10,18 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.live.routing import websocket_router
 
-PREFIXES = {
-    "compute": ("compute", "/compute/v2.1"),
-    "identity": ("identity", "/identity"),
-    "image": ("image", "/image"),
-    "network": ("network", "/network"),
-}
-"""Part of the rules → where its service is; the paths of operations begin behind it."""
+PREFIXES = {"compute": "/compute/v2.1", "identity": "/identity", "image": "/image", "network": "/network"}
+"""Service → where it is; the paths of its rules' operations begin behind that."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Operation = tuple[str, str]
 
 
-def operations() -> Iterator[tuple[Operation, type[Any]]]:
-    """Every method and path of every view that asks a rule; names of parameters are left out."""
+def operations(*, public: bool = False) -> Iterator[tuple[Operation, type[Any]]]:
+    """Every method and path of every view that asks a rule, or of all; names of parameters are left out."""
     for route, pattern in _patterns(get_resolver()):
         view = getattr(pattern.callback, "cls", None)
         service = next((prefix for prefix in PREFIXES.values() if route.startswith(prefix + "/")), None)
-        if view is None or service is None or view.public:
+        if view is None or service is None or (view.public and not public):
             continue
         path = route.removeprefix(service)
         offered = (method for method in METHODS if method.lower() in view.http_method_names)

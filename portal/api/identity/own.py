@@ -8,8 +8,10 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.identity import auth_schemas, shapes, token_shapes
 from portal.common.client_address import client_address
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
-from provisioning.identity import selectors, services
+from provisioning.common.ids import read_id
+from provisioning.identity import policy, selectors, services
 
 
 class OwnProjectsView(ServiceView):
@@ -66,5 +68,8 @@ class PasswordView(ServiceView):
     def post(self, request: Request, user_id: str) -> Response:
         """Change a user's password, which ends every token of the user."""
         body = self.body(auth_schemas.PASSWORD_CHANGE)["user"]
+        claimed = read_id(user_id)
+        if claimed is not None:  # who it is, the password will show
+            policy.enforce(RequestContext(claimed, "", None), "identity:users:password", {"user_id": claimed})
         services.change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)

@@ -2,7 +2,7 @@
 
 from provisioning.identity.policies.base import ADMIN, ADMIN_OR_USER, ANYBODY, identity_rule
 
-_OF_USER = "/v3/users/{id}"
+_OF_USER = "/v3/users/{user_id}"
 
 RULES = (
     identity_rule(
@@ -15,7 +15,7 @@ RULES = (
         "identity:application_credentials:show",
         ADMIN_OR_USER,
         "Show an application credential, without its secret.",
-        f"GET {_OF_USER}/application_credentials/{{id}}",
+        f"GET {_OF_USER}/application_credentials/{{application_credential_id}}",
     ),
     identity_rule(
         "identity:application_credentials:create",
@@ -27,26 +27,35 @@ RULES = (
         "identity:application_credentials:delete",
         ADMIN_OR_USER,
         "Delete an application credential.",
-        f"DELETE {_OF_USER}/application_credentials/{{id}}",
+        f"DELETE {_OF_USER}/application_credentials/{{application_credential_id}}",
     ),
     identity_rule(
         "identity:access_rules:list", ADMIN_OR_USER, "List a user's access rules.", f"GET {_OF_USER}/access_rules"
     ),
     identity_rule(
-        "identity:access_rules:show", ADMIN_OR_USER, "Show an access rule.", f"GET {_OF_USER}/access_rules/{{id}}"
+        "identity:access_rules:show",
+        ADMIN_OR_USER,
+        "Show an access rule.",
+        f"GET {_OF_USER}/access_rules/{{access_rule_id}}",
     ),
     identity_rule(
         "identity:access_rules:delete",
         ADMIN_OR_USER,
         "Delete an access rule that is not in use.",
-        f"DELETE {_OF_USER}/access_rules/{{id}}",
+        f"DELETE {_OF_USER}/access_rules/{{access_rule_id}}",
     ),
     identity_rule("identity:credentials:list", ANYBODY, "List one's credentials.", "GET /v3/credentials"),
     identity_rule("identity:credentials:list:all_users", ADMIN, "List everybody's credentials.", "GET /v3/credentials"),
-    identity_rule("identity:credentials:show", ADMIN_OR_USER, "Show a credential.", "GET /v3/credentials/{id}"),
+    identity_rule(
+        "identity:credentials:show", ADMIN_OR_USER, "Show a credential.", "GET /v3/credentials/{credential_id}"
+    ),
     identity_rule("identity:credentials:create", ADMIN_OR_USER, "Keep a credential.", "POST /v3/credentials"),
-    identity_rule("identity:credentials:update", ADMIN_OR_USER, "Change a credential.", "PATCH /v3/credentials/{id}"),
-    identity_rule("identity:credentials:delete", ADMIN_OR_USER, "Delete a credential.", "DELETE /v3/credentials/{id}"),
+    identity_rule(
+        "identity:credentials:update", ADMIN_OR_USER, "Change a credential.", "PATCH /v3/credentials/{credential_id}"
+    ),
+    identity_rule(
+        "identity:credentials:delete", ADMIN_OR_USER, "Delete a credential.", "DELETE /v3/credentials/{credential_id}"
+    ),
     identity_rule(
         "identity:ec2_credentials:list",
         ADMIN_OR_USER,

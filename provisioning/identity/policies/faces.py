@@ -3,9 +3,7 @@
 from provisioning.identity.policies.base import ADMIN, READER, identity_rule, rule
 
 RULES = (
-    rule(
-        "live:events:follow", READER, "Follow what happens in the project.", "GET /ws/v1/events", "GET /ws/dashboard"
-    ),
+    rule("live:events:follow", READER, "Follow what happens in the project.", "GET /ws/v1/events", "GET /ws/dashboard"),
     identity_rule(
         "identity:profile:update",
         "user_id:%(user_id)s",
@@ -18,7 +16,7 @@ RULES = (
         "user_id:%(user_id)s",
         "End one's sessions.",
         "POST /settings/sessions/end/",
-        "POST /settings/sessions/{id}/end/",
+        "POST /settings/sessions/{sign_in_id}/end/",
     ),
     rule("ops:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
 )
