@@ -258,6 +258,7 @@ def test_operator_who_signs_in_over_somebody_elses_session_replaces_it(people: P
 @pytest.mark.parametrize("way", ["password", "role", "locked out"])
 def test_open_admin_closes_with_the_token(people: People, way: str) -> None:
     client = Client()
+    services.assign_role(people.bob.user, people.operator.project, "admin")
     log_in_to_admin(client, "operator")
     if way == "password":
         services.set_password(people.operator.user, "a new one")
