@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.resolvers import RegexPattern
 
 from portal.live.routing import websocket_router
 
@@ -32,6 +33,11 @@ def pages() -> set[Operation]:
     """Every method and path that is no API's."""
     found = {(method, path) for path, _ in _patterns(get_resolver()) for method in METHODS}
     return {operation for operation in found if not any(operation[1].startswith(f"/{api}") for api in PREFIXES)}
+
+
+def patterns(urls: str) -> list[URLPattern]:
+    """Every pattern of a module of addresses."""
+    return [pattern for _, pattern in _patterns(URLResolver(RegexPattern(""), urls))]
 
 
 def sockets() -> set[Operation]:

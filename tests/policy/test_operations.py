@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from django.contrib import admin as django_admin
+
 from portal.api.compute.server_actions import ServerActionView
+from portal.dashboard.pages import Page
+from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES
-from tests.policy.routes import nameless, operations, pages, sockets
+from tests.policy.routes import nameless, operations, pages, patterns, sockets
 
 
 def test_a_rule_lists_every_operation_that_asks_it() -> None:
@@ -41,3 +45,31 @@ def test_every_action_of_a_server_is_listed_by_the_rule_it_asks() -> None:
         if method == "POST" and where.startswith(f"{path} (")
     }
     assert listed == {name: action.rule for name, action in ServerActionView.actions.items()}
+
+
+OPEN_PAGES = {"Overview", "ProjectSearch", "Profile", "UserDeed"}
+"""Pages for everybody who is signed in; what they show and do has rules of its own."""
+
+
+def test_every_page_behind_the_sign_in_asks_a_rule() -> None:
+    views = [getattr(pattern.callback, "view_class", None) for pattern in patterns("portal.dashboard.urls")]
+    pages_of_it = {view for view in views if view is not None and issubclass(view, Page)}
+    assert {view.__name__ for view in pages_of_it if not view.rule} == OPEN_PAGES
+    assert {view.rule for view in pages_of_it if view.rule} - RULES.keys() == set()
+
+
+def test_every_page_and_action_of_the_admin_asks_a_rule() -> None:
+    wrong = []
+    for model, page in django_admin.site._registry.items():
+        assert isinstance(page, Ruled)
+        wanted = {"view", *(action if isinstance(action, str) else action.__name__ for action in page.actions)}
+        if isinstance(page, Written):
+            wanted |= {name for name in ("add", "change", "delete") if _is_open(page, f"has_{name}_permission")}
+        wrong += [f"{model._meta.label}: {name}" for name in sorted(wanted - page.rules.keys())]
+        wrong += [f"{model._meta.label}: no rule {rule}" for rule in page.rules.values() if rule not in RULES]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def _is_open(page: Written, permission: str) -> bool:
+    """Whether the page leaves this permission to the rules."""
+    return getattr(type(page), permission) is getattr(Written, permission)

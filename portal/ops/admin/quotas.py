@@ -49,6 +49,12 @@ class QuotaLimitForm(ModelForm):
 class QuotaLimitAdmin(Written):
     """The limits that differ from Nova's defaults."""
 
+    rules = {
+        "view": "compute:quotas:show",
+        "add": "compute:quotas:update",
+        "change": "compute:quotas:update",
+        "delete": "compute:quotas:delete",
+    }
     form = QuotaLimitForm
     list_display = ("resource", "project", "limit", "default")
     list_filter = ("resource",)

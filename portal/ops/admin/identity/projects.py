@@ -32,6 +32,8 @@ class ProjectAdmin(WithParts):
         "add": "identity:projects:create",
         "change": "identity:projects:update",
         "delete": "identity:projects:delete",
+        "enable": "identity:projects:update",
+        "disable": "identity:projects:update",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:

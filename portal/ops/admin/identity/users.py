@@ -70,6 +70,10 @@ class UserAdmin(WithParts):
         "add": "identity:users:create",
         "change": "identity:users:update",
         "delete": "identity:users:delete",
+        "enable": "identity:users:update",
+        "disable": "identity:users:update",
+        "sign_out": "identity:users:update",
+        "unlock": "identity:users:update",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
