@@ -17,7 +17,7 @@ LISTS = ["users", "projects", "domains", "roles", "role_assignments", "services"
 def test_versions_need_no_token() -> None:
     listed = Api(None).get("/identity")
     assert listed.status_code == 300
-    (version,) = listed.json()["versions"]["values"]
+    version = next(each for each in listed.json()["versions"]["values"] if each["id"].startswith("v3"))
     assert version["id"] == "v3.14"
     shown = Api(None).get(V3)
     assert shown.status_code == 200

@@ -10,7 +10,6 @@ from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import directory, policy
 from provisioning.identity.models import Group, User
-from provisioning.identity.policy import Target
 
 
 class DomainView(ServiceView):
@@ -31,12 +30,6 @@ class DomainView(ServiceView):
         own = self.context.domain_id
         if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
             raise NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
-
-    def enforce(self, rule: str, target: Target) -> None:
-        """Ask about a second object; raises as ``check_rule``."""
-        if not policy.allows(self.context, rule, target):
-            self.hide(rule)
-            policy.enforce(self.context, rule, target)
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
         """Whether the caller may do this in that domain."""

@@ -13,7 +13,7 @@ from portal.api.identity import fields, lists, shapes
 from portal.api.identity.access import CollectionView, DomainView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import directory, selectors, services
+from provisioning.identity import directory, policy, selectors, services
 from provisioning.identity.models import Group, User
 from provisioning.identity.services.groups import GroupChanges
 
@@ -37,7 +37,7 @@ class GroupsView(CollectionView):
         body = self.body(schemas.GROUP_CREATE)["group"]
         fields.refuse(body, "id")
         domain_id = body.get("domain_id", self.default_domain)
-        self.enforce(self.rules["POST"], {"domain_id": domain_id})
+        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         domain = selectors.domain_by(domain_id=domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")

@@ -48,16 +48,11 @@ class ProjectsView(CollectionView):
         fields.refuse(body, "id")
         if body.get("is_domain"):
             raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
-        parent = self._parent(body)
-        domain_id = (
-            body.get("domain_id") or (parent.domain_id if parent else body.get("parent_id")) or self.default_domain
-        )
-        self.enforce(self.rules["POST"], {"domain_id": domain_id})
+        domain_id, parent = self._place(body)
+        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         domain = selectors.domain_by(domain_id=domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
-        if parent is None and body.get("parent_id") not in {None, domain.id}:
-            raise _no_parent(body)
         made = services.create_project(
             domain,
             body["name"],
@@ -69,18 +64,21 @@ class ProjectsView(CollectionView):
         )
         return Response({"project": shapes.project(request, made)}, status=201)
 
-    def _parent(self, body: dict[str, Any]) -> Project | None:
-        """Return the project above, None when the domain is; another domain's is not there for its administrator."""
-        if not body.get("parent_id"):
-            return None
-        found = selectors.project_by(project_id=body["parent_id"])
-        if found is not None and not policy.allows(self.context, self.rules["POST"], {"domain_id": found.domain_id}):
-            raise _no_parent(body)
-        return found
+    def _place(self, body: dict[str, Any]) -> tuple[str, Project | None]:
+        """Return the domain's id and the project above, None at the first level, where ``parent_id`` is the domain.
 
-
-def _no_parent(body: dict[str, Any]) -> InvalidInputError:
-    return InvalidInputError(f"There is no project {body['parent_id']} in this domain.", field="parent_id")
+        InvalidInputError when there is no such parent; for a domain's administrator another domain's is none.
+        """
+        above = body.get("parent_id")
+        if above is None:
+            return body.get("domain_id") or self.default_domain, None
+        parent = selectors.project_by(project_id=above)
+        if parent is not None and self.allows_in(self.rules["POST"], parent.domain_id):
+            return body.get("domain_id") or parent.domain_id, parent
+        same = (body.get("domain_id") or above) == above and self.allows_in(self.rules["POST"], above)
+        if parent is None and same and selectors.domain_by(domain_id=above) is not None:
+            return above, None
+        raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
 
 
 class ProjectView(DomainView):

@@ -43,7 +43,7 @@ class UsersView(CollectionView):
         body = self.body(schemas.USER_CREATE)["user"]
         fields.refuse(body, "id")
         domain_id = body.get("domain_id", self.default_domain)
-        self.enforce(self.rules["POST"], {"domain_id": domain_id})
+        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         domain = selectors.domain_by(domain_id=domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")

@@ -1,0 +1,73 @@
+"""Two requests at the same moment: one wins, the other is told so, and nothing breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.identity import services
+from provisioning.identity.models import Domain, Group, Project, User
+from tests.support.cast import People, make_domain, make_project, make_user
+
+
+@pytest.mark.parametrize("kind", ["project", "user", "group"])
+def test_a_name_taken_between_look_and_write_is_a_conflict(people: People, kind: str) -> None:
+    """No service looks first: the constraint speaks, and its error becomes a sentence."""
+    domain = make_domain()
+    make: Callable[..., object] = getattr(services, f"create_{kind}")
+    make(domain, "twice")
+    with pytest.raises(ConflictError, match="twice already"):
+        make(domain, "twice")
+    make(domain, "once")
+
+
+def test_a_domain_taken_between_look_and_write_is_a_conflict(people: People) -> None:
+    with pytest.raises(ConflictError, match="Default already"):
+        services.create_domain("Default")
+    with pytest.raises(ConflictError):
+        services.create_domain("New", domain_id="default")
+
+
+def test_what_went_between_look_and_change_is_not_found(people: People) -> None:
+    domain = make_domain("other", "Other")
+    rows = [
+        (make_project("p", domain), services.update_project),
+        (make_user("u", domain=domain), services.update_user),
+        (services.create_group(domain, "g"), services.update_group),
+        (services.create_domain("d"), services.update_domain),
+    ]
+    for record, _ in rows:
+        type(record)._default_manager.filter(pk=record.pk).delete()
+    for record, update in rows:
+        changes: list[dict[str, object]] = [{"description": "x"}, {"extra": {"a": 1}}]
+        for change in changes:
+            with pytest.raises(NotFoundError):
+                update(record, **change)  # type: ignore[operator]
+
+
+def test_additional_fields_of_two_changes_are_both_kept(people: People) -> None:
+    for record, update in (
+        (make_project("p"), services.update_project),
+        (make_user("u"), services.update_user),
+    ):
+        stale = type(record)._default_manager.get(pk=record.pk)
+        update(record, extra={"a": 1})  # type: ignore[operator]
+        update(stale, extra={"b": 2})  # type: ignore[operator]
+        assert type(record)._default_manager.get(pk=record.pk).extra == {"a": 1, "b": 2}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_record_for_what_went_meanwhile_is_a_conflict() -> None:
+    domain = make_domain("other", "Other")
+    user, group = make_user("u", domain=domain), services.create_group(domain, "g")
+    User.objects.filter(id=user.id).delete()
+    with pytest.raises(ConflictError):
+        services.add_to_group(group, user)
+    Group.objects.filter(id=group.id).delete()
+    Domain.objects.filter(id="other").delete()
+    for make in (services.create_project, services.create_user, services.create_group):
+        with pytest.raises(ConflictError):
+            make(domain, "late")  # type: ignore[operator]
+    assert not Project.objects.exists()
