@@ -53,9 +53,9 @@ def age(value: datetime) -> str:
 
 
 @register.filter
-def moment(value: datetime) -> str:
+def moment(value: datetime | None) -> str:
     """Write a moment to the minute, in UTC."""
-    return wording.moment(value)
+    return "" if value is None else wording.moment(value)
 
 
 @register.filter
