@@ -1,15 +1,19 @@
-"""What projects own in images."""
+"""What projects own in images, and that no quota limits it."""
 
 from __future__ import annotations
 
 from provisioning.identity import ownership
 from provisioning.identity.ownership import Ids
 from provisioning.images.models import Image
+from provisioning.quotas import registry
 
 
 def register() -> None:
-    """Keep projects with images."""
+    """Keep projects with images, and say why they are not limited."""
     ownership.register("images", _images)
+    registry.leave_free(
+        {"images.Image": "Not limited in Glance's defaults; room on the disk is looked after by the store."}
+    )
 
 
 def _images(project_ids: Ids) -> int:

@@ -22,6 +22,8 @@ def register() -> None:
             "identity.GroupMembership": _OF_OPERATORS,
             "identity.RoleAssignment": _OF_OPERATORS,
             "identity.ApplicationCredential": "A person's own sign-in, without a quota in Keystone's defaults.",
+            "identity.ApplicationCredential_access_rules": "A part of application credentials.",
+            "identity.ApplicationCredential_roles": "A part of application credentials.",
             "identity.AccessRule": "A part of application credentials.",
             "identity.Credential": "A person's own secret, without a quota in Keystone's defaults.",
             "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",

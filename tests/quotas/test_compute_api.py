@@ -1,0 +1,229 @@
+"""os-quota-sets, os-quota-class-sets and limits over HTTP, in the shape of each microversion."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from provisioning.compute import services as compute
+from provisioning.quotas import services
+from provisioning.quotas.selectors import limits_of
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+V21 = "/compute/v2.1"
+ALWAYS = {"instances", "cores", "ram", "metadata_items", "key_pairs", "server_groups", "server_group_members"}
+INJECTED = {"injected_files", "injected_file_content_bytes", "injected_file_path_bytes"}
+NETWORKS = {"fixed_ips", "floating_ips", "security_groups", "security_group_rules"}
+
+
+def at(version: str) -> dict[str, str]:
+    return {"OpenStack-API-Version": f"compute {version}"}
+
+
+@pytest.fixture
+def path(people: People) -> str:
+    return f"{V21}/os-quota-sets/{people.alice.project_id.hex}"
+
+
+@pytest.fixture
+def operator_api(people: People) -> Api:
+    return Api(people.operator)
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("2.1", ALWAYS | INJECTED | NETWORKS),
+        ("2.35", ALWAYS | INJECTED | NETWORKS),
+        ("2.36", ALWAYS | INJECTED),
+        ("2.56", ALWAYS | INJECTED),
+        ("2.57", ALWAYS),
+        ("2.73", ALWAYS),
+    ],
+)
+def test_each_version_has_its_names(
+    path: str, operator_api: Api, people: People, version: str, names: set[str]
+) -> None:
+    alice = Api(people.alice)
+    for tail in ("", "/defaults", "/detail"):
+        shown = alice.get(path + tail, **at(version)).json()["quota_set"]
+        assert shown.pop("id") == people.alice.project_id.hex
+        assert set(shown) == names
+    changed = operator_api.put(path, {"quota_set": {"cores": 5}}, **at(version)).json()["quota_set"]
+    assert set(changed) == names, "no id, as in Nova"
+    for name in (INJECTED | NETWORKS) - names:
+        refused = operator_api.put(path, {"quota_set": {name: -1}}, **at(version))
+        assert refused.status_code == 400
+        assert name in refused.json()["badRequest"]["message"]
+
+
+def test_an_operator_sets_and_resets(path: str, operator_api: Api, people: People) -> None:
+    body = {"quota_set": {"cores": 5, "ram": "-1", "security_groups": 7, "floating_ips": "8", "fixed_ips": -1}}
+    assert operator_api.put(path, body).status_code == 200
+    limits = limits_of(people.alice.project_id)
+    assert (limits["cores"], limits["ram"], limits["security_groups"], limits["floatingips"]) == (5, -1, 7, 8)
+    services.set_limit(people.alice.project_id, "ports", 3)
+    assert operator_api.get(f"{path}/defaults").json()["quota_set"]["cores"] == 20
+    answer = operator_api.delete(path)
+    assert (answer.status_code, answer.content) == (202, b"")
+    limits = limits_of(people.alice.project_id)
+    assert (limits["cores"], limits["ports"]) == (20, 3), "what is another service's stays"
+    assert limits_of(people.charlie.project_id)["cores"] == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"cores": -2}, "cores"),
+        ({"cores": "-2"}, "cores"),
+        ({"cores": 2**31}, "cores"),
+        ({"cores": "9999999999"}, "cores"),
+        ({"cores": "9" * 5000}, "cores"),
+        ({"cores": None}, "cores"),
+        ({"cores": True}, "cores"),
+        ({"cores": 1.5}, "cores"),
+        ({"cores": "\u0663"}, "cores"),
+        ({"cores": [1]}, "cores"),
+        ({"fixed_ips": 3}, "fixed_ips"),
+        ({"unicorns": 1}, "unicorns"),
+        ({"volumes": 1}, "volumes"),
+        ({"force": "perhaps"}, "force"),
+        ([], "quota_set"),
+    ],
+)
+def test_a_wrong_limit_is_named(path: str, operator_api: Api, people: People, change: Any, name: str) -> None:
+    answer = operator_api.put(path, {"quota_set": change})
+    assert answer.status_code == 400, answer.content
+    assert name in answer.json()["badRequest"]["message"]
+    assert limits_of(people.alice.project_id)["cores"] == 20
+
+
+@pytest.mark.parametrize("body", [None, {}, [], {"quota_set": {}, "more": 1}, "x"])
+def test_a_wrong_body_is_refused(path: str, operator_api: Api, body: Any) -> None:
+    assert operator_api.put(path, body).status_code == 400
+
+
+def test_a_limit_below_what_is_used_needs_force(path: str, operator_api: Api, people: People) -> None:
+    Cloud.make().launch(people.alice.context)
+    answer = operator_api.put(path, {"quota_set": {"ram": 1000, "cores": 9}})
+    assert answer.status_code == 400
+    assert "Quota limit 1000 for ram must be greater than or equal to already used and reserved 1024" in str(
+        answer.json()
+    )
+    assert limits_of(people.alice.project_id)["cores"] == 20
+    for force in (True, "True"):
+        changed = operator_api.put(path, {"quota_set": {"ram": 1000, "force": force}}).json()["quota_set"]
+        assert changed["ram"] == 1000
+
+
+def test_in_use_and_reserved_are_told_apart(path: str, people: People) -> None:
+    cloud = Cloud.make()
+    cloud.add_host("kelvin")
+    cloud.launch(people.alice.context)
+    cloud.run()
+    cloud.launch(people.alice.context)
+    compute.create_key_pair(people.alice.context, "laptop")
+    alice = Api(people.alice)
+    shown = alice.get(f"{path}/detail").json()["quota_set"]
+    assert shown["ram"] == {"limit": 51_200, "in_use": 1024, "reserved": 1024}
+    assert shown["security_group_rules"] == {"limit": 100, "in_use": 4, "reserved": 0}
+    assert shown["key_pairs"]["in_use"] == 0
+    shown = alice.get(f"{path}/detail?user_id={people.alice.user_id.hex}").json()["quota_set"]
+    assert shown["key_pairs"] == {"limit": 100, "in_use": 1, "reserved": 0}
+    absolute = alice.get(f"{V21}/limits?reserved=1").json()["limits"]["absolute"]
+    assert (absolute["totalRAMUsed"], absolute["totalInstancesUsed"], absolute["totalSecurityGroupsUsed"]) == (
+        2048,
+        2,
+        1,
+    )
+
+
+def test_quotas_of_users_are_not_pretended(path: str, operator_api: Api, people: People) -> None:
+    query = f"?user_id={people.alice.user_id.hex}"
+    assert operator_api.get(path + query).json() == operator_api.get(path).json()
+    for answer in (operator_api.put(path + query, {"quota_set": {"cores": 1}}), operator_api.delete(path + query)):
+        assert answer.status_code == 400
+        assert "single users" in answer.json()["badRequest"]["message"]
+    assert limits_of(people.alice.project_id)["cores"] == 20
+
+
+@pytest.mark.parametrize("project", [uuid.UUID(int=5).hex, "nonsense", "x" * 300, "a%00b"])
+def test_an_unknown_project_is_refused(operator_api: Api, project: str) -> None:
+    for answer in (
+        operator_api.get(f"{V21}/os-quota-sets/{project}"),
+        operator_api.get(f"{V21}/os-quota-sets/{project}/detail"),
+        operator_api.get(f"{V21}/os-quota-sets/{project}/defaults"),
+        operator_api.put(f"{V21}/os-quota-sets/{project}", {"quota_set": {}}),
+        operator_api.delete(f"{V21}/os-quota-sets/{project}"),
+        operator_api.get(f"{V21}/limits?tenant_id={project}"),
+    ):
+        assert answer.status_code == 400
+        assert "is not a valid project" in answer.json()["badRequest"]["message"]
+
+
+def test_only_operators_change_and_see_others(path: str, people: People) -> None:
+    alice, charlie = Api(people.alice), Api(people.charlie)
+    assert alice.put(path, {"quota_set": {"cores": 100}}).status_code == 403
+    assert alice.delete(path).status_code == 403
+    for tail in ("", "/detail"):
+        assert charlie.get(path + tail).status_code == 403
+    assert charlie.get(f"{path}/defaults").status_code == 200
+    assert alice.get(f"{V21}/os-quota-class-sets/default").status_code == 403
+    assert charlie.get(f"{V21}/limits?tenant_id={people.alice.project_id}").status_code == 403
+    assert Api(people.operator).get(f"{V21}/limits?tenant_id={people.alice.project_id}").status_code == 200
+
+
+def test_the_default_class_holds_for_everybody_without_own_limits(operator_api: Api, people: People) -> None:
+    where = f"{V21}/os-quota-class-sets/default"
+    assert operator_api.get(where).json()["quota_class_set"]["id"] == "default"
+    changed = operator_api.put(where, {"quota_class_set": {"cores": 3, "volumes": 4, "security_groups": 1}})
+    assert changed.status_code == 200
+    assert "id" not in changed.json()["quota_class_set"]
+    assert (changed.json()["quota_class_set"]["cores"], changed.json()["quota_class_set"]["volumes"]) == (3, 4)
+    assert limits_of(people.alice.project_id)["cores"] == 3
+    shown = Api(people.alice).get(f"{V21}/limits", **at("2.57")).json()["limits"]["absolute"]
+    assert shown["maxTotalCores"] == 3
+    assert operator_api.put(where, {"quota_class_set": {"cores": -2}}).status_code == 400
+    assert operator_api.put(where, {"quota_class_set": {"force": True}}).status_code == 400
+    assert operator_api.get(f"{V21}/os-quota-class-sets/gold").status_code == 404
+    assert set(operator_api.get(where, **at("2.57")).json()["quota_class_set"]) == ALWAYS | {
+        "id",
+        "volumes",
+        "gigabytes",
+        "snapshots",
+    }
+
+
+def test_limits_in_each_version(people: People) -> None:
+    alice = Api(people.alice)
+    shown = {
+        version: alice.get(f"{V21}/limits", **at(version)).json()["limits"]["absolute"]
+        for version in ("2.1", "2.36", "2.39", "2.57")
+    }
+    assert (shown["2.1"]["maxTotalFloatingIps"], shown["2.1"]["maxSecurityGroupRules"]) == (50, 100)
+    assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (5, 10_240)
+    assert set(shown["2.1"]) - set(shown["2.36"]) == {
+        "maxTotalFloatingIps",
+        "maxSecurityGroups",
+        "maxSecurityGroupRules",
+        "totalFloatingIpsUsed",
+        "totalSecurityGroupsUsed",
+    }
+    assert set(shown["2.36"]) - set(shown["2.39"]) == {"maxImageMeta"}
+    assert set(shown["2.39"]) - set(shown["2.57"]) == {"maxPersonality", "maxPersonalitySize"}
+
+
+def test_a_launch_over_the_quota_of_ports_says_so(people: People) -> None:
+    cloud = Cloud.make()
+    services.set_limit(people.alice.project_id, "ports", 0)
+    body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1"}}
+    answer = Api(people.alice).post(f"{V21}/servers", body)
+    assert answer.status_code == 403
+    message = "Quota exceeded for ports: Requested 1, but already used 0 of 0 ports (0 left)"
+    assert answer.json()["forbidden"]["message"] == message
+    body["server"]["networks"] = "none"
+    assert Api(people.alice).post(f"{V21}/servers", body, **at("2.37")).status_code == 202

@@ -1,0 +1,320 @@
+"""Nothing that grows what somebody holds goes past the quotas; a new kind of record or way to make one fails here.
+
+When one of these tests fails for something new: reserve or hold before the row is made and release when it goes
+(``provisioning.quotas.services``); count it in the app's ``holdings`` module, or say there why no quota limits it; add
+its maker to ``MAKERS`` and the way to make it to ``WAYS``.
+"""
+
+from __future__ import annotations
+
+import ast
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.core.management import call_command
+from django.db.models import ForeignKey, Model, OneToOneField
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+
+from provisioning.common.errors import OverQuotaError
+from provisioning.compute import services as compute
+from provisioning.compute.models import Instance
+from provisioning.identity.models import Project
+from provisioning.network import services as network
+from provisioning.network.models import Network, Port
+from provisioning.quotas import drift, registry, services
+from provisioning.quotas.limits import DEFAULTS, LEDGER
+from provisioning.quotas.selectors import usage_of
+from tests.support.cast import Api, People, sign_in_browser
+from tests.support.clouds import Cloud
+
+ROOT = Path(__file__).resolve().parents[2]
+V21 = "/compute/v2.1"
+NOT_YET = {
+    "server_groups",
+    "server_group_members",
+    "injected_files",
+    "injected_file_content_bytes",
+    "injected_file_path_bytes",
+    "routers",
+    "floatingips",
+    "volumes",
+    "gigabytes",
+    "snapshots",
+}
+"""Limits that are kept and can be set, of what cannot be made yet."""
+
+# ----- every kind of record is declared -------------------------------------------------------------------------------
+
+
+def owned() -> Iterator[type[Model]]:
+    """Our models that belong to a project or a user: by a column, or by belonging to a record that does."""
+    ours = [model for model in apps.get_models(include_auto_created=True) if _is_ours(model)]
+    found = {model for model in ours if model._meta.label in ("identity.Project", "identity.User")}
+    while more := {model for model in ours if model not in found and _belongs(model, found)}:
+        found |= more
+    return iter(sorted(found, key=lambda model: model._meta.label))
+
+
+def _is_ours(model: type[Model]) -> bool:
+    config = apps.get_app_config(model._meta.app_label)
+    return config.name.startswith("provisioning.")
+
+
+def _belongs(model: type[Model], owners: set[type[Model]]) -> bool:
+    return any(
+        field.get_attname() in ("project_id", "user_id", "owner_id", "tenant_id", "scope_id")
+        or (isinstance(field, ForeignKey | OneToOneField) and field.related_model in owners)
+        for field in model._meta.concrete_fields
+    )
+
+
+def test_every_record_of_a_project_or_user_is_declared() -> None:
+    labels = {model._meta.label for model in owned()}
+    assert labels > {"compute.Instance", "network.SecurityGroupRule", "network.FixedIP"}
+    undeclared = labels - registry.limited.keys() - registry.unlimited.keys()
+    assert not undeclared, f"say in holdings.py or quotas/ownership.py what limits {sorted(undeclared)}, or why nothing"
+    gone = (registry.limited.keys() | registry.unlimited.keys()) - {each._meta.label for each in apps.get_models(True)}
+    assert not gone, f"declared, and there are no such records: {sorted(gone)}"
+    assert not registry.limited.keys() & registry.unlimited.keys()
+    assert all(len(reason) > 20 and reason.endswith(".") for reason in registry.unlimited.values())
+
+
+def test_every_limit_limits_something_or_waits_for_it() -> None:
+    limiting = {resource for resources in registry.limited.values() for resource in resources}
+    assert DEFAULTS.keys() - limiting == NOT_YET
+
+
+# ----- every maker is known, and passes the gate ----------------------------------------------------------------------
+
+MAKERS = {
+    "provisioning/compute/services/key_pairs.py": {"KeyPair"},
+    "provisioning/compute/services/launch.py": {"Instance"},
+    "provisioning/network/services/networks.py": {"Network", "Subnet"},
+    "provisioning/network/services/ports.py": {"Port"},
+    "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
+}
+MAKING = {"create", "bulk_create", "get_or_create", "update_or_create"}
+
+
+def made_in(tree: ast.AST) -> set[str]:
+    """The limited records that a module makes: ``Port(…)`` and ``Port.objects.create(…)``."""
+    names = {label.partition(".")[2] for label in registry.limited}
+    found = set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        made = call.func
+        if isinstance(made, ast.Attribute) and made.attr.removeprefix("a") in MAKING:
+            found |= {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+        elif isinstance(made, ast.Name):
+            found.add(made.id)
+    return found & names
+
+
+def calls_in(tree: ast.AST) -> set[str]:
+    return {
+        node.func.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value) == "quotas"
+    }
+
+
+def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
+    found = {}
+    for path in [*(ROOT / "provisioning").rglob("*.py"), *(ROOT / "portal").rglob("*.py")]:
+        if "migrations" in path.parts:
+            continue
+        tree = ast.parse(path.read_text())
+        made = made_in(tree)
+        if made:
+            found[str(path.relative_to(ROOT))] = made
+            assert calls_in(tree) & {"reserve", "hold", "hold_all"}, f"{path} makes {made} without asking the quotas"
+    assert found == MAKERS
+
+
+@pytest.mark.django_db
+def test_operators_make_and_delete_nothing_limited_behind_the_services(people: People) -> None:
+    request = RequestFactory().get("/admin/")
+    request.user, request.context = people.operator.user, people.operator.context  # type: ignore[attr-defined]
+    shown = {model._meta.label: page for model, page in admin.site._registry.items()}
+    for label in shown.keys() & registry.limited.keys():
+        assert not shown[label].has_add_permission(request), f"the admin adds {label} without a service"
+        assert not shown[label].has_delete_permission(request), f"the admin deletes {label} without a service"
+
+
+# ----- every public way is refused at the limit, and counted below it -------------------------------------------------
+
+
+class World:
+    """What the ways need: alice with the APIs and the pages, and a cloud."""
+
+    def __init__(self, people: People) -> None:
+        self.people, self.cloud = people, Cloud.make()
+        self.project, self.api = people.alice.project_id, Api(people.alice)
+        self.pages = Client(raise_request_exception=False)
+        sign_in_browser(self.pages, people.alice)
+        self.net = network.create_network(self.project, "first")
+
+    def fields(self) -> dict[str, str]:
+        return {"name": "web", "image": str(self.cloud.image.id), "flavor": "1", "networks": str(self.cloud.network.id)}
+
+    def body(self) -> dict[str, Any]:
+        nets = [{"uuid": str(self.cloud.network.id)}]
+        return {"server": {"name": "web", "imageRef": str(self.cloud.image.id), "flavorRef": "1", "networks": nets}}
+
+
+def made(answer: Any) -> bool:
+    """Whether an answer says that it was made; what it says otherwise names the quota."""
+    if answer.status_code in (200, 201, 202, 302, 303) and "Quota exceeded" not in answer.content.decode():
+        return True
+    assert "Quota exceeded" in answer.content.decode(), answer.content.decode()[-3000:]
+    return False
+
+
+def done(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except OverQuotaError:
+        return False
+    return True
+
+
+def launch_by_api(world: World) -> bool:
+    return made(world.api.post(f"{V21}/servers", world.body()))
+
+
+def launch_by_page(world: World) -> bool:
+    return made(world.pages.post("/instances/launch/", world.fields()))
+
+
+def key_by_api(world: World) -> bool:
+    return made(world.api.post(f"{V21}/os-keypairs", {"keypair": {"name": "laptop"}}))
+
+
+def key_by_page(world: World) -> bool:
+    return made(world.pages.post("/key-pairs/create/", {"name": "laptop", "how": "make"}))
+
+
+def key_by_wizard(world: World) -> bool:
+    return made(world.pages.post("/instances/launch/keys/", {"key_new_name": "laptop"}))
+
+
+def network_by_service(world: World) -> bool:
+    return done(lambda: network.create_network(world.project, "own"))
+
+
+def subnet_by_service(world: World) -> bool:
+    return done(lambda: network.create_subnet(world.net, "10.31.0.0/24"))
+
+
+def port_by_service(world: World) -> bool:
+    return done(lambda: network.create_port(world.project, world.cloud.network))
+
+
+def port_for_a_stray_device(world: World) -> bool:
+    requested = [{"network_id": str(world.cloud.network.id), "fixed_ip": None}]
+    return done(lambda: network.allocate(uuid.uuid4(), world.project, requested, [], "host", "nova"))
+
+
+def rule_by_service(world: World) -> bool:
+    group = network.ensure_default_security_group(world.project)
+    return done(lambda: network.allow_ingress(group, "tcp", 22))
+
+
+def metadata_by_api(world: World) -> bool:
+    body = world.body()
+    body["server"]["metadata"] = {"a": "b"}
+    return made(world.api.post(f"{V21}/servers", body))
+
+
+def metadata_later(world: World) -> bool:
+    server = world.api.post(f"{V21}/servers", world.body()).json()["server"]["id"]
+    return made(world.api.put(f"{V21}/servers/{server}/metadata/a", {"meta": {"a": "b"}}))
+
+
+LAUNCHES = [launch_by_api, launch_by_page]
+WAYS: dict[str, list[Callable[[World], bool]]] = {
+    "instances": LAUNCHES,
+    "cores": LAUNCHES,
+    "ram": LAUNCHES,
+    "ports": [*LAUNCHES, port_by_service, port_for_a_stray_device],
+    "key_pairs": [key_by_api, key_by_page, key_by_wizard],
+    "networks": [network_by_service],
+    "subnets": [subnet_by_service],
+    "security_group_rules": [rule_by_service],
+    "metadata_items": [metadata_by_api, metadata_later],
+    "security_groups": [],  # only the default one is made, which every project has
+}
+EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]
+
+
+def test_there_is_a_way_to_everything_that_can_be_made() -> None:
+    assert WAYS.keys() == DEFAULTS.keys() - NOT_YET
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("plain_static")
+@pytest.mark.parametrize(
+    ("resource", "way"), EACH_WAY, ids=[f"{resource}-{way.__name__}" for resource, way in EACH_WAY]
+)
+def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable[[World], bool]) -> None:
+    world = World(people)
+    scope = people.alice.user_id if resource == "key_pairs" else world.project
+    before = usage_of(scope)[resource] + (4 if resource == "security_group_rules" else 0)
+    services.set_limit(world.project, resource, before)
+    assert not way(world)
+    if resource in LEDGER:
+        assert usage_of(scope)[resource] == before
+    services.set_limit(world.project, resource, -1)
+    assert way(world)
+    if resource in LEDGER:
+        assert usage_of(scope)[resource] > before
+    if way is not port_for_a_stray_device:  # in the cloud a launch comes first, and commits with its server
+        assert [str(found) for found in drift.find()] == []
+
+
+# ----- whole lives leave nothing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_seeded_cloud_is_counted(settings: Settings, tmp_path: Path) -> None:
+    settings.DATA_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"
+    for _ in range(2):
+        call_command("bootstrap", "--simulated", verbosity=0)
+        assert [str(found) for found in drift.find()] == []
+    demo = usage_of(Project.objects.get(name="demo").id)
+    held = {name: demo[name] for name in ("networks", "subnets", "security_groups", "security_group_rules")}
+    assert held == {"networks": 1, "subnets": 1, "security_groups": 1, "security_group_rules": 6}
+
+
+@pytest.mark.django_db
+def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
+    alice, cloud = people.alice, Cloud.make()
+    cloud.add_host("kelvin")
+    port = network.create_port(alice.project_id, cloud.network)
+    cards = [{"uuid": str(cloud.network.id)}, {"uuid": str(cloud.network.id)}, {"port": str(port.id)}]
+    body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1", "networks": cards}}
+    api = Api(alice)
+    server = api.post(f"{V21}/servers", body).json()["server"]["id"]
+    assert usage_of(alice.project_id)["ports"] == 3, "two with the server, and its own"
+    assert drift.find() == []
+    cloud.run()
+    assert Instance.objects.get().vm_state == "active"
+    assert drift.find() == []
+    compute.create_key_pair(alice.context, "laptop")
+    compute.delete_key_pair(alice.context, "laptop")
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
+    assert drift.find() == []
+    cloud.run()
+    assert drift.find() == []
+    used = {name: amount for name, amount in usage_of(alice.project_id).items() if amount}
+    assert used == {"ports": 1, "security_groups": 1, "security_group_rules": 4}
+    assert usage_of(alice.user_id)["key_pairs"] == 0
+    assert Port.objects.get().id == port.id
+    assert Network.objects.count() == 1
