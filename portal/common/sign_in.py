@@ -74,7 +74,7 @@ class SignInMiddleware(AuthenticationMiddleware):
 
 
 class OperatorBackend(BaseBackend):
-    """Lets operators (``admin`` role on any project) of the first domain sign in by Django's form in the admin."""
+    """Lets operators (whom ``ops:admin`` calls so, on any project) of the first domain sign in by Django's form in the admin."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
@@ -222,11 +222,15 @@ def _issue(request: HttpRequest, user: User, project: Project, methods: tuple[st
 
 def _operators_project(user: User) -> Project | None:
     """Return the project in which the user operates the cloud: the default one if possible."""
-    found = [
-        project for project in selectors.projects_of(user.id) if "admin" in selectors.roles_of(user.id, project.id)
-    ]
+    found = [project for project in selectors.projects_of(user.id) if _operates(user, project)]
     own = [project for project in found if project.id == user.default_project_id]
     return next(iter(own or found), None)
+
+
+def _operates(user: User, project: Project) -> bool:
+    """Whether the policy calls the user an operator in this project."""
+    roles = frozenset(selectors.roles_of(user.id, project.id))
+    return policy.allows(RequestContext(user.id, user.name, project.id, roles=roles), "ops:admin")
 
 
 def _keep(request: HttpRequest, value: str, data: TokenData) -> None:

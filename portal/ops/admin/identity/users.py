@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -15,10 +16,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.ops.admin.base import ModelForm, confirmed, context_of, each
+from portal.ops.admin.base import ModelForm, confirmed, each
 from portal.ops.admin.identity.parts import RolesOfSomebody, WithParts
 from provisioning.common.errors import NovellaError
-from provisioning.identity import policy, services
+from provisioning.identity import services
 from provisioning.identity.models import User
 
 NEW = ("password", "email", "description", "default_project", "enabled")
@@ -156,7 +157,8 @@ class UserAdmin(WithParts):
     def password(self, request: HttpRequest, user_id: Any) -> HttpResponse:
         """Set a password; every session and token of the user ends."""
         user = get_object_or_404(User, id=user_id)
-        policy.enforce(context_of(request), "identity:users:update", self.policy_target(user))
+        if not self.may(request, "change", user):
+            raise PermissionDenied
         form = PasswordForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
