@@ -74,7 +74,7 @@ class SignInMiddleware(AuthenticationMiddleware):
 
 
 class OperatorBackend(BaseBackend):
-    """Lets operators (whom ``ops:admin`` calls so, on any project) of the first domain sign in by Django's form in the admin."""
+    """Lets whom ``ops:admin`` allows on any project, of the first domain, sign in by Django's form in the admin."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
