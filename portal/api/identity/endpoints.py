@@ -35,7 +35,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
         field = "region_id" if "service" in known else "service_id"
         raise InvalidInputError(error.message, field=field) from error
     if region_id is ... and old_word is not ...:
-        known["region"] = None if old_word is None else services.ensure_region(old_word)
+        known["region"] = old_word
     return known | ({"extra": others} if others else {})
 
 

@@ -123,22 +123,31 @@ def create_endpoint(
     interface: str,
     url: str,
     *,
-    region: Region | None = None,
+    region: Region | str | None = None,
     enabled: bool = True,
     extra: Extra | None = None,
 ) -> Endpoint:
-    """Make an endpoint; InvalidInputError for an interface or an address that cannot be (``catalog.check_url``)."""
+    """Make an endpoint; a region given by its id is made if absent.
+
+    InvalidInputError for an interface or an address that cannot be (``catalog.check_url``).
+    """
     _check_endpoint({"interface": interface, "url": url})
     with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+        where = ensure_region(region) if isinstance(region, str) else region
         return Endpoint.objects.create(
-            service=service, interface=interface, url=url, region=region, enabled=enabled, extra=extra or {}
+            service=service, interface=interface, url=url, region=where, enabled=enabled, extra=extra or {}
         )
 
 
 def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
-    """Change ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint."""
+    """Change ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint.
+
+    Raises as ``create_endpoint``.
+    """
     _check_endpoint(changes)
     with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+        if isinstance(changes.get("region"), str):
+            changes["region"] = ensure_region(changes["region"])
         _change(endpoint, changes, {"service", "interface", "url", "region", "enabled", "extra"})
     return endpoint
 

@@ -101,7 +101,7 @@ def delete_role(role: Role) -> None:
     if is_immutable(role):
         raise ForbiddenError(_immutable(role))
     with keeping_an_administrator():
-        role.delete()
+        Role.objects.filter(id=role.id).delete()
         announce.revoked()
 
 

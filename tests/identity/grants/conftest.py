@@ -1,0 +1,50 @@
+"""A second domain with its administrator, beside the shared cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from provisioning.identity import services
+from provisioning.identity.models import Domain, Group, Project, Role, User
+from tests.support.cast import Api, People, make_domain, make_project, make_user
+
+V3 = "/identity/v3"
+
+
+def role_named(name: str) -> Role:
+    return Role.objects.get(name=name, domain=None)
+
+
+def api_of(user: User, scope: Project | Domain | str | None) -> Api:
+    """A client with a token of the user for a project, a domain or the system."""
+    return Api(None, **{"X-Auth-Token": services.issue_token(user, scope, ("password",)).value})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Acme:
+    """A domain with its administrator dora, ed in the group staff, the project foundry and forge below it."""
+
+    domain: Domain
+    dora: User
+    ed: User
+    staff: Group
+    foundry: Project
+    forge: Project
+
+    @property
+    def api(self) -> Api:
+        return api_of(self.dora, self.domain)
+
+
+@pytest.fixture
+def acme(people: People) -> Acme:
+    domain = make_domain("acme", "Acme")
+    foundry = make_project("foundry", domain)
+    forge = services.create_project(domain, "forge", parent=foundry)
+    dora, ed = make_user("dora", domain=domain), make_user("ed", domain=domain)
+    staff = services.create_group(domain, "staff")
+    services.add_to_group(staff, ed)
+    services.grant(role_named("admin"), user=dora, domain=domain)
+    return Acme(domain, dora, ed, staff, foundry, forge)

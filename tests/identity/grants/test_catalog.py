@@ -1,0 +1,157 @@
+"""The catalog as it stands in tokens: built from the records, and this cloud's own services in them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Endpoint, Region, Service
+from tests.identity.grants.conftest import V3
+from tests.support.cast import Api, People
+
+PROJECT = uuid.UUID(int=7)
+
+
+def urls(catalog: list[dict[str, Any]], type_: str) -> dict[str, str]:
+    (entry,) = [each for each in catalog if each["type"] == type_]
+    return {each["interface"]: each["url"] for each in entry["endpoints"]}
+
+
+def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
+    """Clients keep ids: the records that the bootstrap makes are those that are shown without any."""
+    computed = selectors.catalog_for(PROJECT)
+    assert not Service.objects.exists()
+    services.ensure_catalog()
+    assert Service.objects.count() == 4
+    assert selectors.catalog_for(PROJECT) == computed
+    identity = computed[0]
+    assert identity["id"] == uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity").hex
+    assert (identity["type"], identity["name"]) == ("identity", "keystone")
+    assert [each["type"] for each in computed] == ["identity", "compute", "image", "network"]
+    assert identity["endpoints"][1] == {
+        "id": uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity/internal").hex,
+        "interface": "internal",
+        "region": "RegionOne",
+        "region_id": "RegionOne",
+        "url": "http://127.0.0.1:8000/identity/v3",
+    }
+
+
+def test_ensuring_again_changes_nothing(db: None, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    services.ensure_catalog()
+    Endpoint.objects.filter(service__type="image", interface="public").update(
+        url="https://images.example", enabled=False
+    )
+    Service.objects.filter(type="network").update(name="nets", enabled=False)
+    before = [list(model.objects.order_by("pk").values()) for model in (Region, Service, Endpoint)]
+    with django_assert_max_num_queries(5):  # two are the transaction's
+        services.ensure_catalog()
+    assert [list(model.objects.order_by("pk").values()) for model in (Region, Service, Endpoint)] == before
+
+
+def test_what_is_missing_is_made_anew(db: None) -> None:
+    services.ensure_catalog()
+    whole = selectors.catalog_for(None)
+    Service.objects.get(type="image").delete()
+    Endpoint.objects.filter(service__type="compute", interface="admin").delete()
+    services.ensure_catalog()
+    assert selectors.catalog_for(None) == whole
+
+
+def test_another_address_is_followed_at_once(db: None, settings: Settings) -> None:
+    services.ensure_catalog()
+    settings.PUBLIC_URL = "https://cloud.example"
+    assert set(urls(selectors.catalog_for(None), "compute").values()) == {"https://cloud.example/compute/v2.1"}
+    assert urls(selectors.catalog_for(None, public_url="http://b"), "image")["public"] == "http://b/image"
+
+
+def test_another_region_is_followed(db: None, settings: Settings) -> None:
+    services.ensure_catalog()
+    volume = services.create_service("volumev3")
+    settings.REGION = "North"
+    services.ensure_catalog()
+    regions = {each["region"] for entry in selectors.catalog_for(None) for each in entry["endpoints"]}
+    assert regions == {"North"}
+    assert [region.id for region in selectors.regions()] == ["North"]
+    services.create_endpoint(volume, "public", "http://v", region=Region.objects.get(id="North"))
+    settings.REGION = "South"
+    services.ensure_catalog()
+    assert [region.id for region in selectors.regions()] == ["North", "South"]  # North still has something in it
+
+
+def test_what_is_disabled_stands_in_no_catalog(people: People) -> None:
+    image = Service.objects.get(type="image")
+    services.update_service(image, enabled=False)
+    compute = Endpoint.objects.get(service__type="compute", interface="admin")
+    services.update_endpoint(compute, enabled=False)
+    catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
+    assert [each["type"] for each in catalog] == ["identity", "compute", "network"]
+    assert set(urls(catalog, "compute")) == {"public", "internal"}
+    services.update_service(image, enabled=True)
+    assert "image" in {each["type"] for each in Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]}
+
+
+def test_disabling_every_service_leaves_none(db: None) -> None:
+    services.ensure_catalog()
+    Service.objects.update(enabled=False)
+    assert selectors.catalog_for(PROJECT) == []
+
+
+def test_addresses_are_filled_in(db: None) -> None:
+    services.ensure_catalog()
+    volume = services.create_service("volumev3", name="cinder")
+    services.create_endpoint(volume, "public", "$(public_url)s/volume/$(project_id)s")
+    services.create_endpoint(volume, "internal", "http://inside/%(tenant_id)s")
+    services.create_endpoint(volume, "admin", "http://inside/admin%20page")
+    assert urls(selectors.catalog_for(PROJECT, public_url="http://c"), "volumev3") == {
+        "public": f"http://c/volume/{PROJECT.hex}",
+        "internal": f"http://inside/{PROJECT.hex}",
+        "admin": "http://inside/admin%20page",
+    }
+    assert urls(selectors.catalog_for(None), "volumev3") == {"admin": "http://inside/admin%20page"}
+
+
+def test_a_service_without_endpoints_is_listed(db: None) -> None:
+    services.ensure_catalog()
+    services.create_service("dns", name="designate")
+    assert selectors.catalog_for(None)[-1]["endpoints"] == []
+
+
+def test_a_new_endpoint_stands_in_the_next_token(people: People) -> None:
+    api = Api(people.operator)
+    service = api.post(f"{V3}/services", {"service": {"type": "volumev3", "name": "cinder"}}).json()["service"]
+    body = {"interface": "public", "url": "$(public_url)s/volume/v3/$(project_id)s", "service_id": service["id"]}
+    endpoint = api.post(f"{V3}/endpoints", {"endpoint": body}).json()["endpoint"]
+    catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
+    assert catalog[-1] == {
+        "id": service["id"],
+        "type": "volumev3",
+        "name": "cinder",
+        "endpoints": [
+            {
+                "id": endpoint["id"],
+                "interface": "public",
+                "region": None,
+                "region_id": None,
+                "url": f"http://127.0.0.1:8000/volume/v3/{people.alice.project_id.hex}",
+            }
+        ],
+    }
+
+
+def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    services.ensure_catalog()
+    for number in range(20):
+        services.create_endpoint(services.create_service(f"s{number}"), "public", "http://x")
+    with django_assert_num_queries(1):
+        assert len(selectors.catalog_for(PROJECT)) == 24
+
+
+@pytest.mark.parametrize("type_", ["identity", "compute", "image", "network"])
+def test_own_services_are_where_the_catalog_says(people: People, type_: str) -> None:
+    url = urls(selectors.catalog_for(people.alice.project_id), type_)["public"].removeprefix("http://127.0.0.1:8000")
+    assert Api(people.alice).get(url).status_code in {200, 300}
