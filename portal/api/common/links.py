@@ -6,12 +6,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-SERVICES = {
-    "identity": "/identity/v3",
-    "compute": "/compute/v2.1",
-    "image": "/image",
-    "network": "/network",
-}
+from provisioning.identity.catalog import PATHS
+
+SERVICES = PATHS
 """Service type → path of its endpoint in the catalog."""
 
 
