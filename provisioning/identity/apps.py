@@ -1,5 +1,7 @@
 """Registers the app with Django, and what Django checks before a command runs."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 from django.core import checks
 
@@ -13,5 +15,6 @@ class IdentityConfig(AppConfig):
     label = "identity"
 
     def ready(self) -> None:
-        """Let Django look at the operator's rules."""
+        """Let Django look at the operator's rules, and make the periodic work known."""
         checks.register(check_policy_file)
+        import_module("provisioning.identity.jobs")

@@ -40,6 +40,7 @@ from provisioning.identity.services.domains import (
     update_domain,
 )
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
+from provisioning.identity.services.flush import flush
 from provisioning.identity.services.groups import (
     add_to_group,
     create_group,
@@ -47,6 +48,7 @@ from provisioning.identity.services.groups import (
     remove_from_group,
     update_group,
 )
+from provisioning.identity.services.many_users import prepare_user, store_user
 from provisioning.identity.services.passwords import (
     authenticate_password,
     change_password,
@@ -142,6 +144,7 @@ __all__ = [
     "ensure_region",
     "ensure_role",
     "ensure_user",
+    "flush",
     "give_password",
     "grant",
     "imply",
@@ -153,6 +156,7 @@ __all__ = [
     "move_session",
     "no_assignment",
     "open_browser_session",
+    "prepare_user",
     "project_for_sign_in",
     "record_client",
     "remove_from_group",
@@ -166,6 +170,7 @@ __all__ = [
     "set_project_enabled",
     "set_tags",
     "set_user_enabled",
+    "store_user",
     "unimply",
     "update_credential",
     "update_domain",

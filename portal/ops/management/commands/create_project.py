@@ -1,0 +1,46 @@
+"""``manage.py create_project``: make a project."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from portal.ops import named
+from provisioning.identity import services
+from provisioning.quotas import services as quotas
+
+
+class Command(BaseCommand):
+    """Makes a project with its limits, all or nothing."""
+
+    help = "Make a project."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what it is called, where it stands and what it may use."""
+        parser.add_argument("name")
+        parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
+        parser.add_argument("--description", default="")
+        parser.add_argument("--parent", help="project of the same domain that it stands below")
+        parser.add_argument(
+            "--quota",
+            action="append",
+            default=[],
+            metavar="NAME=NUMBER",
+            help="cores=40; -1: unlimited; repeatable",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make the project and say its id."""
+        domain = named.domain(options["domain"])
+        limits = dict(named.quota(text) for text in options["quota"])
+        parent = named.project(options["parent"], domain) if options["parent"] else None
+        with named.told(), transaction.atomic():
+            project = services.create_project(
+                domain, options["name"], parent=parent, description=options["description"]
+            )
+            for resource, limit in limits.items():
+                quotas.set_limit(project.id, resource, limit)
+        self.stdout.write(f"Made project {project.name} ({project.id.hex}).")

@@ -1,0 +1,78 @@
+"""``manage.py create_user``: make a user, or change one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from portal.ops import named
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Domain, Project, User
+from provisioning.identity.services.users import UserChanges
+
+
+class Command(BaseCommand):
+    """Makes a user with a password and roles, all or nothing."""
+
+    help = "Make a user, or with --update change one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who it is, and what the user may do where."""
+        parser.add_argument("name")
+        parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
+        parser.add_argument("--project", help="project of the domain on which the user gets the roles")
+        parser.add_argument("--role", action="append", default=[], help="role on the project; may be repeated")
+        parser.add_argument("--default-project", help="where the user starts; the --project if nothing else is said")
+        parser.add_argument("--email")
+        parser.add_argument("--description")
+        parser.add_argument("--update", action="store_true", help="change the user if there is one: what is given only")
+        named.add_password_options(parser, required=False)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make or change the user, and say which."""
+        domain = named.domain(options["domain"])
+        with named.told():
+            known = selectors.user_by(name=options["name"], domain_id=domain.id)
+        if known is not None and not options["update"]:
+            raise CommandError(f"There is a user {known.name} in the domain {domain.name}. --update changes it.")
+        if known is None and not (options["generate"] or options["password_stdin"]):
+            raise CommandError("A new user needs a password: say --password-stdin or --generate.")
+        if bool(options["role"]) != bool(options["project"]):
+            raise CommandError("--project and --role belong together.")
+        with named.told(), transaction.atomic():
+            user, password = self._store(known, domain, options)
+        self.stdout.write(f"{'Changed' if known else 'Made'} user {user.name} ({user.id.hex}).")
+        if options["generate"]:
+            self.stdout.write(f"Password: {password}")
+
+    def _store(self, known: User | None, domain: Domain, options: dict[str, Any]) -> tuple[User, str | None]:
+        project = named.project(options["project"], domain) if options["project"] else None
+        roles = [named.role(text) for text in options["role"]]
+        fields = self._fields(known, domain, project, options)
+        password = named.password(options)
+        if password is not None:
+            fields["password"] = password
+        if known is None:
+            user = services.create_user(domain, options["name"], **fields)
+        else:
+            user = known
+            services.update_user(user, **fields)
+        for role in roles:
+            services.grant(role, user=user, project=project)
+        return user, password
+
+    def _fields(
+        self, known: User | None, domain: Domain, project: Project | None, options: dict[str, Any]
+    ) -> UserChanges:
+        fields: UserChanges = {}
+        for name in ("email", "description"):
+            if options[name] is not None:
+                fields[name] = options[name]  # type: ignore[literal-required]
+        if options["default_project"]:
+            fields["default_project"] = named.project(options["default_project"], domain)
+        elif known is None and project is not None:
+            fields["default_project"] = project
+        return fields

@@ -1,0 +1,54 @@
+"""``manage.py grant_role``: give a user or a group a role."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.ops import named
+from provisioning.identity import selectors, services
+
+
+class Command(BaseCommand):
+    """Gives a role on a project, on a domain or on the system; what was given already stays."""
+
+    help = "Give a user or a group a role on a project, on a domain or on the system; safe to repeat."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the role, who gets it and where."""
+        parser.add_argument("role")
+        who = parser.add_mutually_exclusive_group(required=True)
+        who.add_argument("--user")
+        who.add_argument("--group")
+        where = parser.add_mutually_exclusive_group(required=True)
+        where.add_argument("--project")
+        where.add_argument("--domain")
+        where.add_argument("--system", action="store_true", help="the whole cloud")
+        parser.add_argument("--inherited", action="store_true", help="on all projects below, and not on it itself")
+        parser.add_argument("--user-domain", "--group-domain", default=named.DOMAIN, help="(default %(default)s)")
+        parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Give the role and say so."""
+        if options["system"] and options["inherited"]:
+            raise CommandError("Nothing inherits from the system: leave out --inherited.")
+        role, home = named.role(options["role"]), named.domain(options["user_domain"])
+        actor: dict[str, Any] = (
+            {"user": named.user(options["user"], home)}
+            if options["user"]
+            else {"group": named.group(options["group"], home)}
+        )
+        target: dict[str, Any] = {"system": True}
+        if options["project"]:
+            target = {"project": named.project(options["project"], named.domain(options["project_domain"]))}
+        elif options["domain"]:
+            target = {"domain": named.domain(options["domain"])}
+        with named.told():
+            known = selectors.has_grant(role, **actor, **target, inherited=options["inherited"])
+            services.grant(role, **actor, **target, inherited=options["inherited"])
+        (who,), (where,) = actor.values(), target.values()
+        place = "the system" if options["system"] else where.name
+        has, already = ("had", " already") if known else ("has", "")
+        self.stdout.write(f"{who.name} {has} the role {role.name} on {place}{already}.")

@@ -1,0 +1,43 @@
+"""``manage.py reset_password``: let somebody in again, an administrator too."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from portal.ops import locks, named
+from provisioning.identity import services
+
+
+class Command(BaseCommand):
+    """Sets a password without knowing the old one; every session of the user ends."""
+
+    help = "Set a user's password, lift the lock and, with --enable, enable the user; ends the user's sessions."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who it is and where the password comes from."""
+        parser.add_argument("name")
+        parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
+        parser.add_argument("--enable", action="store_true", help="enable the user too")
+        named.add_password_options(parser, required=True)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Set the password, and say what else keeps the user out."""
+        user = named.user(options["name"], named.domain(options["domain"]))
+        password = named.password(options)
+        with named.told(), transaction.atomic():
+            services.set_password(user, password, by_admin=True)
+            if options["enable"]:
+                services.set_user_enabled(user, enabled=True)
+        self.stdout.write(f"Set the password of {user.name} ({user.id.hex}).")
+        if options["generate"]:
+            self.stdout.write(f"Password: {password}")
+        if not user.enabled:
+            self.stdout.write(f"{user.name} is disabled: --enable lets the user in.")
+        if locks.are_shared():
+            services.lift_lockout(user)
+        else:
+            self.stdout.write(locks.ELSEWHERE)

@@ -1,0 +1,34 @@
+"""``manage.py unlock_user``: lift the lock after too many wrong passwords."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.ops import locks, named
+from provisioning.identity import services
+
+
+class Command(BaseCommand):
+    """Lets a user try again at once."""
+
+    help = "Lift the lock that too many wrong passwords brought; the password stays."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who it is."""
+        parser.add_argument("name")
+        parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Lift it, where this process can."""
+        user = named.user(options["name"], named.domain(options["domain"]))
+        if not locks.are_shared():
+            raise CommandError(locks.ELSEWHERE)
+        until = services.lockout_of(user)
+        services.lift_lockout(user)
+        if until is None:
+            self.stdout.write(f"{user.name} was not locked out.")
+        else:
+            self.stdout.write(f"{user.name} was locked out until {until:%Y-%m-%d %H:%M:%S} UTC and is no more.")

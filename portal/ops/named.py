@@ -1,0 +1,106 @@
+"""What operators name at a command line: a domain, project, user, group or role by name or id, and a password."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from provisioning.common.errors import NovellaError
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors
+from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.services.onboarding import new_password
+from provisioning.quotas.limits import DEFAULTS
+
+DOMAIN = "default"
+"""The id of the domain that is meant when none is named."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell an anticipated error as a command does: one sentence, and status 1."""
+    try:
+        yield
+    except NovellaError as error:
+        raise CommandError(error.message) from error
+
+
+def domain(text: str) -> Domain:
+    """Return the domain of this id, or else of this name."""
+    found = None
+    if "\0" not in text:
+        found = selectors.domain_by(domain_id=text) or selectors.domain_by(name=text)
+    if found is None:
+        raise CommandError(f"There is no domain {text}.")
+    return found
+
+
+def project(text: str, where: Domain) -> Project:
+    """Return the project of this name in the domain, or else of this id."""
+    found = selectors.project_by(name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or selectors.project_by(project_id=text)
+    if found is None:
+        raise CommandError(f"There is no project {text} in the domain {where.name}.")
+    return found
+
+
+def user(text: str, where: Domain) -> User:
+    """Return the user of this name in the domain, or else of this id."""
+    found = selectors.user_by(name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or selectors.user_by(user_id=text)
+    if found is None:
+        raise CommandError(f"There is no user {text} in the domain {where.name}.")
+    return found
+
+
+def group(text: str, where: Domain) -> Group:
+    """Return the group of this name in the domain, or else of this id."""
+    found = Group.objects.filter(name=text, domain=where).first() if "\0" not in text else None
+    found = found or Group.objects.filter(id=read_id(text)).first()
+    if found is None:
+        raise CommandError(f"There is no group {text} in the domain {where.name}.")
+    return found
+
+
+def role(text: str) -> Role:
+    """Return the role of this name that is of no domain, or else the one of this id."""
+    found = Role.objects.filter(name=text, domain=None).first() if "\0" not in text else None
+    found = found or Role.objects.filter(id=read_id(text)).first()
+    if found is None:
+        known = ", ".join(Role.objects.filter(domain=None).order_by("name").values_list("name", flat=True)[:20])
+        raise CommandError(f"There is no role {text}. There are: {known}.")
+    return found
+
+
+def add_password_options(parser: ArgumentParser, *, required: bool) -> None:
+    """Take where the password comes from; never the command line, which others on the machine can read."""
+    ways = parser.add_mutually_exclusive_group(required=required)
+    ways.add_argument("--password-stdin", action="store_true", help="read the password from the first line of stdin")
+    ways.add_argument("--generate", action="store_true", help="make a password and print it once")
+
+
+def password(options: dict[str, Any]) -> str | None:
+    """Return the password as the options say, or None when they say nothing."""
+    if options["generate"]:
+        return new_password()
+    if not options["password_stdin"]:
+        return None
+    line = sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise CommandError("There is no password on stdin.")
+    return line
+
+
+def quota(text: str) -> tuple[str, int]:
+    """Read ``cores=40``; -1 is unlimited."""
+    name, mark, number = text.partition("=")
+    if name not in DEFAULTS:
+        raise CommandError(f"There is no quota {name}. There are: {', '.join(DEFAULTS)}.")
+    if not mark or not number.lstrip("-").isdigit() or not number.isascii() or len(number) > 10:
+        raise CommandError(f"--quota {text} must be a name and a whole number, such as {name}=40.")
+    return name, int(number)

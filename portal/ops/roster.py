@@ -1,0 +1,276 @@
+"""What a roster makes or changes, and doing it: all or nothing.
+
+A plan is made of the records as they are; it is a list of steps, each with the words that tell it, so that a dry run
+tells what a real one does.  What is not in the roster stays: nothing is taken away, and the password of a user who
+exists is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from django.db import transaction
+
+from portal.ops.named import DOMAIN
+from portal.ops.roster_file import Problems, Row
+from provisioning.common.errors import NovellaError
+from provisioning.identity import services
+from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
+from provisioning.identity.services.onboarding import new_password
+from provisioning.quotas import selectors as quota_selectors
+from provisioning.quotas import services as quotas
+
+AT_ONCE = 500
+"""Names in one query."""
+HASHING = 4
+"""Threads."""
+
+Key = tuple[str, str]
+"""Id of the domain, and a name in it."""
+Named = TypeVar("Named", User, Project, Group)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to make or change, the line that asks for it first, and the words that tell it."""
+
+    line: int
+    words: str
+    run: Callable[[], object]
+
+
+@dataclass(slots=True)
+class NewUser:
+    """A user to make."""
+
+    line: int
+    domain: Domain
+    name: str
+    email: str = ""
+    password: str = field(default="", repr=False)
+    generated: bool = False
+    project: Key | None = None
+    record: User | None = None
+
+
+class Plan:
+    """What is to be done for these rows; what is wrong with them goes to ``problems``."""
+
+    def __init__(self, rows: Sequence[Row], problems: Problems) -> None:
+        """Look at the records, in a few queries however many rows there are, and write down the steps."""
+        self.steps: list[Step] = []
+        self.new_users: dict[Key, NewUser] = {}
+        self._problems = problems
+        self._domains = self._find_domains(rows)
+        self._roles = {role.name: role for role in Role.objects.filter(domain=None)}
+        rows = [row for row in rows if (row.domain or DOMAIN) in self._domains]
+        self._users = self._find(User, ((row, row.user) for row in rows))
+        self._projects = self._find(Project, ((row, row.project) for row in rows if row.project))
+        self._groups = self._find(Group, ((row, name) for row in rows for name in row.groups))
+        self._check(rows)
+        if problems:
+            return
+        self._plan_groups(rows)
+        self._plan_projects(rows)
+        self._plan_users(rows)
+        self._plan_memberships(rows)
+        self._plan_roles(rows)
+
+    @property
+    def generated(self) -> list[NewUser]:
+        """The new users whose password was made here."""
+        return [user for user in self.new_users.values() if user.generated]
+
+    def prepare(self) -> None:
+        """Hash the passwords, several at a time, before the transaction."""
+
+        def hash_one(user: NewUser) -> None:
+            user.record = services.prepare_user(
+                user.domain, user.name, password=user.password or None, email=user.email
+            )
+
+        with ThreadPoolExecutor(HASHING) as threads:
+            list(threads.map(hash_one, self.new_users.values()))
+
+    def carry_out(self, before_commit: Callable[[], object], *, keep: bool) -> None:
+        """Run every step and then ``before_commit`` in one transaction, which without ``keep`` is undone.
+
+        What a step refuses goes to the problems, with its line, and undoes everything.
+        """
+        with transaction.atomic():
+            for step in self.steps:
+                try:
+                    step.run()
+                except NovellaError as error:
+                    self._problems.add(step.line, error.message)
+                    transaction.set_rollback(True)
+                    return
+            before_commit()
+            if not keep:
+                transaction.set_rollback(True)
+
+    def _key(self, row: Row, name: str) -> Key:
+        return self._domains[row.domain or DOMAIN].id, name
+
+    def _told(self, key: Key) -> str:
+        """The name, with its domain where that is not the usual one."""
+        return key[1] if key[0] == DOMAIN else f"{key[1]} (domain {self._domains[key[0]].name})"
+
+    def _step(self, line: int, words: str, run: Callable[[], object]) -> None:
+        self.steps.append(Step(line, words, run))
+
+    def _find_domains(self, rows: Sequence[Row]) -> dict[str, Domain]:
+        """Return the domains by what the rows call them: a name, or an id."""
+        every = list(Domain.objects.all())
+        found = {domain.name: domain for domain in every} | {domain.id: domain for domain in every}
+        for row in rows:
+            if (row.domain or DOMAIN) not in found:
+                self._problems.add(row.line, f"There is no domain {row.domain or DOMAIN}.")
+        return found
+
+    def _find(self, model: type[Named], wanted: Iterable[tuple[Row, str]]) -> dict[Key, Named]:
+        names: dict[str, set[str]] = {}
+        for row, name in wanted:
+            if "\0" not in name:
+                names.setdefault(self._key(row, name)[0], set()).add(name)
+        found: dict[Key, Named] = {}
+        for domain_id, those in names.items():
+            ordered = sorted(those)
+            for begin in range(0, len(ordered), AT_ONCE):
+                part = model._default_manager.filter(domain=domain_id, name__in=ordered[begin : begin + AT_ONCE])
+                found |= {(domain_id, record.name): record for record in part}
+        return found
+
+    def _check(self, rows: Sequence[Row]) -> None:
+        """Look at the rows beside each other: one for each user and project, and no two that contradict."""
+        said: dict[tuple[object, ...], tuple[int, object]] = {}
+        for row in rows:
+            user, project = self._key(row, row.user), self._key(row, row.project)
+            for name in row.roles:
+                if name not in self._roles:
+                    known_roles = ", ".join(sorted(self._roles))
+                    self._problems.add(row.line, f"There is no role {name}. There are: {known_roles}.")
+            first, _ = said.setdefault(("row", user, project), (row.line, None))
+            if first != row.line:
+                self._problems.add(row.line, f"Line {first} has the same user and project.")
+            claims: list[tuple[tuple[object, ...], object]] = [
+                (("email", user), row.email),
+                (("password", user), row.password),
+                *((("quota_" + name, project), limit) for name, limit in row.quotas),
+            ]
+            for what, value in claims:
+                if value == "":
+                    continue
+                first, known = said.setdefault(what, (row.line, value))
+                if known != value:
+                    self._problems.add(row.line, f"Line {first} says another {what[0]}.")
+
+    def _plan_groups(self, rows: Sequence[Row]) -> None:
+        new: set[Key] = set()
+        for row in rows:
+            for name in row.groups:
+                key = self._key(row, name)
+                if key not in self._groups and key not in new:
+                    new.add(key)
+                    self._step(row.line, f"make group {self._told(key)}", partial(self._make_group, row, key))
+
+    def _make_group(self, row: Row, key: Key) -> None:
+        self._groups[key] = services.create_group(self._domains[row.domain or DOMAIN], key[1])
+
+    def _plan_projects(self, rows: Sequence[Row]) -> None:
+        new: set[Key] = set()
+        limits: dict[Key, dict[str, int]] = {}
+        for row in rows:
+            key = self._key(row, row.project)
+            if not row.project:
+                continue
+            if key not in self._projects and key not in new:
+                new.add(key)
+                self._step(row.line, f"make project {self._told(key)}", partial(self._make_project, row, key))
+            for resource, limit in row.quotas:
+                if key not in limits:
+                    limits[key] = self._limits(key)
+                known = limits[key][resource]
+                if limit != known:
+                    limits[key][resource] = limit
+                    words = f"change quota {resource} of {self._told(key)} from {known} to {limit}"
+                    self._step(row.line, words, partial(self._set_limit, key, resource, limit))
+
+    def _limits(self, key: Key) -> dict[str, int]:
+        known = self._projects.get(key)
+        return dict(quota_selectors.limits_of(known.id) if known else quota_selectors.default_limits())
+
+    def _make_project(self, row: Row, key: Key) -> None:
+        self._projects[key] = services.create_project(self._domains[row.domain or DOMAIN], key[1])
+
+    def _set_limit(self, key: Key, resource: str, limit: int) -> None:
+        quotas.set_limit(self._projects[key].id, resource, limit)
+
+    def _plan_users(self, rows: Sequence[Row]) -> None:
+        changed: set[Key] = set()
+        for row in rows:
+            key = self._key(row, row.user)
+            known = self._users.get(key)
+            if known is None:
+                self._plan_new(row, key)
+            elif row.email and row.email != known.email and key not in changed:
+                changed.add(key)
+                words = f"change e-mail of {self._told(key)} from {known.email or 'none'} to {row.email}"
+                self._step(row.line, words, partial(services.update_user, known, email=row.email))
+        for user in self.new_users.values():
+            if not user.password:
+                user.password, user.generated = new_password(), True
+
+    def _plan_new(self, row: Row, key: Key) -> None:
+        user = self.new_users.get(key)
+        if user is None:
+            user = self.new_users[key] = NewUser(row.line, self._domains[row.domain or DOMAIN], row.user)
+            self._step(row.line, f"make user {self._told(key)}", partial(self._make_user, key))
+        user.email, user.password = user.email or row.email, user.password or row.password
+        if user.project is None and row.project:
+            user.project = self._key(row, row.project)
+
+    def _make_user(self, key: Key) -> None:
+        user = self.new_users[key]
+        record = user.record or services.prepare_user(user.domain, user.name, password=None, email=user.email)
+        services.store_user(record, default_project=self._projects[user.project] if user.project else None)
+        self._users[key] = record
+
+    def _plan_memberships(self, rows: Sequence[Row]) -> None:
+        groups = {group.id for group in self._groups.values()}
+        present = set(GroupMembership.objects.filter(group__in=groups).values_list("group_id", "user_id"))
+        done: set[tuple[Key, Key]] = set()
+        for row in rows:
+            user = self._key(row, row.user)
+            for name in row.groups:
+                group = self._key(row, name)
+                known = (self._groups.get(group), self._users.get(user))
+                is_in = known[0] is not None and known[1] is not None and (known[0].id, known[1].id) in present
+                if not is_in and (group, user) not in done:
+                    done.add((group, user))
+                    words = f"put {self._told(user)} into group {self._told(group)}"
+                    self._step(row.line, words, partial(self._join, group, user))
+
+    def _join(self, group: Key, user: Key) -> None:
+        services.add_to_group(self._groups[group], self._users[user])
+
+    def _plan_roles(self, rows: Sequence[Row]) -> None:
+        projects = {project.id for project in self._projects.values()}
+        given = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
+        present = set(given.values_list("project_id", "user_id", "role_id"))
+        for row in rows:
+            user, project = self._key(row, row.user), self._key(row, row.project)
+            person, place = self._users.get(user), self._projects.get(project)
+            for name in row.roles:
+                has = person is not None and place is not None
+                if has and (place.id, person.id, self._roles[name].id) in present:  # type: ignore[union-attr]
+                    continue
+                words = f"give {self._told(user)} the role {name} on {self._told(project)}"
+                self._step(row.line, words, partial(self._give, name, user, project))
+
+    def _give(self, name: str, user: Key, project: Key) -> None:
+        services.grant(self._roles[name], user=self._users[user], project=self._projects[project])

@@ -1,0 +1,193 @@
+"""Reading a roster: a CSV file with one row for each user and project."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import services
+from provisioning.identity.models import LONG, SHORT
+from provisioning.identity.services.checks import check_name
+from provisioning.quotas.limits import DEFAULTS, MOST, UNLIMITED
+
+LARGEST = 10_000_000
+"""Bytes of a roster."""
+COLUMNS = {
+    "user": "user",
+    "domain": "domain",
+    "email": "email",
+    "password": "password",
+    "project": "project",
+    "role": "roles",
+    "roles": "roles",
+    "group": "groups",
+    "groups": "groups",
+}
+"""Column → what it says; ``quota_`` and the name of a quota are columns too."""
+QUOTA = "quota_"
+_QUOTAS = {QUOTA + name for name in DEFAULTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One user, and what the user gets on one project; empty texts say nothing."""
+
+    line: int
+    user: str
+    domain: str = ""
+    email: str = ""
+    password: str = field(default="", repr=False)
+    project: str = ""
+    roles: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    quotas: tuple[tuple[str, int], ...] = ()
+
+
+class Problems(list[tuple[int, str]]):
+    """What is wrong, by line."""
+
+    def add(self, line: int, sentence: str) -> None:
+        """Note one more."""
+        self.append((line, sentence))
+
+    def check(self, line: int, function: Callable[..., object], *arguments: object) -> None:
+        """Note what the function raises of InvalidInputError."""
+        try:
+            function(*arguments)
+        except InvalidInputError as error:
+            self.add(line, error.message)
+
+    def __str__(self) -> str:
+        return "\n".join(f"line {line}: {sentence}" for line, sentence in sorted(self))
+
+
+def read(data: bytes, problems: Problems) -> list[Row]:
+    """Return the rows of a file with commas, semicolons or tabs between the cells, and note what is wrong."""
+    text = _decoded(data, problems)
+    lines = _records(text, problems)
+    line, header = next(lines, (1, []))
+    columns = _columns(line, header, problems)
+    if problems:
+        return []
+    rows = []
+    for line, cells in lines:
+        if any(cell.strip() for cell in cells[len(columns) :]):
+            problems.add(line, f"There are {len(cells)} cells under {len(columns)} columns.")
+            continue
+        rows.append(_row(line, dict(zip(columns, cells, strict=False)), problems))
+    return rows
+
+
+def _decoded(data: bytes, problems: Problems) -> str:
+    if len(data) > LARGEST:
+        problems.add(1, f"The file has more than {LARGEST} bytes.")
+        return ""
+    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        problems.add(data[: error.start].count(b"\n") + 1, "This is not UTF-8. Save the file as CSV in UTF-8.")
+        return ""
+
+
+def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that are not blank with the line that each begins on."""
+    head = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    while True:
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problems.add(line, f"This is no CSV: {error}.")
+            return
+        if any(cell.strip() for cell in record):
+            yield line, record
+        line = reader.line_num + 1
+
+
+def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
+    """Return what each column says: a field of Row, or ``quota_`` and a name."""
+    columns = []
+    for cell in header:
+        name = cell.strip().lower()
+        found = COLUMNS.get(name) or (name if name in _QUOTAS else "")
+        if not found:
+            problems.add(line, f"{name!r} is no column. Columns are {', '.join(COLUMNS)}, {QUOTA}cores and so on.")
+        elif found in columns:
+            problems.add(line, f"The column {name!r} stands there twice.")
+        columns.append(found)
+    if not problems and "user" not in columns:
+        problems.add(line, "The first line must name the columns, and one of them must be user.")
+    return columns
+
+
+def _row(line: int, cells: dict[str, str], problems: Problems) -> Row:
+    def text(name: str) -> str:
+        return cells.get(name, "").strip()
+
+    quotas = []
+    for name in cells:
+        if name.startswith(QUOTA) and text(name):
+            number = _limit(text(name))
+            if number is None:
+                problems.add(line, f"{name} must be -1 (unlimited) or a whole number up to {MOST}, not {text(name)!r}.")
+            else:
+                quotas.append((name.removeprefix(QUOTA), number))
+    row = Row(
+        line,
+        text("user"),
+        text("domain"),
+        text("email"),
+        cells.get("password", ""),
+        text("project"),
+        _words(text("roles")),
+        _words(text("groups")),
+        tuple(quotas),
+    )
+    _check(row, problems)
+    return row
+
+
+def _check(row: Row, problems: Problems) -> None:
+    """Look at the row by itself."""
+    problems.check(row.line, check_name, row.user, LONG, "user")
+    if row.email:
+        try:
+            validate_email(row.email)
+        except ValidationError:
+            problems.add(row.line, f"{row.email!r} is no e-mail address.")
+    if row.password:
+        problems.check(row.line, services.check_new_password, row.password)
+    if row.project:
+        problems.check(row.line, check_name, row.project, SHORT, "project")
+    for group in row.groups:
+        problems.check(row.line, check_name, group, SHORT, "group")
+    if row.project and not row.roles:
+        problems.add(row.line, f"There is no role for the project {row.project}.")
+    if row.roles and not row.project:
+        problems.add(row.line, "There are roles without a project.")
+    if row.quotas and not row.project:
+        problems.add(row.line, "There are quotas without a project.")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return what stands between commas, semicolons or bars."""
+    return tuple(dict.fromkeys(word.strip() for word in re.split("[,;|]", text) if word.strip()))
+
+
+def _limit(text: str) -> int | None:
+    if not re.fullmatch(r"-1|[0-9]{1,10}", text, re.ASCII):
+        return None
+    return int(text) if UNLIMITED <= int(text) <= MOST else None

@@ -1,0 +1,30 @@
+"""``manage.py flush_identity``: remove what has expired."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.identity import services
+
+
+class Command(BaseCommand):
+    """Removes expired revocations, sessions and application credentials; a worker does so every hour too."""
+
+    help = "Remove expired revocations, sessions and application credentials; safe to repeat."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take for how many days expired application credentials stay."""
+        parser.add_argument(
+            "--days", type=int, default=0, help="keep application credentials that expired in the last DAYS days"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Remove, and say how many of each kind."""
+        if not 0 <= options["days"] <= 36_500:
+            raise CommandError("--days must be from 0 to 36500.")
+        removed = services.flush(credentials_after=timedelta(days=options["days"]))
+        self.stdout.write("Removed: " + ", ".join(f"{number} {kind}" for kind, number in removed.items()) + ".")

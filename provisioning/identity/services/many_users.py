@@ -1,0 +1,25 @@
+"""Making many users at once: their passwords are hashed before the transaction, which would hold everybody up."""
+
+from __future__ import annotations
+
+from provisioning.identity.models import LONG, Domain, Project, User
+from provisioning.identity.services.checks import check_name, check_text, one_of_its_name
+from provisioning.identity.services.passwords import give_password
+from provisioning.identity.services.users import LONGEST_EMAIL
+
+
+def prepare_user(domain: Domain, name: str, *, password: str | None, email: str = "") -> User:
+    """Return a user that is not stored yet, with the hash of the password; needs no database, so threads may share it.
+
+    InvalidInputError for a field that cannot be.
+    """
+    user = User(domain=domain, name=check_name(name, LONG), email=check_text(email, "email", LONGEST_EMAIL))
+    give_password(user, password, by_admin=True)
+    return user
+
+
+def store_user(user: User, *, default_project: Project | None = None) -> None:
+    """Store a prepared user; ConflictError when the name is taken in the domain."""
+    user.default_project = default_project
+    with one_of_its_name(User, domain=user.domain, name=user.name):
+        user.save(force_insert=True)
