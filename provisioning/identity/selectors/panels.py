@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -76,10 +76,11 @@ def find_projects(wanted: Wanted) -> Found[Project]:
 
 
 def find_users(wanted: Wanted) -> Found[User]:
-    """Return users by name, each with ``projects``: on how many projects the user has a role without a group."""
+    """Return users by name, each with ``projects``: on how many the user has a role, oneself or by a group."""
     found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain", "default_project")
-    given = RoleAssignment.objects.filter(user=OuterRef("id"), project__isnull=False)
-    return _page(found, wanted, projects=_count(given, "user", "project"))
+    mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
+    given = RoleAssignment.objects.filter(mine, project__isnull=False).annotate(one=Value(1))
+    return _page(found, wanted, projects=_count(given, "one", "project"))
 
 
 def find_groups(wanted: Wanted) -> Found[Group]:
