@@ -246,7 +246,7 @@ def test_large_class_is_planned_in_few_queries(size: int, django_assert_num_quer
     problems = Problems()
     text = HEAD + "".join(f"student{number},,,,algebra,member,class,40,\n" for number in range(size))
     rows = read(text.encode(), problems)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(6):
         plan = Plan(rows, problems)
     assert not problems
     assert len(plan.steps) == 3 + 3 * size
