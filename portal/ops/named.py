@@ -61,7 +61,9 @@ def user(text: str, where: Domain) -> User:
 def group(text: str, where: Domain) -> Group:
     """Return the group of this name in the domain, or else of this id."""
     found = Group.objects.filter(name=text, domain=where).first() if "\0" not in text else None
-    found = found or Group.objects.filter(id=read_id(text)).first()
+    key = read_id(text)
+    if found is None and key is not None:
+        found = Group.objects.filter(id=key).first()
     if found is None:
         raise CommandError(f"There is no group {text} in the domain {where.name}.")
     return found
@@ -70,7 +72,9 @@ def group(text: str, where: Domain) -> Group:
 def role(text: str) -> Role:
     """Return the role of this name that is of no domain, or else the one of this id."""
     found = Role.objects.filter(name=text, domain=None).first() if "\0" not in text else None
-    found = found or Role.objects.filter(id=read_id(text)).first()
+    key = read_id(text)
+    if found is None and key is not None:
+        found = Role.objects.filter(id=key).first()
     if found is None:
         known = ", ".join(Role.objects.filter(domain=None).order_by("name").values_list("name", flat=True)[:20])
         raise CommandError(f"There is no role {text}. There are: {known}.")

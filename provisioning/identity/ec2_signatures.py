@@ -24,7 +24,7 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 MOST_OLD = timedelta(minutes=15)
 """How far the time of a request may be from ours, either way."""
 _STAMP = "%Y%m%dT%H%M%SZ"
-_V2_METHODS = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
+_V2_METHODS = {"HmacSHA256": "sha256", "HmacSHA1": "sha1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def is_s3_signature(access_secret: str, string_to_sign: str, signature: str) -> 
     if not text:
         return False
     if not text.startswith(ALGORITHM.encode()):
-        return constant_time_compare(_base64_hmac(access_secret, text, hashlib.sha1), signature)
+        return constant_time_compare(_base64_hmac(access_secret, text, "sha1"), signature)
     lines = text.decode(errors="replace").split("\n")
     scope = lines[2].split("/") if len(lines) == 4 else []
     if len(scope) != 4 or not _is_recent_stamp(lines[1], scope[0]):
@@ -108,8 +108,8 @@ def _sign_4(secret: str, scope: list[str], text: bytes) -> str:
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
-def _base64_hmac(secret: str, text: bytes, method: object) -> str:
-    return base64.b64encode(hmac.new(secret.encode(), text, method).digest()).decode()  # type: ignore[arg-type]
+def _base64_hmac(secret: str, text: bytes, method: str) -> str:
+    return base64.b64encode(hmac.new(secret.encode(), text, method).digest()).decode()
 
 
 def _query(params: Mapping[str, str], *, without: str) -> str:

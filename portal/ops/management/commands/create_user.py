@@ -11,7 +11,7 @@ from django.db import transaction
 from portal.ops import named
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Project, User
-from provisioning.identity.services.users import UserChanges
+from provisioning.identity.services.users import UserFields
 
 
 class Command(BaseCommand):
@@ -66,11 +66,12 @@ class Command(BaseCommand):
 
     def _fields(
         self, known: User | None, domain: Domain, project: Project | None, options: dict[str, Any]
-    ) -> UserChanges:
-        fields: UserChanges = {}
-        for name in ("email", "description"):
-            if options[name] is not None:
-                fields[name] = options[name]  # type: ignore[literal-required]
+    ) -> UserFields:
+        fields: UserFields = {}
+        if options["email"] is not None:
+            fields["email"] = options["email"]
+        if options["description"] is not None:
+            fields["description"] = options["description"]
         if options["default_project"]:
             fields["default_project"] = named.project(options["default_project"], domain)
         elif known is None and project is not None:
