@@ -24,7 +24,9 @@ class Thing:
     @property
     def domain_id(self) -> str | None:
         """The domain that it is in, or is; None: of no domain, or not there."""
-        return self.record.id if isinstance(self.record, Domain) else self.record and self.record.domain_id
+        if self.record is None:
+            return None
+        return self.record.id if isinstance(self.record, Domain) else self.record.domain_id
 
     def missing(self) -> NotFoundError:
         """The error for a thing that is not there."""
