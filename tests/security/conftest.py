@@ -17,7 +17,7 @@ from compute_agent.contract.messages import ConsoleOutput
 from provisioning.compute import services as compute
 from provisioning.compute.models import Host, Instance
 from provisioning.identity import services as identity
-from provisioning.identity.models import Role, RoleAssignment
+from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.network import services as network
@@ -88,6 +88,39 @@ def _session(person: Person) -> uuid.UUID:
     return identity.open_browser_session(person.user, client, methods=("password",), project=person.project).id
 
 
+def _identity_of(person: Person) -> dict[str, str]:
+    """Put the person into a group with a role, and give them a credential of each kind; a service for the catalog."""
+    user, project = person.user, person.project
+    group = identity.create_group(user.domain, "rabbits")
+    identity.add_to_group(group, user)
+    identity.grant(Role.objects.get(name="reader", domain=None), group=group, project=project)
+    rule = AccessRule.objects.create(user=user, service="compute", method="GET", path="/v2.1/servers")
+    key, _ = identity.create_application_credential(user, project, SECRET, access_rules=[rule])
+    credential = identity.create_credential(user, kind="cert", blob=SECRET)
+    access, _ = identity.create_ec2_credential(user, project)
+    identity.set_tags(project, [SECRET])
+    region = identity.create_region("looking-glass")
+    service = identity.create_service("teapot")
+    endpoint = identity.create_endpoint(service, "public", "http://127.0.0.1/teapot", region=region)
+    prior = identity.create_role("hatter")
+    implied = identity.create_role("dormouse")
+    identity.imply(prior, implied)
+    return {
+        "groups/group": str(group.id),
+        "credential": str(credential.pk),
+        "application_credential": key.id.hex,
+        "credentials/application_credential": str(key.id),
+        "application-credentials/credential": str(key.id),
+        "access_rule": rule.id.hex,
+        "access": access,
+        "region": region.pk,
+        "service": service.id.hex,
+        "endpoint": endpoint.id.hex,
+        "prior_role": prior.id.hex,
+        "implied_role": implied.id.hex,
+    }
+
+
 def make_world(people: People, cloud: Cloud) -> World:
     """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
     alice = people.alice
@@ -107,7 +140,9 @@ def make_world(people: People, cloud: Cloud) -> World:
     host = Host.objects.get()
     assert rule is not None
     limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
-    credential, _ = identity.create_application_credential(alice.user, alice.project, SECRET)
+    team = identity.create_group(alice.project.domain, "team")
+    identity.add_to_group(team, alice.user)
+    ids = _identity_of(alice)
     tokens = {
         "nobody": "",
         "revoked": _given_back(alice),
@@ -118,13 +153,13 @@ def make_world(people: People, cloud: Cloud) -> World:
         "domain": _domain_admin(),
         "operator": people.operator.token,
     }
-    ids = {
+    ids |= {
         "server": str(server.id),
         "sign_in": str(_session(alice)),
-        "application-credentials/credential": str(credential.id),
         "public_image": str(cloud.image.id),
         "instance": str(server.id),
         "group": str(group.id),
+        "groups/group": str(team.id),
         "own_network": str(own.id),
         "verb": "stop",
         "request": server.request_id,
@@ -147,11 +182,12 @@ def make_world(people: People, cloud: Cloud) -> World:
         "user": str(alice.user_id),
         "domain": "default",
         "role": str(Role.objects.get(name="member").pk),
-        "service": "compute",
-        "endpoint": "compute",
-        "region": "RegionOne",
+        "token": tokens["member"],
         "url": "nothing",
         "nothing": "v0/nothing",
+        "kind": "user",
+        "actor": str(alice.user_id),
+        "deed": "sign-out",
         "app_label": "compute",
         "content_type": "1",
         "object": str(alice.user.pk),

@@ -48,12 +48,12 @@ def _send(client: Client, row: Row, world: World, headers: dict[str, str]) -> Ht
     """Ask, and undo what it did."""
     sent: dict[str, Any] = {"headers": headers}
     body = row.sent(world.ids)
-    if row.method == "PUT" and body is None:
+    if row.method == "PUT" and row.route.endswith(("/file", "/data/")):
         sent |= {"data": DATA, "content_type": "application/octet-stream"}
     elif not row.is_api:
         sent |= {"data": body or {}} if row.method == "POST" else {}
     elif body is not None:
-        kind = "application/openstack-images-v2.1-json-patch" if row.method == "PATCH" else "application/json"
+        kind = "application/openstack-images-v2.1-json-patch" if isinstance(body, list) else "application/json"
         sent |= {"data": json.dumps(body), "content_type": kind}
     with transaction.atomic():
         answer: HttpResponse = getattr(client, row.method.lower())(row.path(world.ids), **sent)
@@ -72,7 +72,7 @@ def _wrong(row: Row, person: str, answer: HttpResponse, world: World) -> Iterato
     missing = [name for name, value in HEADERS.items() if answer.headers.get(name) != value]
     if missing or "default-src 'self'" not in answer.headers.get("Content-Security-Policy", ""):
         yield f"{row}: the answer to {person} lacks headers for browsers"
-    if person in OUTSIDE:
+    if person in OUTSIDE and not (person == "domain" and row.route.startswith("/identity/")):
         text, path = answer.content.decode("utf-8", "replace"), row.path(world.ids)
         hidden = [SECRET, *(world.ids[name] for name in ("server", "image", "port", "group", "own_network"))]
         yield from (f"{row}: {person} is told {word}" for word in hidden if word in text and word not in path)
