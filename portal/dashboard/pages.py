@@ -78,7 +78,7 @@ class Page(View):
         except NotFoundError as error:
             raise Http404(error.message) from error
         except ForbiddenError as error:
-            return self.page("dashboard/refused.html", {"message": error.message}, status=403)
+            return self.forbidden(error)
         except NovellaError as error:
             return self.refused(error)
 
@@ -125,6 +125,10 @@ class Page(View):
         if cast("PageRequest", self.request).htmx:
             return HttpResponse(headers={"HX-Redirect": url})
         return HttpResponseRedirect(url, status=303)
+
+    def forbidden(self, error: ForbiddenError) -> HttpResponse:
+        """Say what the caller may not do, on a page of its own."""
+        return self.page("dashboard/refused.html", {"message": error.message}, status=403)
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Say why nothing was done, on the page where it was asked; pages with a form show it there instead."""

@@ -236,5 +236,6 @@ def test_the_domain_of_the_last_administrator_stays(at_operator: Client) -> None
     for deed in ("disable", "delete"):
         at_operator.post(f"/domains/default/{deed}/")
     assert Domain.objects.get().enabled
-    page = at_operator.post("/domains/default/disable/", follow=True).content.decode()
-    assert "without an administrator" in page
+    answer = at_operator.post("/domains/default/disable/", follow=True)
+    assert answer.redirect_chain == [("/domains/", 303)]
+    assert "without an administrator" in answer.content.decode()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.pages import Page
-from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, NovellaError
 from provisioning.identity import selectors
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import panels
@@ -18,7 +18,17 @@ Found = TypeVar("Found")
 LONGEST_SEARCH = 255
 
 
-class ProjectPage(Page):
+class ThingPage(Page):
+    """Base of the pages of one thing: what a service refuses, though policy allows it, is said where it was asked."""
+
+    def forbidden(self, error: ForbiddenError) -> HttpResponse:
+        """Return to the page before, with the sentence; to whom policy forbids it, say that."""
+        if self.request.method == "POST" and self.allows(self.rule, self.target(**self.kwargs)):
+            return self.refused(error)
+        return super().forbidden(error)
+
+
+class ProjectPage(ThingPage):
     """Base of the pages of one project."""
 
     section = "projects"
@@ -39,7 +49,7 @@ class ProjectPage(Page):
         return reverse("dashboard:project_page", args=[self._project.pk]) if self._project else "dashboard:projects"
 
 
-class UserPage(Page):
+class UserPage(ThingPage):
     """Base of the pages of one user."""
 
     section = "users"
@@ -60,7 +70,7 @@ class UserPage(Page):
         return reverse("dashboard:user_page", args=[self._user.pk]) if self._user else "dashboard:users"
 
 
-class GroupPage(Page):
+class GroupPage(ThingPage):
     """Base of the pages of one group."""
 
     section = "groups"
@@ -81,7 +91,7 @@ class GroupPage(Page):
         return reverse("dashboard:group_page", args=[self._group.pk]) if self._group else "dashboard:groups"
 
 
-class RolePage(Page):
+class RolePage(ThingPage):
     """Base of the pages of one role."""
 
     section = "roles"
@@ -102,7 +112,7 @@ class RolePage(Page):
         return "dashboard:roles"
 
 
-class DomainPage(Page):
+class DomainPage(ThingPage):
     """Base of the pages of one domain."""
 
     section = "domains"

@@ -35,7 +35,7 @@ urlpatterns = [
     path("users/<uuid:user_id>/password/", user_deeds.UserPassword.as_view(), name="user_password"),
     path("users/<uuid:user_id>/roles/add/", members.RoleGive.as_view(kind="user"), name="user_role_give"),
     path(
-        "users/<uuid:user_id>/credentials/<uuid:credential_id>/delete/",
+        "users/<uuid:user_id>/credentials/<uuid:application_credential_id>/delete/",
         user_deeds.CredentialDelete.as_view(),
         name="user_credential_delete",
     ),

@@ -159,10 +159,10 @@ class CredentialDelete(UserPage):
 
     rule = "identity:application_credentials:delete"
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID, credential_id: uuid.UUID) -> HttpResponse:
+    def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         user = self.user
-        credential = selectors.existing_application_credential(user, str(credential_id))
+        credential = selectors.existing_application_credential(user, str(application_credential_id))
         return self.ask(
             {
                 "title": f"Delete {credential.name} of {user.name}?",
@@ -174,8 +174,8 @@ class CredentialDelete(UserPage):
             }
         )
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID, credential_id: uuid.UUID) -> HttpResponse:
+    def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         """Delete."""
-        credential = selectors.existing_application_credential(self.user, str(credential_id))
+        credential = selectors.existing_application_credential(self.user, str(application_credential_id))
         services.delete_application_credential(credential, caller=self.context)
         return self.go(self.back(), said=f"{credential.name} was deleted.")

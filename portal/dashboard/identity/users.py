@@ -114,7 +114,9 @@ class UserDetail(UserPage):
             "locked_until": services.lockout_of(user),
             "standings": members.standings_of(user) if shows_roles else None,
             "groups": panels.groups_of(user),
-            "sessions": len(selectors.sign_ins_of(user)) if shows_roles or self.allows("identity:sign_ins:list", target) else None,
+            "sessions": len(selectors.sign_ins_of(user))
+            if shows_roles or self.allows("identity:sign_ins:list", target)
+            else None,
             "credentials": selectors.application_credentials_of(user),
             "may": {
                 "update": self.allows("identity:users:update", target),
