@@ -140,8 +140,6 @@ def make_world(people: People, cloud: Cloud) -> World:
     host = Host.objects.get()
     assert rule is not None
     limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
-    team = identity.create_group(alice.project.domain, "team")
-    identity.add_to_group(team, alice.user)
     ids = _identity_of(alice)
     tokens = {
         "nobody": "",
@@ -159,7 +157,6 @@ def make_world(people: People, cloud: Cloud) -> World:
         "public_image": str(cloud.image.id),
         "instance": str(server.id),
         "group": str(group.id),
-        "groups/group": str(team.id),
         "own_network": str(own.id),
         "verb": "stop",
         "request": server.request_id,
