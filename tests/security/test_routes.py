@@ -122,8 +122,8 @@ def test_no_page_does_anything_for_a_form_of_another_site(world: World) -> None:
     assert wrong == []
 
 
-SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens"}
-"""Where wrong passwords are counted."""
+SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens", "/identity/v3/users/<user>/password"}
+"""Where passwords are taken: wrong ones are counted."""
 
 
 def test_a_stranger_writes_nothing(world: World) -> None:
