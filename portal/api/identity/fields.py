@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -13,7 +13,7 @@ SHOWN = frozenset({"links", "password_expires_at"})
 """Fields that answers have: a client that sends an answer back changes nothing by them."""
 
 
-def further(body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
     """Return the additional fields of a body; InvalidInputError for one that is no field of this kind."""
     for name in body:
         if name in NEVER or not name.strip():

@@ -47,7 +47,9 @@ class UsersView(CollectionView):
         domain = selectors.domain_by(domain_id=domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
-        made = services.create_user(domain, body["name"], **_fields(self, body))
+        given: UserFields = {}
+        _read(self, body, given)
+        made = services.create_user(domain, body["name"], **given)
         return Response({"user": shapes.user(request, made)}, status=201)
 
 
@@ -88,7 +90,8 @@ class OneUserView(UserView):
         self.refuse_operators(user)
         body = self.body(schemas.USER_UPDATE)["user"]
         fields.refuse_change(body, {"id": user.id.hex, "domain_id": user.domain_id})
-        changes: UserChanges = {**_fields(self, body)}
+        changes: UserChanges = {}
+        _read(self, body, changes)
         if "name" in body:
             changes["name"] = body["name"]
         services.update_user(user, **changes)
@@ -127,9 +130,8 @@ class UserGroupsView(UserView):
         return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
 
 
-def _fields(view: DomainView, body: dict[str, Any]) -> UserFields:
-    """Return the fields that are given."""
-    found: UserFields = {}
+def _read(view: DomainView, body: dict[str, Any], found: UserFields) -> None:
+    """Put the fields that are given into ``found``."""
     if "description" in body:
         found["description"] = fields.text(body["description"])
     if "email" in body:
@@ -144,7 +146,6 @@ def _fields(view: DomainView, body: dict[str, Any]) -> UserFields:
         found["default_project"] = _default_project(view, body["default_project_id"])
     if more := fields.further(body, COLUMNS):
         found["extra"] = more
-    return found
 
 
 def _default_project(view: DomainView, project_id: str | None) -> Project | None:

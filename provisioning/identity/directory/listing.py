@@ -79,7 +79,8 @@ def _named(model: type[Model], how: str, text: str) -> QuerySet[Any]:
     else:
         position = {"contains": Q(_position__gt=0), "startswith": Q(_position=1)}[how]
         rows = rows.alias(_position=StrIndex(column, wanted)).filter(position)
-    return rows.values("pk")
+    found: QuerySet[Any] = rows.values("pk")
+    return found
 
 
 def _tagged(rows: QuerySet[Record], how: str, words: tuple[str, ...]) -> QuerySet[Record]:

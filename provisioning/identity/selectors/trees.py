@@ -8,15 +8,11 @@ from provisioning.identity.models import Project
 def parents_of(project: Project) -> list[Project]:
     """Return the projects above, the nearest first; without the domain."""
     found: list[Project] = []
-    above = project.parent_id
-    while above is not None:
-        # Four levels come with one query, and no tree is deeper.
-        parent = Project.objects.select_related("parent__parent__parent").get(id=above)
-        chain = [parent]
-        while chain[-1].parent_id is not None and "parent" in chain[-1]._state.fields_cache:
-            chain.append(chain[-1].parent)
-        found += chain
-        above = chain[-1].parent_id
+    row = Project.objects.select_related("parent__parent__parent__parent").filter(id=project.id).first()
+    parent = row.parent if row else None
+    while parent is not None:
+        found.append(parent)
+        parent = parent.parent
     return found
 
 

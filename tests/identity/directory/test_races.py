@@ -44,7 +44,7 @@ def test_what_went_between_look_and_change_is_not_found(people: People) -> None:
         changes: list[dict[str, object]] = [{"description": "x"}, {"extra": {"a": 1}}]
         for change in changes:
             with pytest.raises(NotFoundError):
-                update(record, **change)  # type: ignore[operator]
+                update(record, **change)
 
 
 def test_additional_fields_of_two_changes_are_both_kept(people: People) -> None:
@@ -53,8 +53,8 @@ def test_additional_fields_of_two_changes_are_both_kept(people: People) -> None:
         (make_user("u"), services.update_user),
     ):
         stale = type(record)._default_manager.get(pk=record.pk)
-        update(record, extra={"a": 1})  # type: ignore[operator]
-        update(stale, extra={"b": 2})  # type: ignore[operator]
+        update(record, extra={"a": 1})
+        update(stale, extra={"b": 2})
         assert type(record)._default_manager.get(pk=record.pk).extra == {"a": 1, "b": 2}
 
 
@@ -69,5 +69,5 @@ def test_a_record_for_what_went_meanwhile_is_a_conflict() -> None:
     Domain.objects.filter(id="other").delete()
     for make in (services.create_project, services.create_user, services.create_group):
         with pytest.raises(ConflictError):
-            make(domain, "late")  # type: ignore[operator]
+            make(domain, "late")
     assert not Project.objects.exists()
