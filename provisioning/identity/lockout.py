@@ -76,7 +76,7 @@ def lockout_of(user: User) -> datetime | None:
 
 
 def lift_lockout(user: User) -> None:
-    """Let the user try again at once, from everywhere."""
+    """Let the user try again, from everywhere; an address that was slowed down (``throttle``) still waits."""
     keys = _buckets(user)
     store().delete_many([*keys, *(_lock(key) for key in keys)])
 

@@ -38,7 +38,11 @@ class Client:
     @classmethod
     def of(cls, address: str, program: str) -> Client:
         """Return the client, without what a database cannot keep."""
-        return cls(address.replace("\0", "")[:64], program.replace("\0", "")[:255])
+        return cls(_plain(address)[:64], _plain(program)[:255])
+
+
+def _plain(text: str) -> str:
+    return text.replace("\0", "").encode(errors="replace").decode()
 
 
 @transaction.atomic
