@@ -28,7 +28,7 @@ from provisioning.identity.selectors.catalog import (
 )
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.entries import domains_of, projects_of, roles_of, roles_on_domain, roles_on_system
-from provisioning.identity.selectors.grants import Member, granted_roles, has_grant, members_of, record_of
+from provisioning.identity.selectors.grants import granted_roles, has_grant, record_of
 from provisioning.identity.selectors.lookups import (
     domain_by,
     existing_project,
@@ -57,7 +57,6 @@ __all__ = [
     "Assignment",
     "AssignmentFilters",
     "Limits",
-    "Member",
     "Names",
     "access_rules_of",
     "application_credential_by",
@@ -89,7 +88,6 @@ __all__ = [
     "inferences",
     "limits_of",
     "may_enter_system",
-    "members_of",
     "names_of",
     "parents_of",
     "project_by",

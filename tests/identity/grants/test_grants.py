@@ -176,23 +176,6 @@ def test_a_deleted_actor_is_no_bug(people: People, acme: Acme) -> None:
         services.revoke_grant(member, user=acme.ed, project=acme.foundry)
 
 
-def test_members_of_a_project_say_how(people: People, acme: Acme) -> None:
-    member, reader = role_named("member"), role_named("reader")
-    services.grant(member, user=acme.ed, project=acme.forge)
-    services.grant(reader, group=acme.staff, project=acme.foundry, inherited=True)
-    services.grant(reader, user=people.bob.user, domain=acme.domain, inherited=True)
-    services.grant(reader, user=people.bob.user, project=acme.foundry)
-    found = selectors.members_of(acme.forge)
-    assert [(each.kind, each.name, each.role.name, each.how) for each in found] == [
-        ("user", "bob", "reader", "domain"),
-        ("user", "ed", "member", "direct"),
-        ("group", "staff", "reader", "project"),
-    ]
-    assert found[2].inherited_from == acme.foundry
-    above = selectors.members_of(acme.foundry)
-    assert [(each.name, each.how) for each in above] == [("bob", "direct"), ("bob", "domain")]
-
-
 def test_others_get_403_whatever_they_name(people: People, acme: Acme) -> None:
     member = role_named("member")
     for form in forms(acme):
