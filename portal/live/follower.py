@@ -141,6 +141,9 @@ class Follower(AsyncWebsocketConsumer):
         if self.context.project_id is None:
             message = "The token is for no project."
             raise ForbiddenError(message)
+        if self.context.access_rules is not None:
+            message = "The access rules of this application credential allow other requests only."
+            raise ForbiddenError(message)
         policy.enforce(self.context, self.rule)
         self.admit()
         return identity.token_data(value).expires_at
