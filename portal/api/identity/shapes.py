@@ -10,7 +10,6 @@ from rest_framework.request import Request
 
 from portal.api.common import links
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
 
@@ -45,24 +44,6 @@ def named(record: Domain | Role) -> Shape:
 def named_in_domain(record: User | Project) -> Shape:
     """Return id, name and domain, as in tokens."""
     return {"id": record.id.hex, "name": record.name, "domain": named(record.domain)}
-
-
-def token(
-    data: TokenData, user: User, project: Project | None, roles: Iterable[Role], catalog: list[Shape] | None
-) -> Shape:
-    """Return the body that describes a token; ``catalog`` is None when it was not asked for."""
-    body: Shape = {
-        "methods": list(data.methods),
-        "user": named_in_domain(user) | {"password_expires_at": None},
-        "audit_ids": data.audit_ids,
-        "expires_at": time_of(data.expires_at),
-        "issued_at": time_of(data.issued_at),
-    }
-    if project is not None:
-        body |= {"project": named_in_domain(project), "is_domain": False, "roles": [named(role) for role in roles]}
-        if catalog is not None:
-            body["catalog"] = catalog
-    return {"token": body}
 
 
 def domain(request: Request, record: Domain) -> Shape:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from rest_framework.request import Request
 
 from portal.api.common import links
+from portal.api.identity import shapes
 from provisioning.common.context import RequestContext
 from provisioning.identity import selectors
-from provisioning.identity.models import Domain, Project, Role, User
+from provisioning.identity.models import Project
 from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
-
-
-def time_of(moment: datetime) -> str:
-    """Return ``2026-01-31T12:00:00.000000Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
@@ -26,14 +22,14 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
     user = selectors.existing_user(data.user_id.hex)
     body: Shape = {
         "methods": list(data.methods),
-        "user": _in_domain(user) | {"password_expires_at": _expiry(user)},
+        "user": shapes.named_in_domain(user) | {"password_expires_at": shapes.expiry(user)},
         "audit_ids": data.audit_ids,
-        "expires_at": time_of(data.expires_at),
-        "issued_at": time_of(data.issued_at),
+        "expires_at": shapes.time_of(data.expires_at),
+        "issued_at": shapes.time_of(data.issued_at),
         **_scope(data),
     }
     if is_scoped(data):
-        body["roles"] = [_named(role) for role in selectors.role_records(context.roles)]
+        body["roles"] = [shapes.named(role) for role in selectors.role_records(context.roles)]
         if catalog:
             body["catalog"] = catalog_of(request, data)
     if data.application_credential is not None:
@@ -57,7 +53,7 @@ def access(request: Request, value: str, data: TokenData, context: RequestContex
     roles = selectors.role_records(context.roles)
     described: Shape = {
         "id": value,
-        "issued_at": time_of(data.issued_at),
+        "issued_at": shapes.time_of(data.issued_at),
         "expires": data.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "audit_ids": data.audit_ids,
     }
@@ -109,10 +105,10 @@ def services_v2(request: Request, data: TokenData) -> list[Shape]:
 
 def _scope(data: TokenData) -> Shape:
     if data.project_id is not None:
-        return {"project": _in_domain(selectors.existing_project(data.project_id.hex)), "is_domain": False}
+        return {"project": shapes.named_in_domain(selectors.existing_project(data.project_id.hex)), "is_domain": False}
     if data.domain_id is not None:
         domain = selectors.domain_by(domain_id=data.domain_id)
-        return {"domain": _named(domain)} if domain is not None else {}
+        return {"domain": shapes.named(domain)} if domain is not None else {}
     return {"system": {"all": True}} if data.system else {}
 
 
@@ -128,18 +124,3 @@ def _credential(data: TokenData, context: RequestContext) -> Shape:
             for rule in record.access_rules.order_by("service", "path", "method")
         ]
     return shape
-
-
-def _expiry(user: User) -> str | None:
-    """Return when the password expires, in Keystone's form, which names no zone: UTC."""
-    if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
-        return None
-    return user.password_expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
-
-
-def _named(record: Domain | Role) -> Shape:
-    return {"id": record.id if isinstance(record, Domain) else record.id.hex, "name": record.name}
-
-
-def _in_domain(record: User | Project) -> Shape:
-    return {"id": record.id.hex, "name": record.name, "domain": _named(record.domain)}
