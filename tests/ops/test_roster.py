@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import re
 import stat
@@ -227,6 +228,18 @@ def test_failure_in_the_middle_leaves_nothing_behind(
     before = everything()
     monkeypatch.setattr(services, "store_user", refuse)
     with pytest.raises(CommandError, match="line 3: Somebody made ben just now"):
+        roster(CLASS, "--passwords-file", str(tmp_path / "passwords.csv"))
+    assert everything() == before
+    assert not (tmp_path / "passwords.csv").exists()
+
+
+def test_full_disk_leaves_nothing_behind(roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = everything()
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(CommandError, match="No space left"):
         roster(CLASS, "--passwords-file", str(tmp_path / "passwords.csv"))
     assert everything() == before
     assert not (tmp_path / "passwords.csv").exists()

@@ -82,11 +82,14 @@ class _Passwords:
     def write(self, users: list[NewUser]) -> None:
         if self._path is None:
             return
-        with os.fdopen(self._descriptor, "w", encoding="utf-8", newline="") as file:
-            self._descriptor = -1
-            file.write(_table(users))
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(_table(users))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise CommandError(f"Cannot write {self._path}: {error.strerror}. Nothing was changed.") from error
 
     def keep(self) -> None:
         self._kept = True
