@@ -85,9 +85,10 @@ def test_a_list_goes_on_where_a_page_ends(people: People) -> None:
     assert second["links"]["next"] is None
 
 
-@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "marker=nothing", "sort_dir=up", "sort_key=links"])
-def test_a_list_cannot_be_asked_for_like_this(people: People, query: str) -> None:
-    assert Api(people.operator).get(f"{ROLES}?{query}").status_code == 400
+def test_a_list_cannot_be_asked_for_like_this(people: People) -> None:
+    api = Api(people.operator)
+    for query in ("limit=-1", "limit=x", "marker=nothing", "sort_dir=up", "sort_key=links"):
+        assert api.get(f"{ROLES}?{query}").status_code == 400, query
 
 
 @pytest.mark.parametrize("name", ["admin", "member", "reader"])
@@ -160,19 +161,18 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
-def test_a_body_that_makes_no_role_is_400(people: People, body: Any) -> None:
-    before = Role.objects.count()
-    assert Api(people.operator).post(ROLES, body).status_code == 400
+def test_a_body_that_makes_no_role_is_400(people: People) -> None:
+    before, api = Role.objects.count(), Api(people.operator)
+    assert [body for body in WRONG if api.post(ROLES, body).status_code != 400] == []
     assert Role.objects.count() == before
 
 
-@pytest.mark.parametrize("text", ["x", "%00", "0" * 31, "0" * 32, "a" * 300, "..%2f", "%F0%9F%98%80"])
-def test_what_is_no_role_is_404(people: People, text: str) -> None:
+def test_what_is_no_role_is_404(people: People) -> None:
     api = Api(people.operator)
-    assert api.get(f"{ROLES}/{text}").status_code == 404
-    assert api.patch(f"{ROLES}/{text}", {"role": {"name": "x"}}).status_code == 404
-    assert api.delete(f"{ROLES}/{text}").status_code == 404
+    for text in ("x", "%00", "0" * 31, "0" * 32, "a" * 300, "..%2f", "%F0%9F%98%80"):
+        assert api.get(f"{ROLES}/{text}").status_code == 404, text
+        assert api.patch(f"{ROLES}/{text}", {"role": {"name": "x"}}).status_code == 404, text
+        assert api.delete(f"{ROLES}/{text}").status_code == 404, text
 
 
 def test_a_role_with_a_long_name_of_any_letters_is_kept(people: People) -> None:
