@@ -57,7 +57,7 @@ def refuse_owners(project_ids: Ids, who: str) -> None:
     owned = owned_by(project_ids)
     if owned:
         things = ", ".join(f"{kind} ({number})" for kind, number in sorted(owned.items()))
-        raise ConflictError(f"{who} still own: {things}. Remove these first.")
+        raise ConflictError(f"{who} still owns {things}. Remove these first.")
 
 
 def remove_furniture(project_ids: Ids) -> None:

@@ -70,6 +70,11 @@ class UserView(DomainView):
             raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
         return self.found
 
+    @property
+    def within(self) -> str | None:
+        """The domain that lists about somebody else are narrowed to: that of the token."""
+        return None if self.user.id == self.context.user_id else self.context.domain_id
+
     def policy_target(self) -> dict[str, object]:
         """A user is itself, in its domain."""
         return {"user_id": self.kwargs["user_id"], "domain_id": self.found.domain_id if self.found else None}
@@ -113,7 +118,7 @@ class UserProjectsView(UserView):
     def get(self, request: Request, user_id: str) -> Response:
         """List the projects on which the user has a role."""
         user = self.user
-        found = directory.projects(lists.read(request, lists.PROJECTS), open_to=user.id)
+        found = directory.projects(lists.read(request, lists.PROJECTS), within=self.within, open_to=user.id)
         path = f"/users/{user.id.hex}/projects"
         return Response(lists.answer(request, "projects", found, shapes.project, path))
 
@@ -126,7 +131,7 @@ class UserGroupsView(UserView):
     def get(self, request: Request, user_id: str) -> Response:
         """List the groups that the user is in."""
         user = self.user
-        found = directory.groups_of(user, lists.read(request, lists.GROUPS))
+        found = directory.groups_of(user, lists.read(request, lists.GROUPS), within=self.within)
         return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
 
 

@@ -105,6 +105,16 @@ def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
         raise ConflictError(sentence, field="name") from error
 
 
+@contextmanager
+def undisturbed(what: str) -> Iterator[None]:
+    """Remove something in a transaction; ConflictError when another request made something that needs it meanwhile."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise ConflictError(f"Somebody used the {what} at the same moment. Look at it, and try again.") from error
+
+
 def refuse_immutable(record: Any, change: Mapping[str, Any] | None = None) -> None:
     """Raise ForbiddenError when the record has the option ``immutable``, unless the change takes that away."""
     options = record.extra.get("options") or {}

@@ -20,6 +20,7 @@ from provisioning.identity.services.checks import (
     one_of_its_name,
     refuse_immutable,
     store,
+    undisturbed,
 )
 
 DEFAULT = "default"
@@ -96,28 +97,31 @@ def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
     announce.revoked()
 
 
-@transaction.atomic
 def delete_domain(domain: Domain) -> None:
     """Remove a domain with its users, groups, projects and roles.
 
-    ForbiddenError while it is enabled, and for the default one; ConflictError while one of its projects owns something.
+    ForbiddenError while it is enabled, and for the default one; ConflictError while one of its projects owns something,
+    or when something is made in it at the same moment.
     """
     refuse_immutable(domain)
     if domain.id == DEFAULT:
         raise ForbiddenError("The default domain cannot be deleted.")
-    if Domain.objects.select_for_update().filter(id=domain.id, enabled=True).exists():
-        raise ForbiddenError("Cannot delete a domain that is enabled. Disable it first.")
-    projects = Project.objects.filter(domain=domain)
-    users = User.objects.filter(domain=domain)
-    project_ids = list(projects.values_list("id", flat=True))
-    ownership.refuse_owners(project_ids, f"The domain {domain.name} has projects that")
-    with keeping_an_administrator():
-        ownership.remove_furniture(project_ids)
-        ownership.remove_of_users(list(users.values_list("id", flat=True)))
-        Group.objects.filter(domain=domain).delete()
-        users.delete()
-        projects.update(parent=None)
-        projects.delete()
-        Role.objects.filter(domain=domain).delete()
+    with undisturbed("domain"), keeping_an_administrator():
+        if Domain.objects.select_for_update().filter(id=domain.id, enabled=True).exists():
+            raise ForbiddenError("Cannot delete a domain that is enabled. Disable it first.")
+        _empty(domain)
         Domain.objects.filter(id=domain.id).delete()
-    announce.revoked()
+        announce.revoked()
+
+
+def _empty(domain: Domain) -> None:
+    users, projects = User.objects.filter(domain=domain), Project.objects.filter(domain=domain)
+    project_ids = list(projects.values_list("id", flat=True))
+    ownership.refuse_owners(project_ids, f"A project in the domain {domain.name}")
+    ownership.remove_furniture(project_ids)
+    ownership.remove_of_users(list(users.values_list("id", flat=True)))
+    Group.objects.filter(domain=domain).delete()
+    users.delete()
+    projects.update(parent=None)  # so that they may go in any order
+    projects.delete()
+    Role.objects.filter(domain=domain).delete()

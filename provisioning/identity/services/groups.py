@@ -10,7 +10,15 @@ from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.identity import announce
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
 from provisioning.identity.safeguard import keeping_an_administrator
-from provisioning.identity.services.checks import check_name, check_text, current, merged, one_of_its_name, store
+from provisioning.identity.services.checks import (
+    check_name,
+    check_text,
+    current,
+    merged,
+    one_of_its_name,
+    store,
+    undisturbed,
+)
 
 
 class GroupChanges(TypedDict, total=False):
@@ -44,12 +52,14 @@ def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
         store(group, values)
 
 
-@transaction.atomic
 def delete_group(group: Group) -> None:
-    """Remove a group; what its members had by it ends now.  ForbiddenError when the last administrator was in it."""
-    with keeping_an_administrator():
+    """Remove a group; what its members had by it ends now.
+
+    ForbiddenError when the last administrator was in it, ConflictError when somebody is put in meanwhile.
+    """
+    with undisturbed("group"), keeping_an_administrator():
         Group.objects.filter(id=group.id).delete()
-    announce.revoked()
+        announce.revoked()
 
 
 def add_to_group(group: Group, user: User) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
-from django.db.models import ProtectedError
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
@@ -24,6 +23,7 @@ from provisioning.identity.services.checks import (
     one_of_its_name,
     refuse_immutable,
     store,
+    undisturbed,
 )
 
 DEEPEST = 5
@@ -127,21 +127,17 @@ def set_project_enabled(project: Project, *, enabled: bool) -> None:
         announce.revoked(project_id=project.id)
 
 
-@transaction.atomic
 def delete_project(project: Project) -> None:
     """Remove a project with the roles on it; ConflictError, which names them, while it owns things or has children."""
     refuse_immutable(project)
-    if project.children.exists():
-        raise ConflictError(f"There are projects below {project.name}. Delete those first.")
-    ownership.refuse_owners([project.id], f"The project {project.name} cannot be deleted: it")
     project_id = project.id
-    try:
-        with keeping_an_administrator():
-            ownership.remove_furniture([project_id])
-            Project.objects.filter(id=project_id).delete()
-    except ProtectedError as error:
-        raise ConflictError(f"There are projects below {project.name}. Delete those first.") from error
-    announce.revoked(project_id=project_id)
+    with undisturbed("project"), keeping_an_administrator():
+        if project.children.exists():
+            raise ConflictError(f"There are projects below {project.name}. Delete those first.")
+        ownership.refuse_owners([project_id], f"The project {project.name}")
+        ownership.remove_furniture([project_id])
+        Project.objects.filter(id=project_id).delete()
+        announce.revoked(project_id=project_id)
 
 
 @transaction.atomic

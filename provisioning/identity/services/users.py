@@ -10,7 +10,15 @@ from django.utils import timezone
 from provisioning.identity import announce, ownership
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.safeguard import keeping_an_administrator
-from provisioning.identity.services.checks import check_name, check_text, current, merged, one_of_its_name, store
+from provisioning.identity.services.checks import (
+    check_name,
+    check_text,
+    current,
+    merged,
+    one_of_its_name,
+    store,
+    undisturbed,
+)
 from provisioning.identity.services.passwords import give_password
 from provisioning.identity.services.user_options import check_options
 
@@ -115,11 +123,13 @@ def revoke_all(user: User) -> None:
     announce.revoked(user_id=user.id)
 
 
-@transaction.atomic
 def delete_user(user: User) -> None:
-    """Remove the user; the tokens are worth nothing without it.  What the user made stays with the projects."""
+    """Remove the user; the tokens are worth nothing without it.  What the user made stays with the projects.
+
+    ForbiddenError when it is the last administrator, ConflictError when somebody gives the user something meanwhile.
+    """
     user_id = user.id
-    with keeping_an_administrator():
+    with undisturbed("user"), keeping_an_administrator():
         ownership.remove_of_users([user_id])
         User.objects.filter(id=user_id).delete()
-    announce.revoked(user_id=user_id)
+        announce.revoked(user_id=user_id)

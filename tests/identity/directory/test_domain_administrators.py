@@ -36,6 +36,19 @@ def test_lists_have_what_is_in_the_domain(realm: Realm) -> None:
         assert names(path) == []
 
 
+def test_of_what_a_user_has_only_that_in_the_domain_is_listed(people: People, realm: Realm) -> None:
+    outside = services.create_group(people.alice.user.domain, "outside")
+    for user in (realm.erin, realm.dora):
+        services.assign_role(user, people.alice.project, "reader")
+        services.add_to_group(outside, user)
+
+    def names(user: User, what: str) -> list[str]:
+        return [each["name"] for each in realm.api.get(f"{V3}/users/{user.id.hex}/{what}").json()[what]]
+
+    assert (names(realm.erin, "projects"), names(realm.erin, "groups")) == (["works"], [])
+    assert (names(realm.dora, "projects"), names(realm.dora, "groups")) == (["wonderland"], ["outside"])
+
+
 def test_everything_inside_the_domain_is_made_changed_and_removed(realm: Realm) -> None:
     api = realm.api
     user, project, group = made(api, "user", name="u"), made(api, "project", name="p"), made(api, "group", name="g")
