@@ -76,7 +76,7 @@ def test_a_program_signs_in_until_its_credential_is_deleted(
     assert status_for(signed_in, cloud, token) == 200
 
     page.get_by_role("link", name="I have saved it").click()
-    expect(page.get_by_role("cell", name="nightly-backup")).to_be_visible()
+    expect(page.get_by_role("cell", name="nightly-backup Copies")).to_be_visible()
     picture(page, "application-credentials")
     page.goto(f"{cloud.url}/settings/sessions/")
     expect(page.get_by_text("by nightly-backup")).to_be_visible()
