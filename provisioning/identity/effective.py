@@ -4,6 +4,8 @@ One statement for each question, the same text on SQLite and PostgreSQL: this is
 taken away must be gone at the next one, so nothing is remembered between two questions.
 """
 
+# ruff: noqa: S608 - the statements are put together of the constants below, and every value is a parameter
+
 from __future__ import annotations
 
 import uuid
@@ -14,7 +16,8 @@ from django.db import connection
 from provisioning.identity.tokens import TokenData
 
 _MINE = """
-    (a.user_id = %(user)s OR a.group_id IN (SELECT m.group_id FROM identity_groupmembership m WHERE m.user_id = %(user)s))
+    (a.user_id = %(user)s
+    OR a.group_id IN (SELECT m.group_id FROM identity_groupmembership m WHERE m.user_id = %(user)s))
 """
 
 _GRANTED = {
@@ -28,7 +31,8 @@ _GRANTED = {
             WHERE {_MINE} AND (
                 (a.project_id = %(project)s AND a.inherited = FALSE)
                 OR (a.inherited AND (
-                    a.domain_id IN (SELECT domain_id FROM lineage) OR a.project_id IN (SELECT parent_id FROM lineage)))))
+                    a.domain_id IN (SELECT domain_id FROM lineage)
+                    OR a.project_id IN (SELECT parent_id FROM lineage)))))
     """,
     "domain": f"""
         granted(role_id) AS (
@@ -65,7 +69,7 @@ _SCOPE = {
 _ROLES = """
     JOIN effective e ON TRUE JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL
 """
-_GOOD_TOKEN = """
+_GOOD_USER = """
     WHERE u.id = %(user)s AND u.enabled AND (u.tokens_valid_after IS NULL OR u.tokens_valid_after <= %(issued)s)
 """
 
@@ -82,8 +86,8 @@ class Standing(NamedTuple):
 
 
 def standing(data: TokenData) -> Standing | None:
-    """Return what a token is worth now, or None: revoked, its session ended, its user, project or domain closed or gone,
-    the password changed since, or no role left there.
+    """Return what a token is worth now, or None: revoked, its session ended, its user, project or domain closed or
+    gone, the password changed since, or no role left there.
 
     Says nothing of the application credential that it may come from (``application_credentials.standing``).
     """
@@ -94,7 +98,7 @@ def standing(data: TokenData) -> Standing | None:
     statement = (
         (f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} " if scope else "")
         + f"SELECT u.name, u.domain_id, {named}, {'r.name' if scope else 'NULL'} "
-        + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_GOOD_TOKEN} {session} "
+        + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_GOOD_USER} {session} "
         + f"AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))"
     )
     rows = _rows(
