@@ -19,7 +19,7 @@ PAGES = ("/settings/", "/settings/password/", "/settings/sessions/", "/applicati
 
 def picture(page: Page, name: str) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", mask=[page.get_by_test_id("credential-secret")])
+    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def issue(config: Path) -> subprocess.CompletedProcess[str]:
@@ -60,7 +60,6 @@ def make(page: Page, folder: Path) -> Path:
     assert page.get_by_test_id("credential-secret").inner_text() not in page.url
     page.locator("label", has_text="openrc").click()
     expect(page.get_by_test_id("openrc")).to_be_visible()
-    picture(page, "application-credential-made")
     return saved
 
 

@@ -17,6 +17,15 @@ LIST = "dashboard:settings_sessions"
 END = "identity:sign_ins:end"
 
 
+def _again(sign_in: SignIn) -> str:
+    """Say what keeps a program from signing in again."""
+    if sign_in.browser:
+        return ""
+    if sign_in.application_credential is not None:
+        return "Its application credential lets it sign in again: delete that as well."
+    return "A program that knows your password can sign in again: change it then."
+
+
 class SessionPage(SettingsPage):
     """Base of these pages."""
 
@@ -56,8 +65,7 @@ class SessionEnd(SessionPage):
         return self.ask(
             {
                 "title": f"End the session of {client.name}?",
-                "text": "What was signed in there is refused from its next request on."
-                + ("" if found.browser else " A program that knows your password can sign in again: change it then."),
+                "text": f"What was signed in there is refused from its next request on. {_again(found)}".strip(),
                 "action": reverse("dashboard:settings_session_end", args=[sign_in_id]),
                 "label": "End session",
                 "danger": True,
