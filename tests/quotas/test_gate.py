@@ -24,11 +24,13 @@ from pytest_django import Settings
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute import services as compute
 from provisioning.compute.models import Instance
+from provisioning.identity import services as identity
 from provisioning.identity.models import Project
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port
 from provisioning.quotas import drift, registry, services
 from provisioning.quotas.limits import DEFAULTS, LEDGER
+from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
@@ -130,7 +132,10 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
     for path in [*(ROOT / "provisioning").rglob("*.py"), *(ROOT / "portal").rglob("*.py")]:
         if "migrations" in path.parts:
             continue
-        tree = ast.parse(path.read_text())
+        text = path.read_text()
+        if not any(label.partition(".")[2] in text for label in registry.limited):
+            continue
+        tree = ast.parse(text)
         made = made_in(tree)
         if made:
             found[str(path.relative_to(ROOT))] = made
@@ -318,3 +323,18 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     assert usage_of(alice.user_id)["key_pairs"] == 0
     assert Port.objects.get().id == port.id
     assert Network.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_project_and_a_user_take_their_ledger_along(people: People) -> None:
+    alice = people.alice
+    network.ensure_default_security_group(alice.project_id)
+    compute.create_key_pair(alice.context, "laptop")
+    services.set_limit(alice.project_id, "cores", 3)
+    identity.delete_user(alice.user)
+    assert usage_of(alice.user_id)["key_pairs"] == 0
+    identity.delete_user(people.bob.user)
+    identity.delete_project(alice.project)
+    assert not QuotaLimit.objects.exists()
+    assert usage_of(alice.project_id)["security_groups"] == 0
+    assert drift.find() == []

@@ -18,6 +18,7 @@ import pytest
 from tests.rpc.conftest import ROOT, eventually
 
 AT_ONCE = ["tests/core/test_parallel.py", "tests/core/test_row_locks.py"]
+QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
 TESTS = [
     "tests/rpc/test_cast.py",
     "tests/rpc/test_queue.py",
@@ -62,7 +63,7 @@ def server() -> Iterator[str]:
     initdb = [str(programs / "initdb"), "-D", str(data), "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync"]
     subprocess.run(initdb, check=True, capture_output=True, env=environment, cwd=folder, **user)
     process = subprocess.Popen(
-        [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", "-F"],
+        [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", "-F", "-N", "300"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=environment,
@@ -79,7 +80,7 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("tests", [TESTS, AT_ONCE], ids=["queue and live log", "at once"])
+@pytest.mark.parametrize("tests", [TESTS, AT_ONCE, QUOTAS], ids=["queue and live log", "at once", "quotas"])
 def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.rpc.on_postgresql", "-p", "no:cacheprovider", *tests],
