@@ -9,6 +9,7 @@ taken away must be gone at the next one, so nothing is remembered between two qu
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -143,6 +144,51 @@ def implied_names(role_ids: list[uuid.UUID]) -> frozenset[str]:
     )
     rows = _rows(statement, **{f"role{number}": _id(role_id) for number, role_id in enumerate(role_ids)})
     return frozenset(row[0] for row in rows)
+
+
+class Held(NamedTuple):
+    """What the tokens of an application credential are held to."""
+
+    user_id: uuid.UUID
+    project_id: uuid.UUID
+    unrestricted: bool
+    roles: frozenset[str]
+    """Names, all implied ones included."""
+    access_rules: tuple[tuple[str, str, str], ...]
+    """(service, method, path pattern); empty: every request."""
+
+
+def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
+    """Return what an application credential gives, or None: it is gone or has expired."""
+    statement = f"""
+        WITH RECURSIVE record(id, user_id, project_id, unrestricted) AS (
+            SELECT id, user_id, project_id, unrestricted FROM identity_applicationcredential
+            WHERE id = %(credential)s AND (expires_at IS NULL OR expires_at > %(now)s)),
+        granted(role_id) AS (
+            SELECT g.role_id FROM identity_applicationcredential_roles g
+            JOIN record ON g.applicationcredential_id = record.id),
+        {_IMPLIED}
+        SELECT user_id, project_id, unrestricted, NULL, NULL, NULL, NULL FROM record
+        UNION ALL
+        SELECT NULL, NULL, NULL, r.name, NULL, NULL, NULL FROM effective e
+            JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, a.service, a.method, a.path FROM record
+            JOIN identity_applicationcredential_access_rules g ON g.applicationcredential_id = record.id
+            JOIN identity_accessrule a ON a.id = g.accessrule_id
+    """
+    rows = _rows(statement, credential=_id(credential_id), now=connection.ops.adapt_datetimefield_value(now))
+    record = next((row for row in rows if row[0] is not None), None)
+    if record is None:
+        return None
+    user_id, project_id = (each if isinstance(each, uuid.UUID) else uuid.UUID(each) for each in record[:2])
+    return Held(
+        user_id,
+        project_id,
+        bool(record[2]),
+        frozenset(row[3] for row in rows if row[3] is not None),
+        tuple(sorted(row[4:] for row in rows if row[4] is not None)),
+    )
 
 
 def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
-from django.db.models import Q
 from django.utils import timezone
 
 from provisioning.common.errors import NotFoundError
@@ -28,14 +27,11 @@ class Limits(NamedTuple):
 
 
 def limits_of(credential_id: uuid.UUID) -> Limits | None:
-    """Return the limits, or None when the credential is gone or has expired."""
-    current = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
-    found = ApplicationCredential.objects.filter(current, id=credential_id).first()
+    """Return the limits, or None when the credential is gone or has expired; one query."""
+    found = effective.held_to(credential_id, timezone.now())
     if found is None:
         return None
-    rules = tuple(found.access_rules.values_list("service", "method", "path"))
-    roles = effective.implied_names(list(found.roles.values_list("id", flat=True)))
-    return Limits(roles, found.unrestricted, rules or None, found.user_id, found.project_id)
+    return Limits(found.roles, found.unrestricted, found.access_rules or None, found.user_id, found.project_id)
 
 
 def application_credentials_of(user: User, *, name: str | None = None) -> list[ApplicationCredential]:

@@ -240,3 +240,11 @@ class TestAccessRules:
         again = issue(by_token(value))["X-Subject-Token"]
         assert Api(None).get("/compute/v2.1/servers", X_Auth_Token=again).status_code == 200
         assert Api(None).get("/compute/v2.1/flavors", X_Auth_Token=again).status_code == 401
+
+
+def test_looking_at_its_token_is_two_queries(people: People, django_assert_num_queries: Any) -> None:
+    value = value_of(*make(people.alice, access_rules=TestAccessRules.RULES))
+    with django_assert_num_queries(2):
+        context = selectors.context_for_token(value)
+    assert context.access_rules is not None
+    assert len(context.access_rules) == 3
