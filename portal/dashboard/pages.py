@@ -43,9 +43,13 @@ def sign_in_first(request: HttpRequest) -> HttpResponse:
 
 def page_before(request: HttpRequest) -> str:
     """Return the path of the page of this portal on which the form stood, or that of the overview."""
-    came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
+    overview = reverse("dashboard:overview")
+    try:
+        came_from = urlsplit(str(request.META.get("HTTP_REFERER", "")))
+    except ValueError:
+        return overview
     if came_from.netloc != request.get_host() or came_from.path == reverse("dashboard:sign_in"):
-        return reverse("dashboard:overview")
+        return overview
     return urlunsplit(("", "", came_from.path, came_from.query, ""))
 
 

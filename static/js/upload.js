@@ -49,6 +49,7 @@ form.addEventListener("submit", async (event) => {
     submit.disabled = sending = true;
     try {
         const response = await fetch(form.action, { method: "POST", body: data });
+        if (response.redirected) return location.assign(response.url); // signed out in the meantime
         const answer = await response.json();
         if (!response.ok) return refuse(answer.field, answer.message);
         progress.hidden = false;

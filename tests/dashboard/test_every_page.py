@@ -13,7 +13,8 @@ from tests.support.clouds import Cloud
 
 PAGES = (
     "/", "/instances/", "/instances/launch/", "/images/", "/images/upload/", "/flavors/", "/flavors/create/",
-    "/key-pairs/", "/key-pairs/create/", "/nothing-here/",
+    "/key-pairs/", "/key-pairs/create/", "/settings/", "/settings/password/", "/settings/sessions/", "/api-access/",
+    "/application-credentials/", "/application-credentials/create/", "/nothing-here/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/compute/host/", "/admin/compute/host/join/", "/admin/identity/user/add/")
 

@@ -314,6 +314,17 @@ def test_domains_are_named_when_there_are_several(at_alice: Client, alice: Perso
     assert "Default</span>" in page
 
 
+def test_projects_by_a_group_and_from_above_can_be_entered(at_alice: Client, alice: Person) -> None:
+    lab = make_domain("lab", "Laboratory")
+    below = make_project("optics", lab)
+    group = services.create_group(alice.user.domain, "physicists")
+    services.add_to_group(group, alice.user)
+    services.grant(services.ensure_role("member"), group=group, domain=lab, inherited=True)
+    assert f"/auth/project/{below.id}/" in words(at_alice.get("/"))
+    at_alice.post(f"/auth/project/{below.id}/")
+    assert "<h1>optics</h1>" in words(at_alice.get("/"))
+
+
 def test_very_many_projects_are_not_all_sent(at_alice: Client, alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.dashboard.projects.SHOWN", 5)
     projects(alice, 9)
@@ -344,7 +355,7 @@ def test_a_form_after_the_sign_out_leads_to_the_sign_in(signed_in: SignedIn, ali
 
 
 @pytest.mark.parametrize(
-    "referer", ["", "http://evil.example/instances/", "not an address", "http://testserver/auth/login/"]
+    "referer", ["", "http://evil.example/instances/", "http://[", "not an address", "http://testserver/auth/login/"]
 )
 def test_only_a_page_of_this_portal_is_led_back_to(signed_in: SignedIn, alice: Person, referer: str) -> None:
     answer = stale(signed_in, alice).post("/instances/launch/", headers={"referer": referer})
