@@ -68,7 +68,8 @@ def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[
             f"The additional fields must be at most {LARGEST_EXTRA} bytes of JSON without NUL characters.",
             field=next(reversed(result)),
         )
-    return result
+    kept: dict[str, Any] = orjson.loads(text)
+    return kept
 
 
 def current(record: Model, column: str) -> dict[str, Any]:
