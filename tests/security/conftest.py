@@ -107,6 +107,13 @@ def _identity_of(person: Person) -> dict[str, str]:
     identity.imply(prior, implied)
     return {
         "groups/group": str(group.id),
+        "applicationcredential/object": str(key.pk),
+        "credential/object": str(credential.pk),
+        "endpoint/object": str(endpoint.pk),
+        "group/object": str(group.pk),
+        "region/object": region.pk,
+        "roleassignment/object": str(RoleAssignment.objects.filter(group=group).get().pk),
+        "service/object": str(service.pk),
         "credential": str(credential.pk),
         "application_credential": key.id.hex,
         "credentials/application_credential": str(key.id),
@@ -154,6 +161,7 @@ def make_world(people: People, cloud: Cloud) -> World:
     ids |= {
         "server": str(server.id),
         "sign_in": str(_session(alice)),
+        "signin/object": str(_session(alice)),
         "public_image": str(cloud.image.id),
         "instance": str(server.id),
         "group": str(group.id),
