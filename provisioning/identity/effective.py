@@ -113,7 +113,9 @@ def standing(data: TokenData) -> Standing | None:
     )
     if not rows:
         return None
-    return Standing(*rows[0][:4], roles=frozenset(row[4] for row in rows if row[4] is not None))
+    user_name, user_domain_id, scope_name, scope_domain_id, _ = rows[0]
+    roles = frozenset(row[4] for row in rows if row[4] is not None)
+    return Standing(user_name, user_domain_id, scope_name, scope_domain_id, roles)
 
 
 def role_names(
@@ -194,7 +196,7 @@ def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
 def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def _id(value: uuid.UUID | None) -> Any:

@@ -20,6 +20,8 @@ from provisioning.identity.authenticate import (
 from provisioning.identity.services.passcodes import PasscodeProof
 
 METHODS = frozenset({"password", "token", "application_credential"})
+FIRST_DOMAIN = "default"
+"""The one that clients of v2.0 live in."""
 Body = dict[str, Any]
 
 
@@ -48,25 +50,25 @@ def v3(request: Request, auth: Body) -> AuthRequest:
 
 def v2(request: Request, auth: Body) -> AuthRequest:
     """Translate the body of ``POST /v2.0/tokens``: a password or a token, and the tenant by id or by name, if any."""
-    known, token = auth.get("passwordCredentials"), auth.get("token")
-    if (known is None) == (token is None):
+    if ("passwordCredentials" in auth) == ("token" in auth):
         raise expecting("passwordCredentials or token", "auth")
     tenant_id, tenant_name = auth.get("tenantId"), auth.get("tenantName")
     scope: Scope = "unscoped"
     if tenant_id:
         scope = ProjectScope(project_id=tenant_id)
     elif tenant_name:
-        scope = ProjectScope(name=tenant_name, domain_id="default")
+        scope = ProjectScope(name=tenant_name, domain_id=FIRST_DOMAIN)
     client = client_of(request)
-    if token is not None:
-        return AuthRequest(methods=("token",), scope=scope, client=client, token=token["id"], only_domain="default")
-    if "userId" not in known and "username" not in known:
-        raise expecting("username or userId", "passwordCredentials")
-    if "userId" in known:
-        proof = PasswordProof(known["password"], user_id=known["userId"])
+    if "token" in auth:
+        return AuthRequest(("token",), scope, client, token=auth["token"]["id"], only_domain=FIRST_DOMAIN)
+    given = auth["passwordCredentials"]
+    if "userId" in given:
+        proof = PasswordProof(given["password"], user_id=given["userId"])
+    elif "username" in given:
+        proof = PasswordProof(given["password"], user_name=given["username"], domain_id=FIRST_DOMAIN)
     else:
-        proof = PasswordProof(known["password"], user_name=known["username"], domain_id="default")
-    return AuthRequest(methods=("password",), scope=scope, client=client, password=proof, only_domain="default")
+        raise expecting("username or userId", "passwordCredentials")
+    return AuthRequest(("password",), scope, client, proof, only_domain=FIRST_DOMAIN)
 
 
 def _password(user: Body) -> PasswordProof:

@@ -82,7 +82,7 @@ def record_client(
     found = SignIn.objects.filter(user=user, client=key).first()
     if found is not None and _again(found, user, project, now):
         return found
-    kept = {
+    kept: dict[str, object] = {
         "methods": ways,
         "address": client.address,
         "program": client.program,
@@ -138,14 +138,16 @@ def end_sign_in(sign_in: SignIn) -> None:
 @transaction.atomic
 def end_session(data: TokenData) -> None:
     """End the session that a token belongs to."""
-    SignIn.objects.filter(id=data.sign_in).delete()
+    if data.sign_in is not None:
+        SignIn.objects.filter(id=data.sign_in).delete()
     announce.revoked(user_id=data.user_id)
 
 
 @transaction.atomic
 def end_other_sign_ins(user: User, *, keep: uuid.UUID | None = None) -> int:
     """End the user's sessions but the one with the id ``keep``; return how many there were."""
-    ended, _ = SignIn.objects.filter(user=user).exclude(id=keep).delete()
+    others = SignIn.objects.filter(user=user)
+    ended, _ = (others if keep is None else others.exclude(id=keep)).delete()
     announce.revoked(user_id=user.id)
     return ended
 
