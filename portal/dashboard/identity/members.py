@@ -27,6 +27,7 @@ def members_of(page: Page, project: Project) -> dict[str, Any]:
     target = base.target_of(project)
     return {
         "members": members.members_of(project),
+        "most_members": members.MOST_MEMBERS,
         "can_grant": page.allows(GRANT, target),
         "can_revoke": page.allows(REVOKE, target),
     }
@@ -45,10 +46,10 @@ class MemberAdd(ProjectPage):
         """Give the roles, beside those that there are."""
         project, data = self.project, request.POST
         try:
-            kind, who = _chosen(data)
+            who = _chosen(data)
             roles = roles_of(data)
             check_grants(self, GRANT, project, who, roles)
-            onboarding.add_roles(project, roles, **{kind: who})
+            onboarding.add_roles(who, project, roles)
         except NovellaError as error:
             return self._form(data, base.errors_of(error), status=422)
         return self.go("dashboard:project_page", project.id, said=f"{who.name} has a role on {project.name} now.")
@@ -115,7 +116,7 @@ class MemberRoles(MemberPage):
             own = members.own_roles(project, actor)
             check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])
             check_grants(self, REVOKE, project, actor, [role for role in own if role not in roles])
-            onboarding.set_roles(project, roles, **{kind: actor})
+            onboarding.set_roles(actor, project, roles)
         except NovellaError as error:
             return self._form(actor, request.POST.getlist("roles"), error.message, status=422)
         said = f"{actor.name} has {', '.join(role.name for role in roles)} on {project.name} now."
@@ -160,7 +161,7 @@ class MemberRemove(MemberPage):
         """Take all roles on the project itself away."""
         project, actor = self.project, self.actor
         check_grants(self, REVOKE, project, actor, members.own_roles(project, actor))
-        onboarding.set_roles(project, [], **{kind: actor})
+        onboarding.set_roles(actor, project, [])
         return self.go(self.back(), said=f"{actor.name} has no role on {project.name} itself any more.")
 
 
@@ -192,7 +193,7 @@ class RoleGive(Page):
                 raise InvalidInputError("Choose a project.", field="project")
             roles = roles_of(data)
             check_grants(self, GRANT, project, actor, roles)
-            onboarding.add_roles(project, roles, **{self.kind: actor})
+            onboarding.add_roles(actor, project, roles)
         except NovellaError as error:
             return self._form(data, base.errors_of(error), status=422)
         return self.go(self.back(), said=f"{actor.name} has a role on {project.name} now.")
@@ -234,8 +235,9 @@ def check_grants(page: Page, rule: str, project: Project, actor: User | Group, r
 
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
     """Return the user or the group of this id; NotFoundError without one."""
-    found = panels.group_by(actor_id) if kind == "group" else selectors.user_by(user_id=str(actor_id))
-    return base.existing(found, kind)
+    if kind == "group":
+        return base.existing(panels.group_by(actor_id), kind)
+    return base.existing(selectors.user_by(user_id=str(actor_id)), kind)
 
 
 def roles_of(data: QueryDict) -> list[Role]:
@@ -246,10 +248,10 @@ def roles_of(data: QueryDict) -> list[Role]:
     return roles
 
 
-def _chosen(data: QueryDict) -> tuple[str, User | Group]:
-    """Return whom the form names, as a kind and a record; InvalidInputError for nobody."""
+def _chosen(data: QueryDict) -> User | Group:
+    """Return whom the form names; InvalidInputError for nobody."""
     kind, _, key = data.get("who", "").partition(":")
     actor_id = read_id(key)
     if actor_id is None or kind not in {"user", "group"}:
         raise InvalidInputError("Choose a user or a group.", field="who")
-    return kind, existing_actor(kind, actor_id)
+    return existing_actor(kind, actor_id)

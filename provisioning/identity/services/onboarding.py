@@ -47,21 +47,19 @@ def create_user_with_role(
 
 
 @transaction.atomic
-def add_roles(
-    project: Project, roles: Collection[Role], *, user: User | None = None, group: Group | None = None
-) -> None:
+def add_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
     """Let a user or a group have these roles on the project as well."""
+    user, group = _either(actor)
     for role in roles:
         grant(role, user=user, group=group, project=project)
 
 
-def set_roles(
-    project: Project, roles: Collection[Role], *, user: User | None = None, group: Group | None = None
-) -> None:
+def set_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
     """Let a user or a group have these roles on the project itself and no others; with none of them it is no member.
 
     What comes by groups or from above stays.  ForbiddenError when the last administrator would go.
     """
+    user, group = _either(actor)
     with keeping_an_administrator():
         given = RoleAssignment.objects.filter(project=project, user=user, group=group, inherited=False)
         present = {row.role_id: row.role for row in given.select_related("role")}
@@ -82,3 +80,7 @@ def set_implied(prior: Role, implied: Collection[Role]) -> None:
                 imply(prior, role)
         for role in set(present.values()) - set(implied):
             unimply(prior, role)
+
+
+def _either(actor: User | Group) -> tuple[User | None, Group | None]:
+    return (None, actor) if isinstance(actor, Group) else (actor, None)
