@@ -2,6 +2,8 @@
 
 import uuid
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 from django.db import migrations
 from django.db.models import Count, Sum
@@ -9,7 +11,7 @@ from django.db.models import Count, Sum
 BATCH = 500
 
 
-def held(apps):
+def held(apps: Any) -> Iterator[tuple[uuid.UUID, uuid.UUID, str, int, bool]]:
     """Yield (scope, owner, resource, amount, committed) of every record."""
     for resource, model, project in (
         ("networks", "Network", "project_id"),
@@ -37,7 +39,7 @@ def held(apps):
         yield user, uuid.uuid5(user, name), "key_pairs", 1, True
 
 
-def count(apps, schema_editor):
+def count(apps: Any, schema_editor: Any) -> None:
     """Write a reservation for each record that has none, and the counters anew."""
     reservation, usage = apps.get_model("quotas", "Reservation"), apps.get_model("quotas", "QuotaUsage")
     resources = set()
@@ -48,7 +50,7 @@ def count(apps, schema_editor):
             reservation(project_id=scope, owner_id=owner, resource=resource, amount=amount, committed=committed)
         )
     reservation.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
-    sums = Counter()
+    sums: Counter[tuple[uuid.UUID, str, bool]] = Counter()
     written = reservation.objects.filter(resource__in=resources)
     for scope, resource, committed, total in written.values_list("project_id", "resource", "committed").annotate(
         total=Sum("amount")

@@ -24,7 +24,6 @@ Amounts = Mapping[str, int]
 """Resource → how much."""
 
 
-@transaction.atomic
 def reserve(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
     """Reserve for the owner, all of ``amounts`` or nothing, in the caller's transaction.
 
@@ -34,13 +33,11 @@ def reserve(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: 
     _claim(scope_id, {owner_id: amounts}, limits, committed=False)
 
 
-@transaction.atomic
 def hold(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
     """Reserve and commit in one, for what is there as soon as the caller's transaction ends; else as ``reserve``."""
     _claim(scope_id, {owner_id: amounts}, limits, committed=True)
 
 
-@transaction.atomic
 def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refuse: bool = True) -> None:
     """Hold for several owners of one scope, all or nothing.
 
@@ -54,24 +51,33 @@ def _claim(
 ) -> None:
     """Write down what the owners do not hold yet, and raise the counters by it."""
     wanted = _missing(holdings)
-    if wanted and connection.features.has_select_for_update:
-        _lock(scope_id, {resource for _, resource in wanted})
-        wanted = _missing(holdings)  # the same owner may have come while we waited
     if not wanted:
         return
+    alone = connection.in_atomic_block and not connection.features.has_select_for_update
+    with transaction.atomic():
+        if not alone:  # the same owner may come at the same moment
+            _lock(scope_id, {resource for _, resource in wanted})
+            wanted = _missing(holdings)
+        if wanted:
+            _raise(scope_id, wanted, limits, "in_use" if committed else "reserved")
+            Reservation.objects.bulk_create(
+                Reservation(project_id=scope_id, owner_id=owner, resource=resource, amount=amount, committed=committed)
+                for (owner, resource), amount in wanted.items()
+            )
+
+
+def _raise(
+    scope_id: uuid.UUID, wanted: Mapping[tuple[uuid.UUID, str], int], limits: Amounts | None, column: str
+) -> None:
+    """Raise the counters, all or none."""
     totals: dict[str, int] = {}
     for (_, resource), amount in sorted(wanted.items(), key=lambda item: item[0][1]):
         totals[resource] = totals.get(resource, 0) + amount
     if limits is None:
         limits = selectors.limits_of(scope_id)
-    column = "in_use" if committed else "reserved"
     if _take(scope_id, totals, limits, column) < len(totals):
         # Nothing of the first try may stay: counters that are new or full make it a second one, one by one.
         _take_singly(scope_id, totals, limits, column)
-    Reservation.objects.bulk_create(
-        Reservation(project_id=scope_id, owner_id=owner, resource=resource, amount=amount, committed=committed)
-        for (owner, resource), amount in wanted.items()
-    )
 
 
 def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
@@ -158,7 +164,7 @@ def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection
 def forget(scope_ids: Collection[uuid.UUID]) -> None:
     """Take limits, counters and reservations away with the projects or users they are of."""
     for model in (Reservation, QuotaUsage, QuotaLimit):
-        model.objects.filter(project_id__in=scope_ids).delete()  # type: ignore[attr-defined]
+        model.objects.filter(project_id__in=scope_ids).delete()
 
 
 def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:

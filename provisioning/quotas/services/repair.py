@@ -54,7 +54,7 @@ def _examine(scope_id: uuid.UUID, *, mend: bool) -> list[Finding]:
 def _mend(findings: Iterable[Finding]) -> None:
     """Make the reservations those of the records."""
     for found in findings:
-        if found.kind == "counter":
+        if found.owner_id is None:  # a counter
             continue
         row = Reservation.objects.filter(project_id=found.scope_id, owner_id=found.owner_id, resource=found.resource)
         values = {"amount": sum(found.right), "committed": not found.right[1]}
@@ -65,7 +65,7 @@ def _mend(findings: Iterable[Finding]) -> None:
         else:
             new = Reservation(
                 project_id=found.scope_id,
-                owner_id=found.owner_id or uuid.UUID(int=0),
+                owner_id=found.owner_id,
                 resource=found.resource,
                 **values,
             )
