@@ -19,12 +19,10 @@ from provisioning.identity.models import (
     RoleAssignment,
     User,
 )
+from provisioning.identity.selectors.project_tree import ProjectTree
 
 MOST_ASSIGNMENTS = 10_000
 """Rows of one answer."""
-
-Branch = tuple[uuid.UUID, uuid.UUID | None, str]
-"""Project, the project above it, its domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,10 @@ def assignments(
     stands beside it; roles of domains are left out, for no token has them.
     """
     if filters.project_id is not None and (filters.subtree or effective):
-        tree = _Tree.of_domain_of(filters.project_id)
+        tree = ProjectTree.of_domain_of(filters.project_id)
         projects = tree.below(filters.project_id) if filters.subtree else {filters.project_id}
     else:
-        tree = _Tree.all() if effective else _Tree({}, {}, {})
+        tree = ProjectTree.all() if effective else ProjectTree({}, {}, {})
         projects = {filters.project_id} if filters.project_id is not None else set()
     if effective:
         return list(islice(_effective(filters, projects, tree), limit))
@@ -123,7 +121,7 @@ def _as_given(row: RoleAssignment) -> Assignment:
     )
 
 
-def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: _Tree) -> Iterator[Assignment]:
+def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: ProjectTree) -> Iterator[Assignment]:
     """Yield what the assignments come to: users, then targets, then roles are put in the place of what was given."""
     found = _given(filters)
     if filters.user_id is not None:
@@ -165,7 +163,7 @@ def _persons(given: Assignment, members: dict[uuid.UUID, list[uuid.UUID]]) -> It
         yield replace(given, user_id=user_id, group_id=None, given_group_id=given.group_id)
 
 
-def _places(given: Assignment, tree: _Tree) -> Iterator[Assignment]:
+def _places(given: Assignment, tree: ProjectTree) -> Iterator[Assignment]:
     if not given.inherited:
         yield given
         return
@@ -212,64 +210,6 @@ def _members(filters: AssignmentFilters) -> dict[uuid.UUID, list[uuid.UUID]]:
     for group_id, user_id in found.order_by("id").values_list("group_id", "user_id"):
         members.setdefault(group_id, []).append(user_id)
     return members
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """Projects with what is above and below them."""
-
-    parents: dict[uuid.UUID, tuple[uuid.UUID | None, str]]
-    children: dict[uuid.UUID, list[uuid.UUID]]
-    in_domain: dict[str, list[uuid.UUID]]
-
-    @classmethod
-    def of_domain_of(cls, project_id: uuid.UUID) -> _Tree:
-        """Read the projects of the domain that this project is in; trees do not reach into another one."""
-        return cls._read(Project.objects.filter(domain__in=Project.objects.filter(id=project_id).values("domain")))
-
-    @classmethod
-    def all(cls) -> _Tree:
-        """Read every project of which something may be inherited."""
-        inherited = RoleAssignment.objects.filter(inherited=True)
-        return cls._read(
-            Project.objects.filter(
-                Q(domain__in=inherited.filter(domain__isnull=False).values("domain"))
-                | Q(domain__in=inherited.filter(project__isnull=False).values("project__domain"))
-            )
-        )
-
-    @classmethod
-    def _read(cls, projects: QuerySet[Project]) -> _Tree:
-        tree = cls({}, {}, {})
-        rows: list[Branch] = list(projects.order_by("name", "id").values_list("id", "parent_id", "domain_id"))
-        for key, parent, domain in rows:
-            tree.parents[key] = (parent, domain)
-            tree.in_domain.setdefault(domain, []).append(key)
-            if parent is not None:
-                tree.children.setdefault(parent, []).append(key)
-        return tree
-
-    def below(self, project_id: uuid.UUID) -> set[uuid.UUID]:
-        """Return the project and all below it."""
-        found, new = {project_id}, [project_id]
-        while new:
-            new = [child for each in new for child in self.children.get(each, ()) if child not in found]
-            found.update(new)
-        return found
-
-    def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
-        """Return the projects above any of these."""
-        found: set[uuid.UUID] = set()
-        for each in projects:
-            parent = self.parents.get(each, (None, ""))[0]
-            while parent is not None and parent not in found:
-                found.add(parent)
-                parent = self.parents.get(parent, (None, ""))[0]
-        return found
-
-    def domains(self, projects: set[uuid.UUID]) -> set[str]:
-        """Return the domains of these projects."""
-        return {self.parents[each][1] for each in projects if each in self.parents}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import pytest
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.events.models import Event
 from provisioning.identity import selectors, services
-from provisioning.identity.models import Role, RoleAssignment
+from provisioning.identity.models import Region, RoleAssignment, Service, User
 from tests.identity.grants.conftest import V3, Acme, role_named
-from tests.support.cast import Api, People
+from tests.support.cast import Api, People, make_project, make_user
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,23 @@ def test_the_last_administrator_keeps_the_role(people: People) -> None:
         services.revoke_grant(admin, user=people.alice.user, system=True)
 
 
-def test_a_deleted_actor_is_no_bug(people: People, acme: Acme) -> None:
-    """Somebody may be deleted between the look-up and the grant."""
-    member = role_named("member")
-    gone = Role.objects.create(name="gone")
-    Role.objects.filter(id=gone.id).delete()
-    assert not selectors.has_grant(gone, user=acme.ed, project=acme.foundry)
-    with pytest.raises(NotFoundError):
-        services.revoke_grant(member, user=acme.ed, project=acme.foundry)
+def test_who_was_deleted_meanwhile_is_not_there(transactional_db: None) -> None:
+    """The look-up found the user, the service, the region; when the change commits they are gone."""
+    project, user = make_project("p"), make_user("u")
+    service, region = services.create_service("x"), services.create_region("x")
+    User.objects.filter(id=user.id).delete()
+    Service.objects.filter(id=service.id).delete()
+    Region.objects.filter(id=region.id).delete()
+    with pytest.raises(NotFoundError, match="deleted meanwhile"):
+        services.grant(role_named("member"), user=user, project=project)
+    with pytest.raises(NotFoundError, match="deleted meanwhile"):
+        services.create_endpoint(service, "public", "http://x", region=region)
+    assert not RoleAssignment.objects.exists()
+
+
+def test_what_was_not_given_cannot_be_taken(people: People, acme: Acme) -> None:
+    with pytest.raises(NotFoundError, match="Could not find role assignment"):
+        services.revoke_grant(role_named("member"), user=acme.ed, project=acme.foundry)
 
 
 def test_others_get_403_whatever_they_name(people: People, acme: Acme) -> None:

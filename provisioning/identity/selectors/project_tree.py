@@ -1,0 +1,71 @@
+"""Many projects with what is above and below each, read in one query."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from provisioning.identity.models import Project, RoleAssignment
+
+Branch = tuple[uuid.UUID, uuid.UUID | None, str]
+"""Project, the project above it, its domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTree:
+    """Projects with what is above and below them."""
+
+    parents: dict[uuid.UUID, tuple[uuid.UUID | None, str]]
+    children: dict[uuid.UUID, list[uuid.UUID]]
+    in_domain: dict[str, list[uuid.UUID]]
+
+    @classmethod
+    def of_domain_of(cls, project_id: uuid.UUID) -> ProjectTree:
+        """Read the projects of the domain that this project is in; trees do not reach into another one."""
+        return cls._read(Project.objects.filter(domain__in=Project.objects.filter(id=project_id).values("domain")))
+
+    @classmethod
+    def all(cls) -> ProjectTree:
+        """Read every project of which something may be inherited."""
+        inherited = RoleAssignment.objects.filter(inherited=True)
+        return cls._read(
+            Project.objects.filter(
+                Q(domain__in=inherited.filter(domain__isnull=False).values("domain"))
+                | Q(domain__in=inherited.filter(project__isnull=False).values("project__domain"))
+            )
+        )
+
+    @classmethod
+    def _read(cls, projects: QuerySet[Project]) -> ProjectTree:
+        tree = cls({}, {}, {})
+        rows: list[Branch] = list(projects.order_by("name", "id").values_list("id", "parent_id", "domain_id"))
+        for key, parent, domain in rows:
+            tree.parents[key] = (parent, domain)
+            tree.in_domain.setdefault(domain, []).append(key)
+            if parent is not None:
+                tree.children.setdefault(parent, []).append(key)
+        return tree
+
+    def below(self, project_id: uuid.UUID) -> set[uuid.UUID]:
+        """Return the project and all below it."""
+        found, new = {project_id}, [project_id]
+        while new:
+            new = [child for each in new for child in self.children.get(each, ()) if child not in found]
+            found.update(new)
+        return found
+
+    def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
+        """Return the projects above any of these."""
+        found: set[uuid.UUID] = set()
+        for each in projects:
+            parent = self.parents.get(each, (None, ""))[0]
+            while parent is not None and parent not in found:
+                found.add(parent)
+                parent = self.parents.get(parent, (None, ""))[0]
+        return found
+
+    def domains(self, projects: set[uuid.UUID]) -> set[str]:
+        """Return the domains of these projects."""
+        return {self.parents[each][1] for each in projects if each in self.parents}
