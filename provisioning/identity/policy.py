@@ -108,8 +108,12 @@ class _InForce:
     answers: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def ask(self, rule: str, target: dict[str, object], credentials: dict[str, Any]) -> bool:
-        """Ask oslo.policy."""
-        return self.enforcer is not None and bool(self.enforcer.enforce(rule, target, credentials))
+        """Ask oslo.policy; a check that fails, such as one that is nested beyond all measure, lets nobody in."""
+        try:
+            return self.enforcer is not None and bool(self.enforcer.enforce(rule, target, credentials))
+        except Exception:
+            logger.exception("The rule %s cannot be checked; it refuses.", rule)
+            return False
 
 
 _in_force: _InForce | None = None

@@ -11,6 +11,7 @@ import difflib
 import importlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -24,7 +25,7 @@ CALLER = frozenset(
     }
 )  # fmt: skip
 """What a check may name of the caller, beside ``role`` and ``rule``."""
-LARGEST = 1 << 20
+LARGEST = 256 << 10
 """Bytes of a file."""
 Checks = dict[str, str]
 _NAMED = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
@@ -49,12 +50,14 @@ def read(path: Path) -> Checks:
     except OSError as error:
         raise PolicyFileError(path, [f"It cannot be read ({error.strerror})."]) from error
     if len(text) > LARGEST:
-        raise PolicyFileError(path, ["It is larger than 1 MiB."])
+        raise PolicyFileError(path, ["It is larger than 256 KiB."])
     try:
         problems, checks = _entries(text.decode())
+        problems += _problems_of(checks)
     except UnicodeDecodeError as error:
         raise PolicyFileError(path, ["It is not UTF-8 text."]) from error
-    problems += _problems_of(checks)
+    except RecursionError as error:
+        raise PolicyFileError(path, ["It is nested too deeply."]) from error
     if problems:
         raise PolicyFileError(path, problems)
     return checks
@@ -74,6 +77,7 @@ def differing(overrides: Mapping[str, str]) -> Checks:
     }
 
 
+@cache
 def targets_of(name: str) -> frozenset[str]:
     """Return what a rule's check may name of the object; a rule for other rules may name what any of them may."""
     if name not in RULES or not RULES[name].operations:
@@ -89,8 +93,6 @@ def _entries(text: str) -> tuple[list[str], Checks]:
     """Return what is wrong with the YAML, and the entries that can be read."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except RecursionError:
-        return ["It is nested too deeply."], {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
@@ -157,16 +159,17 @@ def _problems_of_leaf(name: str, leaf: str, everything: Mapping[str, str]) -> It
         yield f"It asks for the rule {wanted}, which does not exist."
     elif kind not in CALLER | {"rule", "role"} and not _is_constant(kind):
         yield f"{kind!r} is nothing that is known of a caller; there are role, rule, {', '.join(sorted(CALLER))}."
-    allowed = targets_of(name)
     for each in dict.fromkeys(_NAMED.findall(wanted)):
-        if each not in allowed:
-            yield f"%({each})s is not known where this rule is asked; there are {', '.join(sorted(allowed))}."
+        if each not in targets_of(name):
+            yield f"%({each})s is not known where this rule is asked; there are {', '.join(sorted(targets_of(name)))}."
     if "%" in _NAMED.sub("", wanted):
         yield f"{leaf!r} has a % that belongs to no %(name)s."
 
 
 def _is_constant(kind: str) -> bool:
-    return kind in {"True", "False", "None"} or re.fullmatch(r"'[^'\\]*'|\"[^\"\\]*\"|\d+", kind) is not None
+    return (
+        kind in {"True", "False", "None"} or re.fullmatch(r"'[^'\\]*'|\"[^\"\\]*\"|0|[1-9]\d{0,17}", kind) is not None
+    )
 
 
 def _words(check: str) -> list[str]:

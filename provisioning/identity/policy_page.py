@@ -37,10 +37,10 @@ that differs, its name and its check, both in quotes. Rules that the file does n
 ```
 
 A running cloud takes a changed file within a second or two; open pages and WebSockets are asked again as well. A file
-that cannot be used (no YAML, a rule that does not exist, a check that cannot be understood, rules that ask for each other
-in a circle) stops the start with a sentence that says why. While the cloud runs, such a file changes nothing: the rules
-before it stay in force and the log says what is wrong; the same goes for a file that disappears. Nothing is ever allowed
-by mistake.
+that cannot be used (no YAML, a rule that does not exist, a check that cannot be understood, rules that ask for each
+other in a circle) stops the start with a sentence that says why. While the cloud runs, such a file changes nothing: the
+rules before it stay in force and the log says what is wrong; the same goes for a file that disappears. Nothing is ever
+allowed by mistake.
 
 `manage.py check_policy FILE` lists every problem of a file before it is used, and which rules it changes.
 `manage.py show_policy` prints all rules as a file to begin from, with the defaults as comments.
@@ -69,7 +69,7 @@ them it may hold at all: what a project owns is worked on with a token for that 
 
 * **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
 * **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
-  users, groups, projects and assignments of that domain, give nobody the role `admin`, and see nothing of other domains.
+  users, groups, projects and assignments of that domain, give nobody the role `admin`, and see no other domain.
 """
 
 

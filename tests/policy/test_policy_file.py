@@ -153,7 +153,10 @@ WRONG = {
     "a reference to nothing": (f'"{STOP}": "not rule:nothing"', "the rule nothing, which does not exist"),
     "a circle": ('"a": "rule:b"\n"b": "not rule:a"\n' + f'"{STOP}": "rule:a"', "in a circle: .*a → b → a"),
     "a circle of one": (f'"{STOP}": "not rule:{STOP}"', "in a circle"),
-    "too many brackets": ("[" * 5000, "It is (no YAML|nested)"),
+    "too many brackets": ("[" * 1000, "It is (no YAML|nested)"),
+    "a number that is none": (f'"{STOP}": "01:member"', "'01' is nothing that is known"),
+    "too many words": (f'"{STOP}": "{"not " * 5000}role:a"', "nested too deeply"),
+    "a long chain": ("".join(f'"a{n}": "rule:a{n + 1}"\n' for n in range(1500)), "nested too deeply|does not exist"),
     "a NUL": ("a\0b: c", "It is no YAML"),
 }
 
@@ -276,3 +279,29 @@ def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> Non
 def test_the_page_of_the_documentation_is_fresh() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "policy.md"
     assert page.read_text() == policy_page.markdown(), "run: manage.py show_policy --markdown > docs/policy.md"
+
+
+def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
+    chain = "".join(f'"a{n}": "not not not not rule:a{n + 1}"\n' for n in range(120))
+    write(f'{chain}"a120": "not role:member"\n"{STOP}": "not rule:a0"')
+    policy.load()
+    assert policy.allows(MEMBER, LAUNCH)
+    assert not policy.allows(MEMBER, STOP)
+
+
+def test_workers_do_not_load_the_library() -> None:
+    modules = "conductor.inbox", "conductor.schedule", "compute.services", "identity.policy", "identity.apps"
+    lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)
+    program = f"""
+import os, sys, django
+from importlib import import_module
+os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+django.setup()
+{lines}
+from provisioning.common.context import system_context
+from provisioning.identity import policy
+assert policy.allows(system_context(), "compute:servers:list:all_projects")
+assert not [name for name in sys.modules if name.startswith("oslo_policy")]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
