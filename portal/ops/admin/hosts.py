@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -104,7 +104,7 @@ class HostAdmin(Written):
         """A host adds itself, with a join token."""
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """A host that is gone is disabled; its record is the history of its servers."""
         return False
 
