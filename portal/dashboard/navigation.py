@@ -32,9 +32,7 @@ ENTRIES = (
     Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="image:images:list"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="compute:flavors:list"),
     Entry("key_pairs", "Key pairs", "dashboard:key_pairs", "key", "g-k", "Library", rule="compute:keypairs:list"),
-    Entry(
-        "projects", "Projects", "dashboard:projects", "folder2-open", "g-j", "Identity", rule="identity:projects:list"
-    ),
+    Entry("projects", "Projects", "dashboard:projects", "collection", "g-j", "Identity", rule="identity:projects:list"),
     Entry("users", "Users", "dashboard:users", "person", "g-u", "Identity", rule="identity:users:list"),
     Entry("groups", "Groups", "dashboard:groups", "people", "g-g", "Identity", rule="identity:groups:list"),
     Entry("roles", "Roles", "dashboard:roles", "shield-check", "g-l", "Identity", rule="identity:roles:list"),
