@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -21,23 +22,37 @@ MOST_ADDRESSES = 20
 _RENEWED_AFTER = 86_400
 
 
+class Account(NamedTuple):
+    """What is counted for: a user however it was named, or a name that means nobody."""
+
+    key: str
+    exempt: bool = False
+    """Never locked out."""
+
+    def of(self, method: str) -> Account:
+        """The same account where another method than the password is counted."""
+        return Account(f"{method} {self.key}", self.exempt)
+
+
 class Lockout:
     """The count of one account as one network meets it."""
 
-    def __init__(self, account: str, network: str) -> None:
-        """``account`` is what is counted for, a known name or not; ``network`` the address, or empty."""
+    def __init__(self, whom: Account, network: str) -> None:
+        """``network`` is the address of who tries, or empty."""
+        account = whom.key
         self._account, self._network = account, network
+        self._counts = not whom.exempt and settings.LOCKOUT_ATTEMPTS > 0
         self.is_known = bool(network) and network in _known(account)
         """Whether the account was signed in to from there."""
         self._key = _bucket(account, network if self.is_known else "")
 
     def until(self) -> float | None:
         """Return the time (seconds since 1970) at which the lock ends, or None."""
-        return _until(self._key) if settings.LOCKOUT_ATTEMPTS else None
+        return _until(self._key) if self._counts else None
 
     def count(self) -> None:
         """Count a wrong password; what comes while the account is locked makes the lock no longer."""
-        if not settings.LOCKOUT_ATTEMPTS or self.until() is not None:
+        if not self._counts or self.until() is not None:
             return
         cache, seconds = store(), settings.LOCKOUT_SECONDS
         cache.add(self._key, 0, seconds)
@@ -60,11 +75,11 @@ class Lockout:
         store().set(key_of("known", self._account), dict(kept), REMEMBERED)
 
 
-def account_of(user: User | None, typed: str) -> str | None:
-    """Return what is counted for: the user however it was named, or the name that means nobody; None: never locked."""
+def account_of(user: User | None, typed: str) -> Account:
+    """Return what is counted for; ``typed`` is the name that was given."""
     if user is None:
-        return f"typed {typed}"
-    return None if user.options.get("ignore_lockout_failure_attempts") is True else f"user {user.id.hex}"
+        return Account(f"typed {typed}")
+    return Account(f"user {user.id.hex}", user.options.get("ignore_lockout_failure_attempts") is True)
 
 
 def lockout_of(user: User) -> datetime | None:

@@ -39,11 +39,11 @@ class _Count(NamedTuple):
 class Attempt:
     """One try to sign in as ``name`` from ``source``, the address of the caller or empty; a context manager.
 
-    ``account`` stands for whom the name means, however it is spelled, and is what is locked out; None: nothing is.
+    ``account`` is what the lockout counts for; None: nothing is locked out.
     Unless ``succeeded`` is called inside, the attempt was a wrong one.
     """
 
-    def __init__(self, name: str, source: str, account: str | None = None, *, at_once: int = FREE) -> None:
+    def __init__(self, name: str, source: str, account: lockout.Account | None = None, *, at_once: int = FREE) -> None:
         """Count the attempt; raises TooManyAttemptsError, without counting, while the caller has to wait."""
         network = network_of(source)
         self._lockout = lockout.Lockout(account, network) if account is not None else None

@@ -12,10 +12,12 @@ import pytest
 import time_machine
 from django.core.cache import caches
 from django.utils import timezone
+from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import services, throttle
 from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity.lockout import Account
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person
 
@@ -112,14 +114,17 @@ def test_wait_grows_to_an_end() -> None:
         assert caught.value.retry_after == throttle.LONGEST
 
 
-def test_programs_side_by_side_are_not_taken_for_guessing(alice: Person) -> None:
+@pytest.mark.parametrize("exempt", [False, True])
+def test_programs_side_by_side_are_not_taken_for_guessing(exempt: bool) -> None:
+    account = Account("account", exempt)
+
     def begin(number: int) -> list[throttle.Attempt]:
-        return [throttle.Attempt("name", "192.0.2.1", "account") for _ in range(number)]
+        return [throttle.Attempt("name", "192.0.2.1", account) for _ in range(number)]
 
     with pytest.raises(TooManyAttemptsError):
         begin(throttle.FREE + 1)
     caches["sign_in"].clear()
-    with throttle.Attempt("name", "192.0.2.1", "account") as right:
+    with throttle.Attempt("name", "192.0.2.1", Account("account")) as right:
         right.succeeded()
     started = begin(throttle.AT_ONCE_WHEN_KNOWN)
     with pytest.raises(TooManyAttemptsError):
@@ -131,7 +136,7 @@ def test_programs_side_by_side_are_not_taken_for_guessing(alice: Person) -> None
 
 def attempt_of(name: str) -> str:
     try:
-        with throttle.Attempt(name, "192.0.2.1", "account"):
+        with throttle.Attempt(name, "192.0.2.1", Account("account")):
             return "counted"
     except TooManyAttemptsError:
         return "wait"
@@ -159,20 +164,31 @@ def test_unknown_user_locked_user_and_wrong_password_give_one_answer(people: Peo
     assert len({response.content for response in answers}) == 1
 
 
-def test_unknown_names_take_the_work_of_a_hash(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_refusal_takes_the_work_of_a_hash(
+    people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(throttle, "FREE", 1000)
+    settings.LOCKOUT_ATTEMPTS = 1000
+    services.set_user_enabled(people.bob.user, enabled=False)
+    people.charlie.user.password_expires_at = people.charlie.user.created_at
+    people.charlie.user.save()
 
-    def cost(name: str) -> float:
+    def cost(name: str, password: str = WRONG) -> float:
         spent = []
-        for _ in range(9):
+        for _ in range(7):
             begun = time.thread_time()
-            attempt(name)
+            with contextlib.suppress(NotAuthenticatedError):
+                attempt(name, password)
             spent.append(time.thread_time() - begun)
         return statistics.median(spent)
 
-    known, unknown = cost("alice"), cost("nobody")
-    assert unknown > 0.005, "no hash was computed"
-    assert 0.5 < known / unknown < 2
+    wrong = cost("alice")
+    costs = {"unknown": cost("nobody"), "disabled": cost("bob", PASSWORD), "expired": cost("charlie", PASSWORD)}
+    settings.LOCKOUT_ATTEMPTS = 1
+    attempt("operator")
+    costs["locked"] = cost("operator", PASSWORD)
+    assert wrong > 0.005, "no hash was computed"
+    assert all(0.5 < each / wrong < 2 for each in costs.values()), costs
 
 
 def test_many_guesses_at_once_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

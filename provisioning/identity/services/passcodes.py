@@ -54,8 +54,8 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
         user = selectors.user_by(
             user_id=proof.user_id, name=proof.user_name, domain_id=proof.domain_id, domain_name=proof.domain_name
         )
-    account = lockout.account_of(user, typed)
-    with throttle.Attempt(f"passcode {typed}", source, account and f"passcode {account}") as attempt:
+    account = lockout.account_of(user, typed).of("passcode")
+    with throttle.Attempt(f"passcode {typed}", source, account) as attempt:
         step = _step(user, proof.passcode) if user is not None else None
         if user is None or step is None or attempt.is_locked() or not (user.enabled and user.domain.enabled):
             raise NotAuthenticatedError(REFUSED)

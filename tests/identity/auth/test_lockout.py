@@ -195,7 +195,7 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
 
     def fail(number: int) -> None:
         start.wait(10)
-        with throttle.Attempt("x", f"192.0.2.{number}", "user x"):
+        with throttle.Attempt("x", f"192.0.2.{number}", lockout.Account("user x")):
             pass
 
     threads = [threading.Thread(target=fail, args=(number,)) for number in range(8)]
@@ -203,7 +203,7 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert lockout.Lockout("user x", "203.0.113.1").until() is not None
+    assert lockout.Lockout(lockout.Account("user x"), "203.0.113.1").until() is not None
 
 
 def test_another_cache_may_count(settings: Settings, tmp_path: Any, alice: Person) -> None:
