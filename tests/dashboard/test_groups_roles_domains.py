@@ -154,6 +154,8 @@ def test_a_role_of_a_domain_is_made(at_operator: Client) -> None:
         ({"name": "x" * 256}, "name"),
         ({"name": "a\0b"}, "name"),
         ({"name": "x", "domain": "nowhere"}, "domain"),
+        ({"name": "x", "domain": "a\0b"}, "domain"),
+        ({"name": "x", "description": "a\0b"}, "description"),
     ],
 )
 def test_what_is_wrong_with_a_role_is_said_at_its_field(at_operator: Client, typed: dict[str, str], field: str) -> None:

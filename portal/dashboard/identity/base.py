@@ -120,7 +120,7 @@ class DomainPage(ThingPage):
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """Find the domain, as ProjectPage finds its project."""
-        self._domain = selectors.domain_by(domain_id=kwargs["domain_id"])
+        self._domain = selectors.domain_by(domain_id=kwargs["domain_id"].replace("\0", "/"))
         return target_of(self._domain)
 
     @property
@@ -158,7 +158,7 @@ def wanted(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> pa
     number = request.GET.get("page", "1")
     state = request.GET.get("state", "")
     return panels.Wanted(
-        text=request.GET.get("q", "").strip()[:LONGEST_SEARCH],
+        text=search_of(request.GET),
         domain_id=request.GET.get("domain", "")[:64],
         state=state if state in dict(states) else "",
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
@@ -166,13 +166,21 @@ def wanted(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> pa
 
 
 def text_of(data: QueryDict, name: str) -> str:
-    """Return what was typed into a field."""
-    return data.get(name, "").strip()
+    """Return what was typed into a field; InvalidInputError at the field for what no text can have in it."""
+    text = data.get(name, "").strip()
+    if "\0" in text:
+        raise InvalidInputError(f"The {name} must not have a NUL character in it.", field=name)
+    return text
+
+
+def search_of(data: QueryDict) -> str:
+    """Return what was typed into a search."""
+    return data.get("q", "").replace("\0", "").strip()[:LONGEST_SEARCH]
 
 
 def domain_of(data: QueryDict, own: str) -> Domain:
     """Return the domain that was chosen, without a choice one's own; InvalidInputError at ``domain``."""
-    found = selectors.domain_by(domain_id=(text_of(data, "domain") or own).replace("\0", ""))
+    found = selectors.domain_by(domain_id=text_of(data, "domain") or own)
     if found is None:
         raise InvalidInputError("There is no such domain.", field="domain")
     return found
@@ -180,7 +188,7 @@ def domain_of(data: QueryDict, own: str) -> Domain:
 
 def project_of(data: QueryDict, field: str, domain: Domain) -> Project | None:
     """Return the project that was typed, by its id or by its name in the domain; None for nothing typed."""
-    typed = text_of(data, field).replace("\0", "")
+    typed = text_of(data, field)
     if not typed:
         return None
     found = selectors.project_by(project_id=typed) or selectors.project_by(name=typed, domain_id=domain.id)
@@ -191,4 +199,4 @@ def project_of(data: QueryDict, field: str, domain: Domain) -> Project | None:
 
 def words_of(data: QueryDict, name: str) -> list[str]:
     """Return the words that were typed with commas between them."""
-    return list(dict.fromkeys(word for word in (each.strip() for each in data.get(name, "").split(",")) if word))
+    return list(dict.fromkeys(word for word in map(str.strip, text_of(data, name).split(",")) if word))

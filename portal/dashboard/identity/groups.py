@@ -162,7 +162,7 @@ class GroupUserAdd(GroupPage):
         return self.go(self.back(), said=f"{user.name} is in {group.name} now.")
 
     def _form(self, values: QueryDict, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.text_of(values, "q")[: base.LONGEST_SEARCH]
+        text = base.search_of(values)
         context = {
             "group": self.group,
             "text": text,

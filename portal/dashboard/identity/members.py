@@ -55,7 +55,7 @@ class MemberAdd(ProjectPage):
         return self.go("dashboard:project_page", project.id, said=f"{who.name} has a role on {project.name} now.")
 
     def _form(self, values: QueryDict, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.text_of(values, "q")[: base.LONGEST_SEARCH]
+        text = base.search_of(values)
         context = {
             "project": self.project,
             "text": text,
@@ -203,7 +203,7 @@ class RoleGive(Page):
         return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
 
     def _form(self, values: QueryDict, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.text_of(values, "q")[: base.LONGEST_SEARCH]
+        text = base.search_of(values)
         context = {
             "actor": existing_actor(self.kind, self.actor_id),
             "text": text,

@@ -186,5 +186,5 @@ def _role_of(data: QueryDict) -> Role | None:
     """Return the role that was chosen by its name; nobody is asked for one without a project."""
     if not base.text_of(data, "project"):
         return None
-    chosen = base.text_of(data, "role").replace("\0", "")
+    chosen = base.text_of(data, "role")
     return next((role for role in panels.roles_to_choose() if role.name == chosen), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -93,7 +93,9 @@ def find_groups(wanted: Wanted) -> Found[Group]:
 
 def find_roles(wanted: Wanted) -> Found[Role]:
     """Return roles by name, those of the whole cloud first, each with ``assignments``: how often it is given."""
-    found = _narrow(Role.objects.order_by("domain", "name", "id"), wanted).select_related("domain")
+    found = _narrow(Role.objects.order_by(F("domain").asc(nulls_first=True), "name", "id"), wanted).select_related(
+        "domain"
+    )
     found = found.prefetch_related("implies__implied")
     given = RoleAssignment.objects.filter(role=OuterRef("id"))
     return _page(found, wanted, assignments=_count(given, "role", "id"))
