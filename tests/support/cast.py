@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from pytest_django import Settings
 
@@ -20,7 +21,8 @@ from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Project, User
 
 PASSWORD = "correct horse"
-_hashes: dict[str, str] = {}
+_hashes: dict[tuple[str, str], str] = {}
+"""Password and hasher → hash: some tests choose a quicker hasher for themselves."""
 
 
 def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
@@ -45,10 +47,11 @@ def make_user(
     """Make a user with these roles by project; the hash of a password is computed once in a test run."""
     domain = domain or make_domain()
     user = services.ensure_user(domain, name, default_project=default_project)
-    if password not in _hashes:
+    known = (password, settings.PASSWORD_HASHERS[0])
+    if known not in _hashes:
         user.set_password(password)
-        _hashes[password] = user.password
-    user.password = _hashes[password]
+        _hashes[known] = user.password
+    user.password = _hashes[known]
     user.tokens_valid_after = None
     user.save(update_fields=["password", "tokens_valid_after"])
     for project, role in (roles or {}).items():
