@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,19 +50,21 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
     A rule about what a project owns is asked about the caller's own project unless ``target`` says another.  The cloud
     itself, which is no user, may what it does as an administrator.
     """
-    scopes = RULES[rule].scopes
+    scopes, scope = RULES[rule].scopes, _scope_of(context)
     if context.user_id is None:
         return context.is_admin
-    if _scope_of(context) not in scopes:
+    if scope not in scopes:
         return False
     target = target or {}
     if scopes == PROJECT:
         target = {"project_id": context.project_id, **target}
     rules = _current()
-    question = (
-        rule, context.roles, context.user_id, context.user_domain_id, context.project_id, context.project_domain_id,
-        context.domain_id, context.system, *target.items(),
-    )  # fmt: skip
+    question: tuple[object, ...] = (rule, context.roles, scope)
+    if rule not in rules.by_role:
+        question += (
+            context.user_id, context.user_domain_id, context.project_id, context.project_domain_id, context.domain_id,
+            *target.items(),
+        )  # fmt: skip
     try:
         answer = rules.answers.get(question)
     except TypeError:  # the target came from outside, and is no id at all
@@ -102,6 +104,8 @@ class _InForce:
     path: Path
     mark: _Mark
     enforcer: Any
+    by_role: frozenset[str] = frozenset()
+    """Rules that ask for nothing but roles and the kind of token."""
     version: int = 0
     broken: PolicyFileError | None = None
     look_at: float = 0.0
@@ -133,16 +137,17 @@ def _follow(before: _InForce | None) -> _InForce:
     global _in_force
     path = Path(settings.POLICY_FILE)
     if before is None or Path(before.path) != path:
-        before = _InForce(path, None, None, _in_force.version if _in_force else 0)
+        before = _InForce(path, None, None, version=_in_force.version if _in_force else 0)
         mark = _mark(path)
     else:
         mark = _mark(path)
         if mark == before.mark or _is_being_written(mark):
             before.path, before.look_at = settings.POLICY_FILE, time.monotonic() + LOOK_EVERY
             return before
-    made = _InForce(settings.POLICY_FILE, mark, before.enforcer, before.version, before.broken)
+    made = replace(before, path=settings.POLICY_FILE, mark=mark, answers={})
     try:
-        made.enforcer = _enforcer(_checks(path, gone=mark is None and before.mark is not None))
+        checks = _checks(path, gone=mark is None and before.mark is not None)
+        made.enforcer, made.by_role = _enforcer(checks), policy_file.by_role(checks)
         made.version, made.broken = before.version + 1, None
         if before.mark is not None:
             logger.info("The rules of %s are in force.", path)

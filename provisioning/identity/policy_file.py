@@ -25,6 +25,8 @@ CALLER = frozenset(
     }
 )  # fmt: skip
 """What a check may name of the caller, beside ``role`` and ``rule``."""
+SHARED = frozenset({"role", "roles", "rule", "system_scope", "token_scope"})
+"""What many callers have alike."""
 LARGEST = 256 << 10
 """Bytes of a file."""
 Checks = dict[str, str]
@@ -75,6 +77,14 @@ def differing(overrides: Mapping[str, str]) -> Checks:
         for name, check in overrides.items()
         if name not in RULES or check.split() != RULES[name].check.split()
     }
+
+
+def by_role(everything: Mapping[str, str]) -> frozenset[str]:
+    """Return the rules whose answer is the same for everybody with the same roles and the same kind of token."""
+    found = {name for name, check in everything.items() if _kinds(check) <= SHARED and not _NAMED.search(check)}
+    while others := {name for name in found if not found.issuperset(_references(everything[name]))}:
+        found -= others
+    return frozenset(found)
 
 
 @cache
@@ -182,6 +192,10 @@ def _understood(check: str) -> list[str]:
     library = importlib.import_module("oslo_policy.policy")
     tree = library.Rules.from_dict({"rule": check})["rule"]
     return [word for word in _words(str(tree)) if word.lower() not in {"and", "or", "not"}]
+
+
+def _kinds(check: str) -> set[str]:
+    return {word.partition(":")[0] for word in _words(check) if ":" in word}
 
 
 def _references(check: str) -> list[str]:

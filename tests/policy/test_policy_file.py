@@ -305,3 +305,17 @@ assert not [name for name in sys.modules if name.startswith("oslo_policy")]
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_answer_is_shared_by_those_alone_whom_the_rule_cannot_tell_apart(write: Write) -> None:
+    everything = policy_file.effective(
+        {STOP: "rule:own", "own": "rule:mine and role:member", "mine": "project_domain_id:default"}
+    )
+    shared = policy_file.by_role(everything)
+    assert {LAUNCH, "admin_required", "ops:admin"} <= shared
+    assert not {STOP, "own", "mine", "domain_admin", "identity:users:show"} & shared
+    write('"compute:servers:create": "rule:own"\n"own": "user_domain_id:default"')
+    other = RequestContext(MEMBER.user_id, "x", MEMBER.project_id, user_domain_id="other", roles=MEMBER.roles)
+    for _ in range(2):
+        assert policy.allows(MEMBER, LAUNCH)
+        assert not policy.allows(other, LAUNCH)
