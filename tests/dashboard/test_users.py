@@ -77,6 +77,13 @@ def test_a_user_is_made_with_a_password_that_is_shown_once(at_operator: Client, 
     assert password[1] not in again
 
 
+def test_a_generated_password_keeps_the_rule_of_length(at_operator: Client, alice: Person, settings: Any) -> None:
+    settings.PASSWORD_MIN_LENGTH = 40
+    assert at_operator.post("/users/create/", NEW).status_code == 201
+    typed = NEW | {"name": "emil", "how": "type", "password": "shorter than forty"}
+    assert list(at_operator.post("/users/create/", typed).context["errors"]) == ["password"]
+
+
 def test_a_typed_password_is_never_shown(at_operator: Client, alice: Person) -> None:
     typed = NEW | {"how": "type", "password": "a typed password"}
     answer = at_operator.post("/users/create/", typed, follow=True)

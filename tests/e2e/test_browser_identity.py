@@ -15,6 +15,7 @@ from tests.support.one_machine import CHECKOUT, OneMachine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
+LISTS = ("projects", "users", "groups", "roles", "domains")
 
 
 def picture(page: Page, name: str) -> None:
@@ -129,7 +130,16 @@ def test_an_operator_lets_somebody_in_and_out(cloud: OneMachine, at_operator: Br
 
     page.goto(f"{cloud.url}/projects/")
     picture(page, "projects")
+    fit_a_phone(page, [project, f"{project}quotas/", *(f"{cloud.url}/{name}/" for name in LISTS)])
     clean_up(cloud)
+
+
+def fit_a_phone(page: Page, addresses: list[str]) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in addresses:
+        page.goto(address)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 390, f"{address} is {width} px wide"
 
 
 def clean_up(cloud: OneMachine) -> None:

@@ -163,7 +163,7 @@ def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserCon
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_a_phone(cloud: OneMachine, signed_in: BrowserContext, scheme: str) -> None:
-    for path in ("/", "/instances/", "/instances/launch/", "/images/", "/flavors/", "/key-pairs/"):
+    for path in ("/", "/instances/", "/instances/launch/", "/images/", "/flavors/", "/key-pairs/", "/project/"):
         watched = watch(signed_in, f"{cloud.url}{path}")
         watched.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         watched.page.set_viewport_size({"width": 390, "height": 844})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 
+from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
@@ -19,8 +20,11 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def new_password() -> str:
-    """Return a password of 79 bits that can be read to somebody: four groups of four letters and digits."""
-    return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(4))
+    """Return a password that can be read to somebody: four groups of four letters and digits, 79 bits, or as many
+    groups as the shortest password needs.
+    """
+    groups = max(4, -(-settings.PASSWORD_MIN_LENGTH // 4))
+    return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(groups))
 
 
 @transaction.atomic
