@@ -2,11 +2,12 @@
 
 import django.db.models.deletion
 import uuid
+from typing import Any
 from django.conf import settings
 from django.db import migrations, models
 
 
-def _imply(apps, schema_editor):
+def _imply(apps: Any, schema_editor: Any) -> None:
     """Make the implications, which were fixed until now, rows for the roles that are there."""
     Role, ImpliedRole = apps.get_model("identity", "Role"), apps.get_model("identity", "ImpliedRole")
     roles = {role.name: role for role in Role.objects.filter(name__in=["admin", "member", "reader"], domain=None)}

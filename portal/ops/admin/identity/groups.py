@@ -39,7 +39,8 @@ class GroupAdmin(WithParts):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         """Count the members with the list."""
-        return super().get_queryset(request).annotate(_members=Count("users"))
+        found: QuerySet[Group] = super().get_queryset(request)
+        return found.annotate(_members=Count("users"))
 
     @admin.display(description="members", ordering="_members")
     def members(self, group: Any) -> int:
