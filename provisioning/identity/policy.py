@@ -210,7 +210,10 @@ def _scope_of(context: RequestContext) -> str:
 
 
 def _credentials(context: RequestContext) -> dict[str, Any]:
-    return {
+    """Return what a check may name of the caller; what the caller has not is left out, or it would equal what an
+    object has not.
+    """
+    found = {
         "roles": sorted(context.roles),
         "user_id": context.user_id.hex if context.user_id else None,
         "user_domain_id": context.user_domain_id,
@@ -220,6 +223,7 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
         "system_scope": "all" if context.system else None,
         "token_scope": _scope_of(context),
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _plain(target: Target) -> dict[str, object]:

@@ -47,8 +47,8 @@ def has_administrator() -> bool:
 
 
 def roles_bringing_admin() -> set[uuid.UUID]:
-    """Return the ids of the role ``admin`` and of all that imply it."""
-    found = set(Role.objects.filter(name="admin", domain=None).values_list("id", flat=True))
+    """Return the ids of the role ``admin``, in whatever case as rules take it so, and of all that imply it."""
+    found = set(Role.objects.filter(name__iexact="admin", domain=None).values_list("id", flat=True))
     new = found
     while new:
         new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - found

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import announce
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
@@ -57,9 +57,9 @@ def create_role(
     """Make a role, of the whole cloud or of a domain.
 
     ``options``: ``immutable``, True or False.  InvalidInputError for a name that cannot be one, ConflictError when the
-    name is taken there.
+    name is taken there, or differs from that of a built-in role in its case only.
     """
-    _check_name(name)
+    _check_name(name, domain)
     role = Role(name=name, domain=domain, description=description, options=_without_none(options), extra=extra or {})
     with told_as(_taken(name), field="name"):
         role.save(force_insert=True)
@@ -79,7 +79,7 @@ def update_role(role: Role, **changes: Any) -> Role:
     if is_immutable(role) and (is_built_in(role) or not ends_it):
         raise ForbiddenError(_immutable(role))
     if "name" in changes:
-        _check_name(changes["name"])
+        _check_name(changes["name"], role.domain_id)
     renamed = changes.get("name", role.name) != role.name
     for column in ("options", "extra"):
         if column in changes:
@@ -111,7 +111,7 @@ def imply(prior: Role, implied: Role) -> None:
     ForbiddenError when ``implied`` is ``admin``, when it implies ``prior`` itself, or when it is of another domain than
     ``prior``; ConflictError when it is so already.
     """
-    if implied.domain_id is None and implied.name == NEVER_IMPLIED:
+    if implied.domain_id is None and implied.name.lower() == NEVER_IMPLIED:
         raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")
     if implied.domain_id is not None and implied.domain_id != prior.domain_id:
         raise ForbiddenError("A role of a domain can be implied by roles of the same domain only.")
@@ -144,7 +144,10 @@ def _closure(role: Role) -> set[Any]:
     return found
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str, domain: Domain | str | None) -> None:
+    """Refuse what is no name; and ``Admin`` beside ``admin``, which rules do not tell apart."""
+    if domain is None and name.lower() in BUILT_IN and name not in BUILT_IN:
+        raise ConflictError(f"Rules take {name} for the role {name.lower()}. Choose another name.", field="name")
     if not name.strip() or len(name) > LONG or "\0" in name:
         raise InvalidInputError(f"The name of a role must have from 1 to {LONG} characters.", field="name")
 

@@ -1,0 +1,51 @@
+"""Ways up that were open once, and stay closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.identity import policy, selectors, services
+from provisioning.identity.models import Role
+from tests.identity.directory.people_of_domains import V3, Realm, make_realm, role, status
+from tests.support.cast import Api, People
+
+
+@pytest.fixture
+def realm(people: People) -> Realm:
+    return make_realm()
+
+
+def test_who_has_no_project_is_not_at_home_where_there_is_none(people: People, realm: Realm) -> None:
+    """A domain is shown as a project that is in none; a token for nothing is for none either."""
+    services.grant(role("reader"), user=people.alice.user, system=True)
+    alice = people.alice.user
+    for scope in (None, "system"):
+        api = Api(None, **{"X-Auth-Token": services.issue_token(alice, scope, ("password",)).value})  # type: ignore[arg-type]
+        assert status(api.get(f"{V3}/projects/other")) == 403
+    assert status(realm.api.get(f"{V3}/projects/default")) == 404
+    assert status(realm.api.get(f"{V3}/projects/other")) == 200
+    nobody = RequestContext(alice.id, "alice", None)
+    assert not policy.allows(nobody, "identity:projects:show", {"project_id": None, "domain_id": None})
+
+
+@pytest.mark.parametrize("name", ["Admin", "ADMIN", "aDmin", "Member", "READER"])
+def test_no_role_differs_from_a_built_in_one_in_its_case_only(people: People, name: str) -> None:
+    with pytest.raises(ConflictError):
+        services.create_role(name)
+    other = services.create_role("other")
+    with pytest.raises(ConflictError):
+        services.update_role(other, name=name)
+    api = Api(people.operator)
+    assert status(api.post(f"{V3}/roles", {"role": {"name": name}})) == 409
+
+
+def test_a_role_that_rules_take_for_admin_is_given_by_operators_only(realm: Realm) -> None:
+    """Rules pay no heed to case: an old cloud may have such a role."""
+    old = Role.objects.create(name="ADMIN")
+    path = f"{V3}/projects/{realm.project.id.hex}/users/{realm.erin.id.hex}/roles/{old.id.hex}"
+    assert status(realm.api.put(path)) == 403
+    assert selectors.brings_admin(old)
+    with pytest.raises(ForbiddenError):
+        services.imply(services.create_role("harmless"), old)
