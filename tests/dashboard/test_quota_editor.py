@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from portal.dashboard.quotas.bars import Bar, bars_of, grouped
-from provisioning.quotas import overview, services
+from provisioning.quotas import selectors, services
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
 from tests.dashboard.conftest import SignedIn
@@ -48,13 +48,13 @@ def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> 
     assert "The quotas of wonderland are saved." in answer.content.decode()
     limits = limits_of(alice.project_id)
     assert (limits["cores"], limits["ram"], limits["instances"]) == (2, -1, 0)
-    assert overview.own_limits(alice.project_id) == {"cores": 2, "ram": -1, "instances": 0}
+    assert selectors.own_limits(alice.project_id) == {"cores": 2, "ram": -1, "instances": 0}
     page = at_operator.get(address).content.decode()
     assert 'name="limit-cores"\n                               value="2"' in page
     at_operator.post(address, form(cores="5"))
-    assert overview.own_limits(alice.project_id) == {"cores": 5}
+    assert selectors.own_limits(alice.project_id) == {"cores": 5}
     at_operator.post(f"{address}reset/")
-    assert overview.own_limits(alice.project_id) == {}
+    assert selectors.own_limits(alice.project_id) == {}
 
 
 @pytest.mark.parametrize("wrong", ["", "-1", "two", "1.5", "2147483648", "9" * 30, "1e3", "a\0b", "١٢"])
@@ -69,7 +69,7 @@ def test_a_wrong_number_is_said_at_its_field_and_nothing_is_saved(
     assert "The limit of Memory must be a whole number" in page
     assert page.count("field-error") == 1
     assert 'value="3"' in page
-    assert overview.own_limits(alice.project_id) == {}
+    assert selectors.own_limits(alice.project_id) == {}
 
 
 def test_an_unknown_choice_is_refused(at_operator: Client, alice: Person) -> None:
@@ -81,7 +81,7 @@ def test_an_unknown_choice_is_refused(at_operator: Client, alice: Person) -> Non
 def test_a_form_that_names_nothing_changes_nothing(at_operator: Client, alice: Person) -> None:
     services.set_limit(alice.project_id, "cores", 3)
     at_operator.post(f"/projects/{alice.project_id}/quotas/", {"how-gold": "unlimited"})
-    assert overview.own_limits(alice.project_id) == {"cores": 3}
+    assert selectors.own_limits(alice.project_id) == {"cores": 3}
 
 
 def test_a_limit_below_usage_is_taken_and_said(at_operator: Client, alice: Person) -> None:

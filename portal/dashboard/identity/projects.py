@@ -16,8 +16,7 @@ from portal.dashboard.quotas import bars
 from provisioning.common.errors import NovellaError
 from provisioning.identity import services
 from provisioning.identity.selectors import panels
-from provisioning.quotas import overview as quotas
-from provisioning.quotas.selectors import detail_of
+from provisioning.quotas.selectors import detail_of, holdings
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
 
@@ -32,7 +31,7 @@ class ProjectList(Page):
         """Show them by name, with what they hold of what a launch uses."""
         wanted = base.wanted(request, STATES)
         found = panels.find_projects(wanted)
-        held = quotas.holdings([project.id for project in found.rows], bars.LAUNCH)
+        held = holdings([project.id for project in found.rows], bars.LAUNCH)
         context = {
             "found": found,
             "wanted": wanted,
@@ -43,7 +42,7 @@ class ProjectList(Page):
                 for project in found.rows
             ],
             "can_create": self.allows("identity:projects:create"),
-            "can_set_defaults": self.allows("compute:quotas:update"),
+            "can_set_defaults": self.allows("compute:quota_classes:update"),
         }
         return self.page("dashboard/identity/projects.html", context)
 

@@ -18,9 +18,8 @@ from portal.dashboard.quotas.bars import Bar
 from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
 from provisioning.identity import selectors as identity
 from provisioning.identity.models import Project
-from provisioning.quotas import editing, overview
-from provisioning.quotas.limits import DEFAULTS, UNLIMITED
-from provisioning.quotas.selectors import detail_of
+from provisioning.quotas import selectors, services
+from provisioning.quotas.limits import DEFAULTS, NETWORK, UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ class ProjectQuotas(Page):
         """Set them all; limits below usage are taken, and said."""
         project = self.project
         try:
-            limits = limits_of(request.POST)
-            editing.set_limits(project.id, limits)
+            limits = {name: limit for name, limit in limits_of(request.POST).items() if self._may_set(project, name)}
+            services.set_limits(project.id, limits, force=True)
         except NovellaError as error:
             return self._form(project, request.POST, error, status=422)
         for sentence in below_usage(project.id):
@@ -69,19 +68,34 @@ class ProjectQuotas(Page):
             raise NotFoundError("There is no such project.")
         return self._project
 
+    def _may_set(self, project: Project, resource: str) -> bool:
+        """Whether policy lets the caller set this one: limits of the network have a rule of their own."""
+        return resource not in NETWORK or self.allows("network:quotas:update", {"project_id": project.id})
+
     def _form(
         self, project: Project, data: QueryDict | None = None, error: NovellaError | None = None, *, status: int = 200
     ) -> HttpResponse:
-        defaults = overview.default_limits()
-        found = bars.grouped(detail_of(project.id))
-        own = overview.own_limits(project.id)
-        groups = {title: [_line(bar, own, defaults, data, error) for bar in group] for title, group in found.items()}
-        context = {"project": project, "groups": groups, "form_error": _of_no_field(error)}
+        defaults = selectors.default_limits()
+        found = bars.grouped(selectors.detail_of(project.id))
+        own = selectors.own_limits(project.id)
+        groups = {
+            title: [_line(bar, own, defaults, data, error) for bar in group]
+            for title, group in found.items()
+            if self._may_set(project, group[0].resource)
+        }
+        context = {
+            "project": project,
+            "groups": groups,
+            "form_error": _of_no_field(error),
+            "can_reset": self.allows("compute:quotas:delete", {"project_id": project.id}),
+        }
         return self.page("dashboard/quotas/project.html", context, status=status)
 
 
 class ProjectQuotasReset(ProjectQuotas):
     """The default limits again."""
+
+    rule = "compute:quotas:delete"
 
     def get(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
         """Ask."""
@@ -99,7 +113,9 @@ class ProjectQuotasReset(ProjectQuotas):
     def post(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
         """Drop the project's own limits."""
         project = self.project
-        editing.reset_limits(project.id)
+        network_too = self.allows("network:quotas:delete", {"project_id": project.id})
+        mine = [name for name in DEFAULTS if network_too or name not in NETWORK]
+        services.reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
         return self.go("dashboard:project_page", project.id, said=f"{project.name} has the default quotas again.")
@@ -109,7 +125,7 @@ class QuotaDefaults(Page):
     """The limits of projects that have none of their own."""
 
     section = "projects"
-    rule = "compute:quotas:update"
+    rule = "compute:quota_classes:update"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them."""
@@ -118,7 +134,7 @@ class QuotaDefaults(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Set them for all projects without their own."""
         try:
-            editing.set_limits(None, limits_of(request.POST))
+            services.set_limits(None, limits_of(request.POST))
         except NovellaError as error:
             return self._form(request.POST, error, status=422)
         return self.go("dashboard:projects", said="The default quotas are saved.")
@@ -126,8 +142,8 @@ class QuotaDefaults(Page):
     def _form(
         self, data: QueryDict | None = None, error: NovellaError | None = None, *, status: int = 200
     ) -> HttpResponse:
-        own = overview.own_limits(None)
-        found = bars.grouped({name: (limit, 0, 0) for name, limit in overview.default_limits().items()})
+        own = selectors.own_limits(None)
+        found = bars.grouped({name: (limit, 0, 0) for name, limit in selectors.default_limits().items()})
         groups = {title: [_line(bar, own, DEFAULTS, data, error) for bar in group] for title, group in found.items()}
         context = {"groups": groups, "form_error": _of_no_field(error)}
         return self.page("dashboard/quotas/defaults.html", context, status=status)
@@ -159,7 +175,7 @@ def below_usage(project_id: uuid.UUID) -> list[str]:
     return [
         f"{bar.label}: {bar.used_text} in use with a limit of {bar.limit_text}. Nothing is taken away, and no more can"
         " be made until less is used."
-        for group in bars.grouped(detail_of(project_id)).values()
+        for group in bars.grouped(selectors.detail_of(project_id)).values()
         for bar in group
         if bar.over and not bar.each
     ]
