@@ -91,7 +91,10 @@ class OperatorBackend(BaseBackend):
         project = _operators_project(user)
         if project is None or not mfa.is_enough(user, OPERATOR_METHODS):
             return None
-        issued = _issue(request, user, project, OPERATOR_METHODS)
+        try:
+            issued = _issue(request, user, project, OPERATOR_METHODS)
+        except NotAuthenticatedError:
+            return None
         request._novella_operator_token = issued.value  # type: ignore[attr-defined]
         user.is_staff = True
         return user

@@ -138,7 +138,7 @@ def prove_person(password: PasswordProof, passcode: str, client: Client) -> tupl
 def _person(
     request: AuthRequest, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tuple[User, int | None]:
-    """Return whom all proofs are of, and the step of a passcode."""
+    """Return whom all proofs are of, and the step of a passcode; between two of them the password may not change."""
     found: list[User] = []
     step: int | None = None
     if parent is not None:
@@ -160,7 +160,7 @@ def _person(
     if request.passcode is not None:
         user, step = authenticate_passcode(request.passcode, request.client.address)
         found.append(user)
-    if len({user.id for user in found}) != 1:
+    if len({(user.id, user.tokens_valid_after) for user in found}) != 1:
         raise NotAuthenticatedError(REFUSED)
     return found[-1], step
 

@@ -16,7 +16,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import announce
+from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
 from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
 
@@ -47,8 +49,12 @@ def _plain(text: str) -> str:
 
 @transaction.atomic
 def open_browser_session(user: User, client: Client, *, methods: Iterable[str], project: Project | None) -> SignIn:
-    """Return the row of a new session of a browser; the one that was used least lately ends when there are too many."""
+    """Return the row of a new session of a browser; the one that was used least lately ends when there are too many.
+
+    NotAuthenticatedError when everything of the user was ended since ``user`` was read: the proof may be an old one.
+    """
     now, session_id = timezone.now(), uuid.uuid4()
+    _check_unchanged(user)
     _prune(now)
     known = SignIn.objects.filter(user=user, browser=True).order_by("-last_used_at", "-id")
     for old in known[MOST_BROWSERS - 1 :]:
@@ -75,11 +81,14 @@ def record_client(
     project: Project | None = None,
     application_credential: ApplicationCredential | None = None,
 ) -> SignIn:
-    """Return the row of the program that is about to get a token; written when it is new or a minute old."""
+    """Return the row of the program that is about to get a token; written when it is new or a minute old.
+
+    NotAuthenticatedError as of ``open_browser_session``.
+    """
     now, ways = timezone.now(), sorted(methods)
     credential = application_credential.id.hex if application_credential else ""
     key = hashlib.sha256("\0".join([*ways, client.address, client.program, credential]).encode()).hexdigest()
-    found = SignIn.objects.filter(user=user, client=key).first()
+    found = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
     if found is not None and _again(found, user, project, now):
         return found
     kept: dict[str, object] = {
@@ -94,7 +103,7 @@ def record_client(
 @transaction.atomic
 def _first(user: User, key: str, kept: dict[str, object], project: Project | None, now: datetime) -> SignIn:
     """Make the program's row, or take the shared one when there are many."""
-    list(User.objects.select_for_update().filter(id=user.id).values("id"))  # of two at once the second waits
+    _check_unchanged(user)
     _prune(now)
     if SignIn.objects.filter(user=user, browser=False).exclude(client=OTHERS).count() >= MOST_PROGRAMS - 1:
         key, kept = OTHERS, {"program": OTHERS}
@@ -107,6 +116,13 @@ def _first(user: User, key: str, kept: dict[str, object], project: Project | Non
     if not made:
         _again(row, user, project, now)
     return row
+
+
+def _check_unchanged(user: User) -> None:
+    """Refuse a proof that was looked at while the password was changed; of two at once the second waits here."""
+    now = User.objects.select_for_update().filter(id=user.id).values_list("tokens_valid_after", flat=True)
+    if list(now) != [user.tokens_valid_after]:
+        raise NotAuthenticatedError(REFUSED)
 
 
 def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> bool:
