@@ -49,7 +49,7 @@ class ApplicationCredentialsView(OfUserView):
             user,
             self._project(body.get("project_id")),
             body["name"],
-            roles=None if body.get("roles") is None else [_role(role) for role in body["roles"]],
+            roles=[_role(role) for role in body.get("roles") or []] or None,
             secret=body.get("secret"),
             description=body.get("description") or "",
             expires_at=_moment(body.get("expires_at")),

@@ -78,13 +78,20 @@ def test_work_shows_in_the_secret_only(kept: str | None, monkeypatch: pytest.Mon
     assert not secret_hashes.matches("x" * 2000, encoded)
 
 
+def test_no_roles_are_all_that_one_has(alice: Person) -> None:
+    """The command line sends an empty list when it is told no roles."""
+    for name, fields in (("without", {}), ("null", {"roles": None}), ("empty", {"roles": []})):
+        made = make(alice, name=name, **fields).json()["application_credential"]
+        assert {role["name"] for role in made["roles"]} == {"member", "reader"}
+
+
 def test_only_roles_that_one_has_can_be_passed_on(alice: Person) -> None:
     reader = Role.objects.get(name="reader")
     made = make(alice, roles=[{"id": reader.id.hex}]).json()["application_credential"]
     assert [role["name"] for role in made["roles"]] == ["reader"]
     record = ApplicationCredential.objects.get()
     assert selectors.context_for_token(token_of(record)).roles == {"reader"}
-    for roles in ([{"name": "admin"}], [{"name": "nobody"}], [{"id": "x"}], [{}], []):
+    for roles in ([{"name": "admin"}], [{"name": "nobody"}], [{"id": "x"}], [{}]):
         answer = make(alice, name="other", roles=roles)
         assert answer.status_code == 400, roles
         assert "role" in answer.json()["error"]["message"]
