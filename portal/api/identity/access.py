@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import directory, policy
+from provisioning.identity import policy, superiors
 from provisioning.identity.models import Group, User
 
 
@@ -37,10 +37,7 @@ class DomainView(ServiceView):
 
     def refuse_operators(self, record: User | Group) -> None:
         """Raise ForbiddenError when a mere domain's administrator would get power over one of the cloud."""
-        if not self.allows("admin_required") and directory.administers_elsewhere(record):
-            raise ForbiddenError(
-                f"The {self.what} has the role admin beyond this domain. Ask an operator of the cloud."
-            )
+        superiors.refuse_superior(self.context, record)
 
 
 class CollectionView(DomainView):

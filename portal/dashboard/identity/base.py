@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, NovellaError
-from provisioning.identity import selectors
+from provisioning.identity import selectors, superiors
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import panels
 
@@ -62,8 +62,11 @@ class UserPage(ThingPage):
 
     @property
     def user(self) -> User:
-        """The user; NotFoundError without one."""
-        return existing(self._user, "user")
+        """The user; NotFoundError without one, ForbiddenError to change one with more power than the caller."""
+        found = existing(self._user, "user")
+        if self.request.method == "POST":
+            superiors.refuse_superior(self.context, found)
+        return found
 
     def back(self) -> str:
         """Refusals are shown on the user's page."""
@@ -83,8 +86,11 @@ class GroupPage(ThingPage):
 
     @property
     def group(self) -> Group:
-        """The group; NotFoundError without one."""
-        return existing(self._group, "group")
+        """The group; errors as of ``UserPage.user``."""
+        found = existing(self._group, "group")
+        if self.request.method == "POST":
+            superiors.refuse_superior(self.context, found)
+        return found
 
     def back(self) -> str:
         """Refusals are shown on the group's page."""

@@ -13,11 +13,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import UserPage
-from portal.dashboard.identity.members import GRANT, REVOKE
+from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
 from portal.dashboard.pages import Page
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.identity import selectors, services
-from provisioning.identity.models import Role
+from provisioning.identity.models import Role, User
 from provisioning.identity.selectors import members, panels
 from provisioning.identity.services import onboarding
 
@@ -69,14 +69,17 @@ class UserCreate(Page):
         try:
             domain = base.domain_of(data, self.context.user_domain_id)
             password = password_of(data)
+            project, role = base.project_of(data, "project", domain), _role_of(data)
+            if project is not None and role is not None:
+                check_grants(self, GRANT, project, User(domain=domain), [role])
             user = onboarding.create_user_with_role(
                 domain,
                 base.text_of(data, "name"),
                 password=password,
                 email=base.text_of(data, "email"),
                 description=base.text_of(data, "description"),
-                project=base.project_of(data, "project", domain),
-                role=_role_of(data),
+                project=project,
+                role=role,
             )
         except NovellaError as error:
             return self._form(data, base.errors_of(error), status=422)

@@ -14,7 +14,8 @@ from django.template.response import TemplateResponse
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
-from provisioning.identity import policy
+from provisioning.identity import policy, superiors
+from provisioning.identity.models import Group, User
 
 if TYPE_CHECKING:  # generic to the type checker only
     ModelAdmin = admin.ModelAdmin[Any]
@@ -44,7 +45,9 @@ class Ruled(ModelAdmin):
         """Whether policy lets the caller do this."""
         context: RequestContext | None = getattr(request, "context", None)
         rule = self.rules.get(permission, "ops:admin")
-        return context is not None and policy.allows(context, rule, self.policy_target(obj))
+        if context is None or not policy.allows(context, rule, self.policy_target(obj)):
+            return False
+        return permission == "view" or not isinstance(obj, User | Group) or not superiors.is_superior(context, obj)
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         """Return the ids that the rules name."""
@@ -151,6 +154,8 @@ def each(request: HttpRequest, rows: QuerySet[Any], do: Callable[[RequestContext
     context, done = context_of(request), 0
     for row in rows:
         try:
+            if isinstance(row, User | Group):
+                superiors.refuse_superior(context, row)
             do(context, row)
             done += 1
         except NovellaError as error:

@@ -2,7 +2,7 @@
 
 from provisioning.identity.directory.listing import BY_NAME, LARGEST, Found, Part, Record
 from provisioning.identity.directory.lists import domains, groups, groups_of, projects, users, users_in
-from provisioning.identity.directory.single import administers_elsewhere, domain, group_or_none, is_in
+from provisioning.identity.directory.single import domain, group_or_none, is_admin_somewhere, is_in
 
 __all__ = [
     "BY_NAME",
@@ -10,12 +10,12 @@ __all__ = [
     "Found",
     "Part",
     "Record",
-    "administers_elsewhere",
     "domain",
     "domains",
     "group_or_none",
     "groups",
     "groups_of",
+    "is_admin_somewhere",
     "is_in",
     "projects",
     "users",

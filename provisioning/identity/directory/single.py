@@ -1,4 +1,4 @@
-"""One domain or group by its id, and what a user or a group may do beyond its own domain."""
+"""One domain or group by its id, who is in a group, and whether somebody is an administrator."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def is_in(group: Group, user: User) -> bool:
     return GroupMembership.objects.filter(group=group, user=user).exists()
 
 
-def administers_elsewhere(record: User | Group) -> bool:
-    """Whether the user or the group is ``admin`` anywhere but on its own domain.
-
-    Who has power over such a one could take that power too, and the administrator of a domain must not.
-    """
+def is_admin_somewhere(record: User | Group, *, but_on: str | None = None) -> bool:
+    """Whether the user or the group has the role ``admin``, in whatever way, anywhere but on this domain itself."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
         given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
     else:
         given = RoleAssignment.objects.filter(group=record)
-    own = Q(domain=record.domain_id, inherited=False)
-    return given.filter(role__in=roles_bringing_admin()).exclude(own).exists()
+    given = given.filter(role__in=roles_bringing_admin())
+    if but_on is not None:
+        given = given.exclude(domain=but_on, inherited=False)
+    return given.exists()
