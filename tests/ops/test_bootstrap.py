@@ -88,13 +88,13 @@ def test_running_it_again_changes_nothing(data: Path) -> None:
 
 def test_what_people_changed_stays(data: Path) -> None:
     bootstrap(data)
-    identity.set_password(User.objects.get(name="demo"), "my own")
+    identity.set_password(User.objects.get(name="demo"), "my own words")
     group = SecurityGroup.objects.get(project_id=Project.objects.get(name="demo").id)
     group.rules.filter(direction="ingress").delete()
     again = bootstrap(data)
     assert again["passwords"]["demo"] is None
     assert again["passwords"]["admin"]
-    assert User.objects.get(name="demo").check_password("my own")
+    assert User.objects.get(name="demo").check_password("my own words")
     assert not group.rules.filter(direction="ingress").exists()
 
 
