@@ -144,6 +144,20 @@ class Page(View):
             return self.part("dashboard/_confirm.html", question)
         return self.page("dashboard/confirm.html", question)
 
+    def ask_first(self, title: str, text: str, label: str = "Delete", *, danger: bool = True) -> HttpResponse:
+        """Ask before this page's deed is done: the answer is sent to the same address, or leads back."""
+        back = self.back()
+        return self.ask(
+            {
+                "title": title,
+                "text": text,
+                "action": self.request.get_full_path(),
+                "label": label,
+                "danger": danger,
+                "back": reverse(back) if ":" in back else back,
+            }
+        )
+
     def back(self) -> str:
         """Return where a refusal is shown."""
         return "dashboard:overview"

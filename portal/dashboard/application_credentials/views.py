@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -125,15 +124,9 @@ class CredentialDelete(CredentialPage):
     def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         record = selectors.existing_application_credential(self.user(), credential_id.hex)
-        return self.ask(
-            {
-                "title": f"Delete {record.name}?",
-                "text": "Programs that sign in with it are refused from their next request on. This cannot be undone.",
-                "action": reverse("dashboard:application_credential_delete", args=[credential_id]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse(LIST),
-            }
+        return self.ask_first(
+            f"Delete {record.name}?",
+            "Programs that sign in with it are refused from their next request on. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 from portal.dashboard.forms import whole_number
 from portal.dashboard.pages import Page
@@ -32,7 +31,7 @@ class FlavorList(FlavorPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, the smallest first."""
         context = {
-            "flavors": selectors.flavors_for(self.context),
+            "rows": selectors.flavors_for(self.context),
             "can_create": self.allows("compute:flavors:create"),
             "can_delete": self.allows("compute:flavors:delete"),
         }
@@ -78,15 +77,9 @@ class FlavorDelete(FlavorPage):
     def get(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         """Ask."""
         flavor = selectors.flavor_for(self.context, flavor_id)
-        return self.ask(
-            {
-                "title": f"Delete {flavor.name}?",
-                "text": "It can no longer be chosen. Instances of this size keep their own copy and go on.",
-                "action": reverse("dashboard:flavor_delete", args=[flavor.flavorid]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse("dashboard:flavors"),
-            }
+        return self.ask_first(
+            f"Delete {flavor.name}?",
+            "It can no longer be chosen. Instances of this size keep their own copy and go on.",
         )
 
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:

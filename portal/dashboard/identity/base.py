@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
@@ -15,6 +15,7 @@ from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import panels
 
 Found = TypeVar("Found")
+Record = TypeVar("Record", Project, User, Group, Role, Domain)
 LONGEST_SEARCH = 255
 
 
@@ -28,115 +29,160 @@ class ThingPage(Page):
         return super().forbidden(error)
 
 
-class ProjectPage(ThingPage):
+class OnePage(ThingPage, Generic[Record]):
+    """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own."""
+
+    kind: ClassVar[str]
+    has_page: ClassVar[bool] = True
+    _found: Record | None = None
+
+    def look_up(self, key: Any) -> Record | None:
+        """Return the record of this id, None without one."""
+        raise NotImplementedError
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Find the record; where there is none the rule is asked first, so that only who may look learns it."""
+        self._found = self.look_up(kwargs[f"{self.kind}_id"])
+        return target_of(self._found)
+
+    @property
+    def thing(self) -> Record:
+        """The record; NotFoundError without one, ForbiddenError to change who has more power than the caller."""
+        found = existing(self._found, self.kind)
+        if self.request.method == "POST" and isinstance(found, User | Group):
+            superiors.refuse_superior(self.context, found)
+        return found
+
+    def back(self) -> str:
+        """Refusals are shown on the page of the record, or on the list when it has none."""
+        if self._found is not None and self.has_page:
+            return reverse(f"dashboard:{self.kind}_page", args=[self._found.pk])
+        return reverse(f"dashboard:{self.kind}s")
+
+
+class ProjectPage(OnePage[Project]):
     """Base of the pages of one project."""
 
     section = "projects"
-    _project: Project | None = None
+    kind = "project"
 
-    def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the project; where there is none the rule is asked first, so that only who may look learns it."""
-        self._project = selectors.project_by(project_id=str(kwargs["project_id"]))
-        return target_of(self._project)
+    def look_up(self, key: Any) -> Project | None:
+        """Find the project."""
+        return selectors.project_by(project_id=str(key))
 
     @property
     def project(self) -> Project:
         """The project; NotFoundError without one."""
-        return existing(self._project, "project")
-
-    def back(self) -> str:
-        """Refusals are shown on the project's page."""
-        return reverse("dashboard:project_page", args=[self._project.pk]) if self._project else "dashboard:projects"
+        return self.thing
 
 
-class UserPage(ThingPage):
+class UserPage(OnePage[User]):
     """Base of the pages of one user."""
 
     section = "users"
-    _user: User | None = None
+    kind = "user"
 
-    def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the user, as ProjectPage finds its project."""
-        self._user = selectors.user_by(user_id=str(kwargs["user_id"]))
-        return target_of(self._user)
+    def look_up(self, key: Any) -> User | None:
+        """Find the user."""
+        return selectors.user_by(user_id=str(key))
 
     @property
     def user(self) -> User:
-        """The user; NotFoundError without one, ForbiddenError to change one with more power than the caller."""
-        found = existing(self._user, "user")
-        if self.request.method == "POST":
-            superiors.refuse_superior(self.context, found)
-        return found
-
-    def back(self) -> str:
-        """Refusals are shown on the user's page."""
-        return reverse("dashboard:user_page", args=[self._user.pk]) if self._user else "dashboard:users"
+        """The user; errors as of ``thing``."""
+        return self.thing
 
 
-class GroupPage(ThingPage):
+class GroupPage(OnePage[Group]):
     """Base of the pages of one group."""
 
     section = "groups"
-    _group: Group | None = None
+    kind = "group"
 
-    def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the group, as ProjectPage finds its project."""
-        self._group = panels.group_by(kwargs["group_id"])
-        return target_of(self._group)
+    def look_up(self, key: Any) -> Group | None:
+        """Find the group."""
+        return panels.group_by(key)
 
     @property
     def group(self) -> Group:
-        """The group; errors as of ``UserPage.user``."""
-        found = existing(self._group, "group")
-        if self.request.method == "POST":
-            superiors.refuse_superior(self.context, found)
-        return found
-
-    def back(self) -> str:
-        """Refusals are shown on the group's page."""
-        return reverse("dashboard:group_page", args=[self._group.pk]) if self._group else "dashboard:groups"
+        """The group; errors as of ``thing``."""
+        return self.thing
 
 
-class RolePage(ThingPage):
+class RolePage(OnePage[Role]):
     """Base of the pages of one role."""
 
     section = "roles"
-    _role: Role | None = None
+    kind = "role"
+    has_page = False
 
-    def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the role, as ProjectPage finds its project."""
-        self._role = panels.role_by(kwargs["role_id"])
-        return target_of(self._role)
+    def look_up(self, key: Any) -> Role | None:
+        """Find the role."""
+        return panels.role_by(key)
 
     @property
     def role(self) -> Role:
         """The role; NotFoundError without one."""
-        return existing(self._role, "role")
-
-    def back(self) -> str:
-        """Refusals are shown on the list."""
-        return "dashboard:roles"
+        return self.thing
 
 
-class DomainPage(ThingPage):
+class DomainPage(OnePage[Domain]):
     """Base of the pages of one domain."""
 
     section = "domains"
-    _domain: Domain | None = None
+    kind = "domain"
+    has_page = False
 
-    def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the domain, as ProjectPage finds its project."""
-        self._domain = selectors.domain_by(domain_id=kwargs["domain_id"].replace("\0", "/"))
-        return target_of(self._domain)
+    def look_up(self, key: Any) -> Domain | None:
+        """Find the domain."""
+        return selectors.domain_by(domain_id=key.replace("\0", "/"))
 
     @property
     def domain(self) -> Domain:
         """The domain; NotFoundError without one."""
-        return existing(self._domain, "domain")
+        return self.thing
 
-    def back(self) -> str:
-        """Refusals are shown on the list."""
-        return "dashboard:domains"
+
+class FormPage(Page):
+    """Base of the forms that make a thing of a ``kind``, or with OnePage change one."""
+
+    kind: ClassVar[str]
+    template: ClassVar[str] = "dashboard/identity/thing_form.html"
+    fields: ClassVar[Mapping[str, str]] = {}
+    """The services' names of fields, where the form has others."""
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Save what was typed; what cannot be is said at its field.  Whoever may not change the thing gets no form."""
+        self.changed()
+        try:
+            return self.save(request.POST)
+        except NovellaError as error:
+            return self.show(request.POST, errors_of(error, **self.fields), status=422)
+
+    def save(self, data: QueryDict) -> HttpResponse:
+        """Make or change the thing, and leave; NovellaError for what the form is to say."""
+        raise NotImplementedError
+
+    def choices(self) -> dict[str, Any]:
+        """Return what the form offers to choose from."""
+        return {}
+
+    def changed(self) -> Project | User | Group | Role | Domain | None:
+        """Return the thing that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
+        return self.thing if isinstance(self, OnePage) else None
+
+    def show(self, values: Any, errors: Mapping[str, str] | None = None, *, status: int = 200) -> HttpResponse:
+        """Show the form with these values."""
+        context = {
+            "thing": self.changed(),
+            "has_page": isinstance(self, OnePage) and self.has_page,
+            "kind": self.kind,
+            "listed": f"dashboard:{self.kind}s",
+            "back": self.back() if isinstance(self, OnePage) else reverse(f"dashboard:{self.kind}s"),
+            "values": values,
+            "errors": errors or {},
+            **self.choices(),
+        }
+        return self.page(self.template, context, status=status)
 
 
 def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str, object]:

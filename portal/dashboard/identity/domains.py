@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import DomainPage
+from portal.dashboard.identity.base import DomainPage, FormPage
 from portal.dashboard.pages import Page
-from provisioning.common.errors import NovellaError
 from provisioning.identity import services
 from provisioning.identity.selectors import panels
 
@@ -24,8 +20,10 @@ class DomainList(Page):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name, with how much is in them."""
         wanted = base.wanted(request)
+        found = panels.find_domains(wanted)
         context = {
-            "found": panels.find_domains(wanted),
+            "found": found,
+            "rows": found.rows,
             "wanted": wanted,
             "can_create": self.allows("identity:domains:create"),
             "can_update": self.allows("identity:domains:update"),
@@ -34,52 +32,38 @@ class DomainList(Page):
         return self.page("dashboard/identity/domains.html", context)
 
 
-class DomainCreate(Page):
+class DomainCreate(FormPage):
     """A new domain."""
 
     section = "domains"
+    kind = "domain"
     rule = "identity:domains:create"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
-        return self._form({}, {})
+        return self.show({})
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Make it."""
-        data = request.POST
-        try:
-            domain = services.create_domain(base.text_of(data, "name"), description=base.text_of(data, "description"))
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        domain = services.create_domain(base.text_of(data, "name"), description=base.text_of(data, "description"))
         return self.go("dashboard:domains", said=f"{domain.name} is made.")
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        return self.page("dashboard/identity/domain_form.html", {"values": values, "errors": errors}, status=status)
 
-
-class DomainEdit(DomainPage):
+class DomainEdit(FormPage, DomainPage):
     """A domain's name and description."""
 
     rule = "identity:domains:update"
 
     def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Show the form."""
-        return self._form({"name": self.domain.name, "description": self.domain.description}, {})
+        return self.show({"name": self.domain.name, "description": self.domain.description})
 
-    def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Change it."""
-        data = request.POST
-        try:
-            services.update_domain(
-                self.domain, name=base.text_of(data, "name"), description=base.text_of(data, "description")
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        services.update_domain(
+            self.domain, name=base.text_of(data, "name"), description=base.text_of(data, "description")
+        )
         return self.go("dashboard:domains", said="Saved.")
-
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"domain": self.domain, "values": values, "errors": errors}
-        return self.page("dashboard/identity/domain_form.html", context, status=status)
 
 
 class DomainSwitchOff(DomainPage):
@@ -89,16 +73,11 @@ class DomainSwitchOff(DomainPage):
 
     def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Disable {self.domain.name}?",
-                "text": "Its users are signed out and cannot sign in, and nobody can work in its projects, at once."
-                " Instances go on.",
-                "action": reverse("dashboard:domain_disable", args=[self.domain.id]),
-                "label": "Disable",
-                "danger": True,
-                "back": reverse("dashboard:domains"),
-            }
+        return self.ask_first(
+            f"Disable {self.domain.name}?",
+            "Its users are signed out and cannot sign in, and nobody can work in its projects, at once."
+            " Instances go on.",
+            "Disable",
         )
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
@@ -126,16 +105,10 @@ class DomainDelete(DomainPage):
 
     def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Delete {self.domain.name}?",
-                "text": "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
-                " when its projects own nothing. This cannot be undone.",
-                "action": reverse("dashboard:domain_delete", args=[self.domain.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse("dashboard:domains"),
-            }
+        return self.ask_first(
+            f"Delete {self.domain.name}?",
+            "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
+            " when its projects own nothing. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:

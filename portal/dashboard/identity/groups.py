@@ -6,10 +6,9 @@ import uuid
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.urls import reverse
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import GroupPage
+from portal.dashboard.identity.base import FormPage, GroupPage
 from portal.dashboard.identity.members import GRANT, REVOKE
 from portal.dashboard.pages import Page
 from provisioning.common.errors import InvalidInputError, NovellaError
@@ -26,8 +25,10 @@ class GroupList(Page):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name."""
         wanted = base.wanted(request)
+        found = panels.find_groups(wanted)
         context = {
-            "found": panels.find_groups(wanted),
+            "found": found,
+            "rows": found.rows,
             "wanted": wanted,
             "domains": panels.all_domains(),
             "can_create": self.allows("identity:groups:create"),
@@ -35,32 +36,29 @@ class GroupList(Page):
         return self.page("dashboard/identity/groups.html", context)
 
 
-class GroupCreate(Page):
+class GroupCreate(FormPage):
     """A new group."""
 
     section = "groups"
+    kind = "group"
     rule = "identity:groups:create"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
-        return self._form({"domain": self.context.user_domain_id}, {})
+        return self.show({"domain": self.context.user_domain_id})
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Make it, and go to its page, where its members are."""
-        data = request.POST
-        try:
-            group = services.create_group(
-                base.domain_of(data, self.context.user_domain_id),
-                base.text_of(data, "name"),
-                description=base.text_of(data, "description"),
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        group = services.create_group(
+            base.domain_of(data, self.context.user_domain_id),
+            base.text_of(data, "name"),
+            description=base.text_of(data, "description"),
+        )
         return self.go("dashboard:group_page", group.id, said=f"{group.name} is made. Now put users into it.")
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"values": values, "errors": errors, "domains": panels.all_domains()}
-        return self.page("dashboard/identity/group_form.html", context, status=status)
+    def choices(self) -> dict[str, Any]:
+        """Offer the domains."""
+        return {"domains": panels.all_domains()}
 
 
 class GroupDetail(GroupPage):
@@ -90,29 +88,21 @@ class GroupDetail(GroupPage):
         return self.page("dashboard/identity/group.html", context)
 
 
-class GroupEdit(GroupPage):
+class GroupEdit(FormPage, GroupPage):
     """What people read about a group."""
 
     rule = "identity:groups:update"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Show the form."""
-        return self._form({"name": self.group.name, "description": self.group.description}, {})
+        return self.show({"name": self.group.name, "description": self.group.description})
 
-    def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Change it."""
-        data = request.POST
-        try:
-            services.update_group(
-                self.group, name=base.text_of(data, "name"), description=base.text_of(data, "description")
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        services.update_group(
+            self.group, name=base.text_of(data, "name"), description=base.text_of(data, "description")
+        )
         return self.go(self.back(), said="Saved.")
-
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"group": self.group, "values": values, "errors": errors}
-        return self.page("dashboard/identity/group_form.html", context, status=status)
 
 
 class GroupDelete(GroupPage):
@@ -122,15 +112,9 @@ class GroupDelete(GroupPage):
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Delete {self.group.name}?",
-                "text": "Its members lose the roles that they have by it, at once. The users themselves stay.",
-                "action": reverse("dashboard:group_delete", args=[self.group.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Delete {self.group.name}?",
+            "Its members lose the roles that they have by it, at once. The users themselves stay.",
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
@@ -180,15 +164,10 @@ class GroupUserRemove(GroupPage):
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         user = selectors.existing_user(str(user_id))
-        return self.ask(
-            {
-                "title": f"Take {user.name} out of {self.group.name}?",
-                "text": "The user loses the roles that come by the group, at once and in open pages too.",
-                "action": reverse("dashboard:group_user_remove", args=[self.group.id, user.id]),
-                "label": "Take out",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Take {user.name} out of {self.group.name}?",
+            "The user loses the roles that come by the group, at once and in open pages too.",
+            "Take out",
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:

@@ -75,26 +75,26 @@ class MemberPage(ProjectPage):
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         """Know whose roles they are."""
         super().setup(request, *args, **kwargs)
-        self.kind, self.actor_id = str(kwargs["kind"]), uuid.UUID(str(kwargs["actor_id"]))
-        if self.kind not in {"user", "group"}:
+        self.actor_kind, self.actor_id = str(kwargs["kind"]), uuid.UUID(str(kwargs["actor_id"]))
+        if self.actor_kind not in {"user", "group"}:
             raise Http404
         self.from_actor = request.GET.get("from") == "actor"
 
     @property
     def actor(self) -> User | Group:
         """The user or the group; NotFoundError without one."""
-        return existing_actor(self.kind, self.actor_id)
+        return existing_actor(self.actor_kind, self.actor_id)
 
     def back(self) -> str:
         """Return to where the person came from: the project, or the member's own page."""
         if self.from_actor:
-            return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
+            return reverse(f"dashboard:{self.actor_kind}_page", args=[self.actor_id])
         return super().back()
 
     def address(self, name: str) -> str:
         """Return the address of a page of this member."""
         came_from = "?from=actor" if self.from_actor else ""
-        return reverse(name, args=[self.project.id, self.kind, self.actor_id]) + came_from
+        return reverse(name, args=[self.project.id, self.actor_kind, self.actor_id]) + came_from
 
 
 class MemberRoles(MemberPage):
@@ -145,16 +145,11 @@ class MemberRemove(MemberPage):
     def get(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         name, project = self.actor.name, self.project
-        return self.ask(
-            {
-                "title": f"Remove {name} from {project.name}?",
-                "text": "Roles on the project itself are taken away, at once and in open pages too. "
-                "What comes by a group or from above stays.",
-                "action": self.address("dashboard:member_remove"),
-                "label": "Remove",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Remove {name} from {project.name}?",
+            "Roles on the project itself are taken away, at once and in open pages too. "
+            "What comes by a group or from above stays.",
+            "Remove",
         )
 
     def post(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base, wording
-from portal.dashboard.identity.base import ProjectPage
+from portal.dashboard.identity.base import FormPage, ProjectPage
 from portal.dashboard.identity.members import members_of
 from portal.dashboard.pages import Page
 from portal.dashboard.quotas import bars
-from provisioning.common.errors import NovellaError
 from provisioning.identity import services
 from provisioning.identity.selectors import panels
 from provisioning.quotas.selectors import detail_of, holdings
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
+FIELDS = {"tag": "tags", "parent_id": "parent"}
+"""The services' names of fields, where the form has others."""
 
 
 class ProjectList(Page):
@@ -47,41 +47,35 @@ class ProjectList(Page):
         return self.page("dashboard/identity/projects.html", context)
 
 
-class ProjectCreate(Page):
+class ProjectCreate(FormPage):
     """A new project."""
 
     section = "projects"
+    kind = "project"
     rule = "identity:projects:create"
+    template = "dashboard/identity/project_form.html"
+    fields = FIELDS
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
-        return self._form({"domain": self.context.user_domain_id}, {})
+        return self.show({"domain": self.context.user_domain_id})
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Make it, and go to its page, where members and quotas are."""
-        data = request.POST
-        try:
-            domain = base.domain_of(data, self.context.user_domain_id)
-            project = services.create_project(
-                domain,
-                base.text_of(data, "name"),
-                parent=base.project_of(data, "parent", domain),
-                description=base.text_of(data, "description"),
-                tags=tuple(base.words_of(data, "tags")),
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error, tag="tags", parent_id="parent"), status=422)
-        to = reverse("dashboard:project_page", args=[project.id])
-        return self.go(to, said=f"{project.name} is made. Now give people a role on it.")
+        domain = base.domain_of(data, self.context.user_domain_id)
+        project = services.create_project(
+            domain,
+            base.text_of(data, "name"),
+            parent=base.project_of(data, "parent", domain),
+            description=base.text_of(data, "description"),
+            tags=tuple(base.words_of(data, "tags")),
+        )
+        said = f"{project.name} is made. Now give people a role on it."
+        return self.go("dashboard:project_page", project.id, said=said)
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {
-            "values": values,
-            "errors": errors,
-            "domains": panels.all_domains(),
-            "suggested": panels.projects_to_choose(""),
-        }
-        return self.page("dashboard/identity/project_form.html", context, status=status)
+    def choices(self) -> dict[str, Any]:
+        """Offer the domains, and projects to be below of."""
+        return {"domains": panels.all_domains(), "suggested": panels.projects_to_choose("")}
 
 
 class ProjectDetail(ProjectPage):
@@ -111,34 +105,28 @@ class ProjectDetail(ProjectPage):
         return self.page("dashboard/identity/project.html", context)
 
 
-class ProjectEdit(ProjectPage):
+class ProjectEdit(FormPage, ProjectPage):
     """What people read about a project."""
 
     rule = "identity:projects:update"
+    template = "dashboard/identity/project_form.html"
+    fields = FIELDS
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Show the form."""
         project = self.project
         tags = ", ".join(panels.tags_of(project))
-        return self._form({"name": project.name, "description": project.description, "tags": tags}, {})
+        return self.show({"name": project.name, "description": project.description, "tags": tags})
 
-    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Change it."""
-        data, project = request.POST, self.project
-        try:
-            services.update_project(
-                project,
-                name=base.text_of(data, "name"),
-                description=base.text_of(data, "description"),
-                tags=base.words_of(data, "tags"),
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error, tag="tags", parent_id="parent"), status=422)
-        return self.go("dashboard:project_page", project.id, said="Saved.")
-
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"project": self.project, "values": values, "errors": errors}
-        return self.page("dashboard/identity/project_form.html", context, status=status)
+        services.update_project(
+            self.project,
+            name=base.text_of(data, "name"),
+            description=base.text_of(data, "description"),
+            tags=base.words_of(data, "tags"),
+        )
+        return self.go(self.back(), said="Saved.")
 
 
 class ProjectSwitchOff(ProjectPage):
@@ -148,15 +136,10 @@ class ProjectSwitchOff(ProjectPage):
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Disable {self.project.name}?",
-                "text": "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on.",
-                "action": reverse("dashboard:project_disable", args=[self.project.id]),
-                "label": "Disable",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Disable {self.project.name}?",
+            "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on.",
+            "Disable",
         )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
@@ -184,16 +167,10 @@ class ProjectDelete(ProjectPage):
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Delete {self.project.name}?",
-                "text": "Its members lose their roles on it. A project that still owns something is not deleted:"
-                " the answer says what it is. This cannot be undone.",
-                "action": reverse("dashboard:project_delete", args=[self.project.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Delete {self.project.name}?",
+            "Its members lose their roles on it. A project that still owns something is not deleted:"
+            " the answer says what it is. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:

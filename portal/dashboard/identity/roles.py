@@ -5,11 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import RolePage
+from portal.dashboard.identity.base import FormPage, RolePage
 from portal.dashboard.pages import Page
 from provisioning.common.errors import NovellaError
 from provisioning.identity import policy, services
@@ -45,55 +44,45 @@ class RoleList(Page):
         return self.page("dashboard/identity/roles.html", context)
 
 
-class RoleCreate(Page):
+class RoleCreate(FormPage):
     """A new role."""
 
     section = "roles"
+    kind = "role"
     rule = "identity:roles:create"
+    template = "dashboard/identity/role_form.html"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
-        return self._form({}, {})
+        return self.show({})
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Make it, of the whole cloud or of one domain."""
-        data = request.POST
-        try:
-            domain = base.domain_of(data, "") if base.text_of(data, "domain") else None
-            role = services.create_role(
-                base.text_of(data, "name"), domain=domain, description=base.text_of(data, "description")
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        domain = base.domain_of(data, "") if base.text_of(data, "domain") else None
+        role = services.create_role(
+            base.text_of(data, "name"), domain=domain, description=base.text_of(data, "description")
+        )
         return self.go("dashboard:roles", said=f"{role.name} can be given now.")
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"values": values, "errors": errors, "domains": panels.all_domains()}
-        return self.page("dashboard/identity/role_form.html", context, status=status)
+    def choices(self) -> dict[str, Any]:
+        """Offer the domains."""
+        return {"domains": panels.all_domains()}
 
 
-class RoleEdit(RolePage):
+class RoleEdit(FormPage, RolePage):
     """A role's name and description."""
 
     rule = "identity:roles:update"
+    template = "dashboard/identity/role_form.html"
 
     def get(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
         """Show the form."""
-        return self._form({"name": self.role.name, "description": self.role.description}, {})
+        return self.show({"name": self.role.name, "description": self.role.description})
 
-    def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Change it."""
-        data, role = request.POST, self.role
-        try:
-            services.update_role(role, name=base.text_of(data, "name"), description=base.text_of(data, "description"))
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        services.update_role(self.role, name=base.text_of(data, "name"), description=base.text_of(data, "description"))
         return self.go("dashboard:roles", said="Saved.")
-
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        return self.page(
-            "dashboard/identity/role_form.html", {"role": self._role, "values": values, "errors": errors}, status=status
-        )
 
 
 class RoleImplications(RolePage):
@@ -140,15 +129,8 @@ class RoleDelete(RolePage):
 
     def get(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": f"Delete the role {self.role.name}?",
-                "text": "Everybody who has it loses it, at once. This cannot be undone.",
-                "action": reverse("dashboard:role_delete", args=[self.role.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse("dashboard:roles"),
-            }
+        return self.ask_first(
+            f"Delete the role {self.role.name}?", "Everybody who has it loses it, at once. This cannot be undone."
         )
 
     def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:

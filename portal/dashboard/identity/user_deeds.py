@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -107,16 +106,7 @@ class UserDeed(UserPage):
         text = self.deed.text
         if user.id == self.context.user_id and self.deed.danger:
             text = f"This is you. {text}"
-        return self.ask(
-            {
-                "title": self.deed.question.format(name=user.name),
-                "text": text,
-                "action": reverse("dashboard:user_deed", args=[user.id, self.deed.name]),
-                "label": self.deed.label,
-                "danger": self.deed.danger,
-                "back": self.back(),
-            }
-        )
+        return self.ask_first(self.deed.question.format(name=user.name), text, self.deed.label, danger=self.deed.danger)
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, deed: str) -> HttpResponse:
         """Do it."""
@@ -163,15 +153,9 @@ class CredentialDelete(UserPage):
         """Ask."""
         user = self.user
         credential = selectors.existing_application_credential(user, str(application_credential_id))
-        return self.ask(
-            {
-                "title": f"Delete {credential.name} of {user.name}?",
-                "text": "Programs that sign in with it are refused from now on. This cannot be undone.",
-                "action": reverse("dashboard:user_credential_delete", args=[user.id, credential.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": self.back(),
-            }
+        return self.ask_first(
+            f"Delete {credential.name} of {user.name}?",
+            "Programs that sign in with it are refused from now on. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:

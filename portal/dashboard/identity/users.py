@@ -6,16 +6,15 @@ import uuid
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.dashboard.identity import base, wording
-from portal.dashboard.identity.base import UserPage
+from portal.dashboard.identity.base import FormPage, UserPage
 from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
 from portal.dashboard.pages import Page
-from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Role, User
 from provisioning.identity.selectors import members, panels
@@ -46,11 +45,13 @@ class UserList(Page):
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
-class UserCreate(Page):
+class UserCreate(FormPage):
     """A new user, with a role in the project where the user starts."""
 
     section = "users"
+    kind = "user"
     rule = "identity:users:create"
+    template = "dashboard/identity/user_form.html"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form, for a user of the project that the address names."""
@@ -61,44 +62,37 @@ class UserCreate(Page):
             "how": "make",
             "role": "member",
         }
-        return self._form(values, {})
+        return self.show(values)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Make the user; a generated password is in this answer and nowhere else."""
-        data = request.POST
-        try:
-            domain = base.domain_of(data, self.context.user_domain_id)
-            password = password_of(data)
-            project, role = base.project_of(data, "project", domain), _role_of(data)
-            if project is not None and role is not None:
-                check_grants(self, GRANT, project, User(domain=domain), [role])
-            user = onboarding.create_user_with_role(
-                domain,
-                base.text_of(data, "name"),
-                password=password,
-                email=base.text_of(data, "email"),
-                description=base.text_of(data, "description"),
-                project=project,
-                role=role,
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        domain = base.domain_of(data, self.context.user_domain_id)
+        password = password_of(data)
+        project, role = base.project_of(data, "project", domain), _role_of(data)
+        if project is not None and role is not None:
+            check_grants(self, GRANT, project, User(domain=domain), [role])
+        user = onboarding.create_user_with_role(
+            domain,
+            base.text_of(data, "name"),
+            password=password,
+            email=base.text_of(data, "email"),
+            description=base.text_of(data, "description"),
+            project=project,
+            role=role,
+        )
         if data.get("how") == "type":
-            to = reverse("dashboard:user_page", args=[user.id])
-            return self.go(to, said=f"{user.name} can sign in now.")
+            return self.go("dashboard:user_page", user.id, said=f"{user.name} can sign in now.")
         return self.page(
             "dashboard/identity/password_once.html", {"person": user, "password": password, "is_new": True}, status=201
         )
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {
-            "values": values,
-            "errors": errors,
+    def choices(self) -> dict[str, Any]:
+        """Offer domains, projects and roles."""
+        return {
             "domains": panels.all_domains(),
             "roles": panels.roles_to_choose(),
             "suggested": panels.projects_to_choose(""),
         }
-        return self.page("dashboard/identity/user_form.html", context, status=status)
 
 
 class UserDetail(UserPage):
@@ -134,10 +128,11 @@ class UserDetail(UserPage):
         return self.page("dashboard/identity/user.html", context)
 
 
-class UserEdit(UserPage):
+class UserEdit(FormPage, UserPage):
     """What people read about a user, and where the user starts."""
 
     rule = "identity:users:update"
+    template = "dashboard/identity/user_form.html"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
         """Show the form."""
@@ -148,31 +143,22 @@ class UserEdit(UserPage):
             "description": user.description,
             "project": user.default_project.name if user.default_project else "",
         }
-        return self._form(values, {})
+        return self.show(values)
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+    def save(self, data: QueryDict) -> HttpResponse:
         """Change it."""
-        data, user = request.POST, self.user
-        try:
-            services.update_user(
-                user,
-                name=base.text_of(data, "name"),
-                email=base.text_of(data, "email"),
-                description=base.text_of(data, "description"),
-                default_project=base.project_of(data, "project", user.domain),
-            )
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
-        return self.go("dashboard:user_page", user.id, said="Saved.")
+        services.update_user(
+            self.user,
+            name=base.text_of(data, "name"),
+            email=base.text_of(data, "email"),
+            description=base.text_of(data, "description"),
+            default_project=base.project_of(data, "project", self.user.domain),
+        )
+        return self.go(self.back(), said="Saved.")
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {
-            "person": self.user,
-            "values": values,
-            "errors": errors,
-            "suggested": selectors.projects_of(self.user.id),
-        }
-        return self.page("dashboard/identity/user_form.html", context, status=status)
+    def choices(self) -> dict[str, Any]:
+        """Offer the user's projects."""
+        return {"suggested": selectors.projects_of(self.user.id)}
 
 
 def password_of(data: QueryDict) -> str:

@@ -121,15 +121,9 @@ class ImageDelete(ImagePage):
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         image = selectors.image_for(self.context, image_id)
-        return self.ask(
-            {
-                "title": f"Delete {image.name or image.id}?",
-                "text": "New instances cannot start from it any more. Those that run keep their disks.",
-                "action": reverse("dashboard:image_delete", args=[image.id]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse("dashboard:images"),
-            }
+        return self.ask_first(
+            f"Delete {image.name or image.id}?",
+            "New instances cannot start from it any more. Those that run keep their disks.",
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
@@ -29,7 +28,7 @@ class KeyPairList(KeyPairPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name."""
         context = {
-            "keys": selectors.key_pairs_for(self.context),
+            "rows": selectors.key_pairs_for(self.context),
             "can_create": self.allows("compute:keypairs:create"),
             "can_delete": self.allows("compute:keypairs:delete"),
         }
@@ -73,15 +72,8 @@ class KeyPairDelete(KeyPairPage):
     def get(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask."""
         pair = selectors.key_pair_for(self.context, name)
-        return self.ask(
-            {
-                "title": f"Delete {pair.name}?",
-                "text": "It is not offered at launch any more. Instances that have the key keep it.",
-                "action": reverse("dashboard:key_pair_delete", args=[pair.name]),
-                "label": "Delete",
-                "danger": True,
-                "back": reverse("dashboard:key_pairs"),
-            }
+        return self.ask_first(
+            f"Delete {pair.name}?", "It is not offered at launch any more. Instances that have the key keep it."
         )
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
@@ -62,15 +61,10 @@ class SessionEnd(SessionPage):
         """Ask."""
         found = self._session(sign_in_id)
         client = programs.client_of(found)
-        return self.ask(
-            {
-                "title": f"End the session of {client.name}?",
-                "text": f"What was signed in there is refused from its next request on. {_again(found)}".strip(),
-                "action": reverse("dashboard:settings_session_end", args=[sign_in_id]),
-                "label": "End session",
-                "danger": True,
-                "back": reverse(LIST),
-            }
+        return self.ask_first(
+            f"End the session of {client.name}?",
+            f"What was signed in there is refused from its next request on. {_again(found)}".strip(),
+            "End session",
         )
 
     def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
@@ -91,16 +85,11 @@ class SessionsEnd(SessionPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Ask."""
-        return self.ask(
-            {
-                "title": "End all other sessions?",
-                "text": "Every other browser and every program that is signed in as you is refused from its next "
-                "request on. This browser stays signed in.",
-                "action": reverse("dashboard:settings_sessions_end"),
-                "label": "End all others",
-                "danger": True,
-                "back": reverse(LIST),
-            }
+        return self.ask_first(
+            "End all other sessions?",
+            "Every other browser and every program that is signed in as you is refused from its next "
+            "request on. This browser stays signed in.",
+            "End all others",
         )
 
     def post(self, request: HttpRequest) -> HttpResponse:

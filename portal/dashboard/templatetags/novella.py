@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
@@ -76,7 +77,54 @@ def status(value: Any) -> dict[str, Any]:
     return {"status": value}
 
 
+@register.simple_tag
+def columns(*names: str) -> SafeString:
+    """Draw the heads of a table's columns; that of the last one, Actions, is only read out."""
+    return format_html_join(
+        "\n",
+        '<th scope="col"{}>{}</th>',
+        (
+            (SafeString(' class="end"'), SafeString('<span class="visually-hidden">Actions</span>'))
+            if name == "Actions"
+            else ("", name)
+            for name in names
+        ),
+    )
+
+
+@register.inclusion_tag("dashboard/_row_button.html")
+def row_button(
+    sign: str,
+    title: str,
+    whose: object,
+    to: str,
+    *ids: object,
+    label: str = "",
+    query: str = "",
+    asks: bool = True,
+    test: str = "",
+) -> dict[str, object]:
+    """Draw what can be done to a row; ``label`` has the name of the row as ``{}``, ``to`` is the URL name for ``ids``.
+
+    With ``asks`` it opens a question in the dialog, without it leads to a page.
+    """
+    said = (label or f"{title} {{}}").format(whose)
+    return {"sign": sign, "title": title, "label": said, "to": _address(to, ids, query), "asks": asks, "test": test}
+
+
+@register.inclusion_tag("dashboard/_ask_button.html")
+def ask_button(
+    sign: str, words: str, to: str, *ids: object, danger: bool = False, small: bool = False
+) -> dict[str, object]:
+    """Draw a button that asks in the dialog before anything is done; ``to`` is the URL name for ``ids``."""
+    return {"sign": sign, "words": words, "to": _address(to, ids), "danger": danger, "small": small}
+
+
 @register.filter
 def steps_done(steps: list[Any]) -> int:
     """Count the steps that are done."""
     return sum(1 for step in steps if step.state == "done")
+
+
+def _address(name: str, ids: tuple[object, ...], query: str = "") -> str:
+    return reverse(name, args=ids) + (f"?{query}" if query else "")
