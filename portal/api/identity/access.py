@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import functools
+from typing import ClassVar, Generic, TypeVar
 
 from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
-from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy, superiors
-from provisioning.identity.models import Group, User
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.identity import policy, selectors, superiors
+from provisioning.identity.models import Domain, Group, Project, User
+
+Record = TypeVar("Record", Project, User, Group)
 
 
 class DomainView(ServiceView):
@@ -29,7 +32,11 @@ class DomainView(ServiceView):
         """Raise NotFoundError when the caller may do this in the own domain: the object is elsewhere, or nowhere."""
         own = self.context.domain_id
         if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
-            raise NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
+            raise self.missing()
+
+    def missing(self) -> NotFoundError:
+        """Return the error for an object that is not there."""
+        return NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
         """Whether the caller may do this in that domain."""
@@ -38,6 +45,33 @@ class DomainView(ServiceView):
     def refuse_operators(self, record: User | Group) -> None:
         """Raise ForbiddenError when a mere domain's administrator would get power over one of the cloud."""
         superiors.refuse_superior(self.context, record)
+
+
+class RecordView(DomainView, Generic[Record]):
+    """One record by the id in the address, and the domain that it is in."""
+
+    def look_up(self, key: str) -> Record | None:
+        """Return the record of this id, None without one."""
+        raise NotImplementedError
+
+    @functools.cached_property
+    def found(self) -> Record | None:
+        """The record, if there is one of this id."""
+        return self.look_up(self.kwargs[f"{self.what}_id"])
+
+    @property
+    def record(self) -> Record:
+        """The record; NotFoundError."""
+        if self.found is None:
+            raise self.missing()
+        return self.found
+
+    def policy_target(self) -> dict[str, object]:
+        """A record is itself, in its domain."""
+        return {
+            f"{self.what}_id": self.kwargs[f"{self.what}_id"],
+            "domain_id": self.found.domain_id if self.found else None,
+        }
 
 
 class CollectionView(DomainView):
@@ -60,6 +94,14 @@ class CollectionView(DomainView):
         if self.context.domain_id is not None:
             return self.context.domain_id
         return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id
+
+    def domain_to_make_in(self, domain_id: str) -> Domain:
+        """Return the domain in which something is to be made; ForbiddenError, InvalidInputError without one."""
+        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
+        domain = selectors.domain_by(domain_id=domain_id)
+        if domain is None:
+            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        return domain
 
     def sees_all(self, request: Request) -> bool:
         """Whether the caller sees the whole list; ForbiddenError for others who ask for no name: clients are given

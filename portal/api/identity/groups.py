@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from rest_framework.request import Request
@@ -10,10 +9,10 @@ from rest_framework.response import Response
 
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
-from portal.api.identity.access import CollectionView, DomainView
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from portal.api.identity.access import CollectionView, RecordView
+from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity import directory, selectors, services
 from provisioning.identity.models import Group, User
 from provisioning.identity.services.groups import GroupChanges
 
@@ -36,11 +35,7 @@ class GroupsView(CollectionView):
         """Make a group."""
         body = self.body(schemas.GROUP_CREATE)["group"]
         fields.refuse(body, "id")
-        domain_id = body.get("domain_id", self.default_domain)
-        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = selectors.domain_by(domain_id=domain_id)
-        if domain is None:
-            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
         made = services.create_group(
             domain,
             body["name"],
@@ -50,26 +45,19 @@ class GroupsView(CollectionView):
         return Response({"group": shapes.group(request, made)}, status=201)
 
 
-class GroupView(DomainView):
+class GroupView(RecordView[Group]):
     """A group by its id, and the domain that it is in."""
 
     what = "group"
 
-    @functools.cached_property
-    def found(self) -> Group | None:
-        """The group, if there is one of this id."""
-        return directory.group_or_none(self.kwargs["group_id"])
+    def look_up(self, key: str) -> Group | None:
+        """Find the group."""
+        return directory.group_or_none(key)
 
     @property
     def group(self) -> Group:
         """The group; NotFoundError."""
-        if self.found is None:
-            raise NotFoundError(f"Could not find group: {self.kwargs['group_id'][:64]}.")
-        return self.found
-
-    def policy_target(self) -> dict[str, object]:
-        """A group is in its domain."""
-        return {"domain_id": self.found.domain_id if self.found else None}
+        return self.record
 
 
 class OneGroupView(GroupView):

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes, trees
-from portal.api.identity.access import CollectionView, DomainView
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from portal.api.identity.access import CollectionView, RecordView
+from provisioning.common.errors import InvalidInputError
 from provisioning.identity import directory, policy, selectors, services
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.services.projects import ProjectChanges
@@ -49,10 +49,7 @@ class ProjectsView(CollectionView):
         if body.get("is_domain"):
             raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
         domain_id, parent = self._place(body)
-        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = selectors.domain_by(domain_id=domain_id)
-        if domain is None:
-            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        domain = self.domain_to_make_in(domain_id)
         made = services.create_project(
             domain,
             body["name"],
@@ -81,26 +78,19 @@ class ProjectsView(CollectionView):
         raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
 
 
-class ProjectView(DomainView):
+class ProjectView(RecordView[Project]):
     """A project by its id, and the domain that it is in."""
 
     what = "project"
 
-    @functools.cached_property
-    def found(self) -> Project | None:
-        """The project, if there is one of this id."""
-        return selectors.project_by(project_id=self.kwargs["project_id"])
+    def look_up(self, key: str) -> Project | None:
+        """Find the project."""
+        return selectors.project_by(project_id=key)
 
     @property
     def project(self) -> Project:
         """The project; NotFoundError."""
-        if self.found is None:
-            raise NotFoundError(f"Could not find project: {self.kwargs['project_id'][:64]}.")
-        return self.found
-
-    def policy_target(self) -> dict[str, object]:
-        """A project is itself, in its domain."""
-        return {"project_id": self.kwargs["project_id"], "domain_id": self.found.domain_id if self.found else None}
+        return self.record
 
 
 class OneProjectView(ProjectView):

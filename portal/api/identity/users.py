@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from rest_framework.request import Request
@@ -10,8 +9,8 @@ from rest_framework.response import Response
 
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
-from portal.api.identity.access import CollectionView, DomainView
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from portal.api.identity.access import CollectionView, DomainView, RecordView
+from provisioning.common.errors import InvalidInputError
 from provisioning.identity import directory, policy, selectors, services
 from provisioning.identity.models import Project, User
 from provisioning.identity.services.users import UserChanges, UserFields
@@ -42,42 +41,31 @@ class UsersView(CollectionView):
         """Make a user."""
         body = self.body(schemas.USER_CREATE)["user"]
         fields.refuse(body, "id")
-        domain_id = body.get("domain_id", self.default_domain)
-        policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = selectors.domain_by(domain_id=domain_id)
-        if domain is None:
-            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
+        domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
         given: UserFields = {}
         _read(self, body, given)
         made = services.create_user(domain, body["name"], **given)
         return Response({"user": shapes.user(request, made)}, status=201)
 
 
-class UserView(DomainView):
+class UserView(RecordView[User]):
     """A user by the id, and the domain that the user is in."""
 
     what = "user"
 
-    @functools.cached_property
-    def found(self) -> User | None:
-        """The user, if there is one of this id."""
-        return selectors.user_by(user_id=self.kwargs["user_id"])
+    def look_up(self, key: str) -> User | None:
+        """Find the user."""
+        return selectors.user_by(user_id=key)
 
     @property
     def user(self) -> User:
         """The user; NotFoundError."""
-        if self.found is None:
-            raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
-        return self.found
+        return self.record
 
     @property
     def within(self) -> str | None:
         """The domain that lists about somebody else are narrowed to: that of the token."""
         return None if self.user.id == self.context.user_id else self.context.domain_id
-
-    def policy_target(self) -> dict[str, object]:
-        """A user is itself, in its domain."""
-        return {"user_id": self.kwargs["user_id"], "domain_id": self.found.domain_id if self.found else None}
 
 
 class OneUserView(UserView):
