@@ -39,6 +39,10 @@ class BrowserConsumer(Follower):
         """The token of the browser's session."""
         return token_of_cookies(handshake.cookies(self.scope))
 
+    def rules_changed(self) -> None:
+        """Have the page fetched anew: other buttons may be on it."""
+        self.fall_behind()
+
     async def serve(self) -> None:
         """Send what was missed, then what happens."""
         events = await self.begin()

@@ -99,6 +99,9 @@ class Follower(AsyncWebsocketConsumer):
         """Send until cancelled."""
         raise NotImplementedError
 
+    def rules_changed(self) -> None:
+        """Do what is right when other policy rules are in force and the caller is still let in."""
+
     async def send_json(self, message: dict[str, Any]) -> None:
         """Send one JSON object."""
         await self.send(text_data=json.dumps(message, separators=(",", ":"), ensure_ascii=False))
@@ -126,6 +129,11 @@ class Follower(AsyncWebsocketConsumer):
         overrun, self._overrun = self._overrun, False
         self._seen = max([self._seen, *(event.id for event in found)])
         return None if overrun else [event for event in found if event.id not in self._replayed]
+
+    def fall_behind(self) -> None:
+        """Let ``news`` say that this reader begins anew."""
+        self._overrun = True
+        self._news.set()
 
     @property
     def topic(self) -> str:
@@ -185,8 +193,10 @@ class Follower(AsyncWebsocketConsumer):
             if not self._recheck.is_set() and policy.version() == rules and expires_at > timezone.now():
                 continue
             self._recheck.clear()
-            rules = policy.version()
+            before, rules = rules, policy.version()
             expires_at = await in_thread(self._admit)
+            if rules != before:
+                self.rules_changed()
 
     async def _guard(self, work: Callable[[], Any]) -> None:
         """Run a task of this socket; however it ends, the socket ends with it."""

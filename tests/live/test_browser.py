@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
+from pytest_django import Settings
 
 from portal.live import follower
 from provisioning.events.models import Event
 from provisioning.events.selectors import latest_id
 from provisioning.events.services import record
+from provisioning.identity import policy, services
 from provisioning.identity import selectors as identity
-from provisioning.identity import services
 from tests.live.conftest import ORIGIN, Open, Socket, cookie_of, in_db
 from tests.support.cast import People, Person
 
@@ -207,3 +209,16 @@ async def test_a_script_gets_the_events_of_its_project(open_socket: Open, people
 async def test_a_script_without_a_good_token_is_let_go(open_socket: Open, token: str) -> None:
     socket = await open_socket("/ws/v1/events", x_auth_token=token)
     assert await socket.closed() == follower.ENDED
+
+
+async def test_other_rules_fetch_the_page_anew(
+    open_socket: Open, people: People, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buttons are drawn by the rules, so an open page shows old ones until it is drawn again."""
+    settings.POLICY_FILE = tmp_path / "policy.yaml"
+    for module, name in ((policy, "LOOK_EVERY"), (policy, "AT_REST"), (follower, "LOOK_EVERY")):
+        monkeypatch.setattr(module, name, 0.02)
+    socket = await browser(open_socket, people.alice)
+    await socket.json()
+    settings.POLICY_FILE.write_text('"compute:servers:stop": "!"\n')
+    assert await socket.json() == {"resync": True, "id": await in_db(latest_id)()}
