@@ -157,6 +157,15 @@ def test_what_is_wrong_is_said_at_its_field(
     assert words in errors[place]
 
 
+def test_full_quota_says_what_to_do_before_anything_is_chosen(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    """Nothing is chosen then, and to ask for a choice would be to ask for what cannot be done."""
+    quotas.set_limit(alice.project_id, "instances", 0)
+    assert "ask an operator for a larger quota" in at_alice.get(PATH).content.decode()
+    errors = refused(at_alice, typed(cloud, flavor=""))
+    assert list(errors) == ["flavor"]
+    assert "ask an operator for a larger quota" in errors["flavor"]
+
+
 def test_what_was_typed_stays_when_something_is_wrong(at_alice: Client, cloud: Cloud) -> None:
     page = at_alice.post(PATH, typed(cloud, name="", metadata="a=b", flavor="2")).content.decode()
     assert 'name="flavor" value="2" checked' in page

@@ -19,6 +19,8 @@ from provisioning.images.models import Image
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
 
+NOTHING_FITS = "No size can be launched now: each says why. Delete instances, or ask an operator for a larger quota."
+
 
 @dataclass
 class Wizard:
@@ -62,6 +64,8 @@ class Wizard:
     def shown(self) -> Mapping[str, Any]:
         """Return what the templates need."""
         flavor = self.flavor
+        if self.flavors and not self.choices.flavor and all(choice.reason for choice in self.flavors):
+            self.errors = {"flavor": NOTHING_FITS}
         return {
             "wizard": self,
             "choices": self.choices,
