@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import BadRequest, FieldDoesNotExist, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 
 from provisioning.identity import policy
 
@@ -29,6 +33,20 @@ class NovellaAdminSite(admin.AdminSite):
         """Let in whose session is in a project where the policy makes them an operator."""
         context = getattr(request, "context", None)
         return context is not None and policy.allows(context, "ops:admin")
+
+    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
+        """As Django's; ids that are none, which Django's pages look up as they come, are answered 400."""
+        asked = super().admin_view(view, cacheable)  # type: ignore[type-var]
+
+        @functools.wraps(asked)
+        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                response = asked(request, *args, **kwargs)
+                return response.render() if isinstance(response, TemplateResponse) else response
+            except (ValidationError, FieldDoesNotExist) as error:
+                raise BadRequest("The request names something that cannot be.") from error
+
+        return answered
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
         """Lead to the page that sets a password through the service, which ends every session of that user."""

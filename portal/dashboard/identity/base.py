@@ -211,7 +211,7 @@ def wanted(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> pa
     state = request.GET.get("state", "")
     return panels.Wanted(
         text=search_of(request.GET),
-        domain_id=request.GET.get("domain", "")[:64],
+        domain_id=request.GET.get("domain", "").replace("\0", "")[:64],
         state=state if state in dict(states) else "",
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
     )

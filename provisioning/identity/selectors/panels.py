@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Value
@@ -105,7 +105,8 @@ def find_domains(wanted: Wanted) -> Found[Domain]:
     """Return domains by name, each with ``projects``, ``users`` and ``groups``: how many of each."""
     kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
     inside = {name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()}
-    return _page(_narrow(Domain.objects.order_by("name"), wanted), wanted, **inside)
+    in_no_other = replace(wanted, domain_id="")
+    return _page(_narrow(Domain.objects.order_by("name"), in_no_other), in_no_other, **inside)
 
 
 def users_to_choose(text: str, *, beside: Group | None = None) -> list[User]:

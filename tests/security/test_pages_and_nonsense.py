@@ -1,0 +1,54 @@
+"""Pages of the dashboard and of the admin that are asked for what cannot be: never an error of ours."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.test import Client
+
+from tests.support.cast import Person, sign_in_browser
+
+pytestmark = pytest.mark.usefixtures("plain_static")
+
+
+@pytest.fixture
+def pages(operator: Person) -> Client:
+    client = Client(raise_request_exception=False)
+    sign_in_browser(client, operator)
+    return client
+
+
+@pytest.mark.parametrize("page", ["domains", "projects", "users", "groups", "roles"])
+@pytest.mark.parametrize("query", ["domain=default", "domain=%00", "domain=x&q=%00&page=-1&state=%00", "page=9999999"])
+def test_lists_of_the_dashboard(pages: Client, page: str, query: str) -> None:
+    assert pages.get(f"/{page}/?{query}").status_code == 200
+
+
+@pytest.mark.parametrize("value", ["x", "\0", "9" * 30, "{name}"])
+@pytest.mark.parametrize("page", ["project", "group", "user", "roleassignment"])
+def test_forms_of_the_admin(pages: Client, page: str, value: str) -> None:
+    fields = dict.fromkeys(("domain", "parent", "project", "default_project", "user", "group", "role"), value)
+    for part in ("roleassignment_set", "groupmembership_set", "tags"):
+        rows = {f"{part}-0-{name}": value for name in ("id", "role", "project", "user", "group", "domain")}
+        fields |= {f"{part}-TOTAL_FORMS": "1", f"{part}-INITIAL_FORMS": "0", **rows}
+    assert pages.post(f"/admin/identity/{page}/add/", fields).status_code in {200, 400}
+    assert pages.get(f"/admin/identity/{page}/add/", fields).status_code in {200, 400}
+
+
+def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
+    here = f"/admin/identity/user/{operator.user.id}/change/"
+    asked = {
+        f"{here}?_to_field=": 400,
+        f"{here}?_to_field=password": 400,
+        "/admin/identity/user/?password__startswith=a": 400,
+        "/admin/identity/applicationcredential/?secret_hash__startswith=a": 400,
+        "/admin/identity/credential/?encrypted_blob__contains=a": 400,
+        "/admin/identity/credential/?user__password__contains=a": 400,
+        "/admin/identity/user/?enabled__exact=1&domain__id__exact=default&q=a": 200,
+        "/admin/identity/user/x/change/": 302,
+        f"/admin/identity/user/{uuid.uuid4()}/password/": 404,
+    }
+    assert {path: pages.get(path).status_code for path in asked} == asked
+    fields = {"action": "disable", "_selected_action": ["x", "\0"], "confirmed": "yes"}
+    assert pages.post("/admin/identity/user/", fields).status_code in {302, 400}
