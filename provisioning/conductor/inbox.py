@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.db import OperationalError, transaction
 
 from compute_agent.contract.messages import AgentEvent
+from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance
 from provisioning.compute.services import state
 from provisioning.conductor import reports
@@ -28,6 +29,7 @@ class _Records:
     commands: dict[uuid.UUID, HostCommand]
 
 
+@when_broken_off
 def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
     """Record what a host reports, in one transaction.
 

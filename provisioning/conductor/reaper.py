@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.services import actions, state
@@ -59,6 +60,7 @@ def overdue() -> list[Instance]:
     return list(rows.filter(task_deadline__lt=timezone.now()).order_by("task_deadline")[:BATCH])
 
 
+@when_broken_off
 def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
     """Do the work in a transaction of its own; one instance's trouble does not keep the others waiting."""
     try:

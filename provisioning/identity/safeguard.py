@@ -12,17 +12,29 @@ from django.db.models import Q
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import GroupMembership, ImpliedRole, Project, Role, RoleAssignment, User
 
+ADMIN = "admin"
+
 
 @contextmanager
 def keeping_an_administrator() -> Iterator[None]:
-    """Run a change in a transaction; undo it and raise ForbiddenError when it takes away the last administrator."""
+    """Run a change in a transaction; undo it and raise ForbiddenError when it takes away the last administrator.
+
+    Such changes come one behind the other: two at once would each see the administrator that the other takes away.  A
+    change that locks other rows as well begins with this, so that no two wait in a ring.
+    """
     with transaction.atomic():
+        take_turns()
         before = has_administrator()
         yield
         if before and not has_administrator():
             raise ForbiddenError(
                 "This would leave the cloud without an administrator. Give another enabled user the role admin first."
             )
+
+
+def take_turns() -> None:
+    """Let nobody else change what roles come to before the caller's transaction ends."""
+    list(Role.objects.select_for_update(no_key=True).filter(name=ADMIN, domain=None).values_list("id"))
 
 
 def has_administrator() -> bool:
@@ -48,7 +60,7 @@ def has_administrator() -> bool:
 
 def roles_bringing_admin() -> set[uuid.UUID]:
     """Return the ids of the role ``admin``, in whatever case as rules take it so, and of all that imply it."""
-    found = set(Role.objects.filter(name__iexact="admin", domain=None).values_list("id", flat=True))
+    found = set(Role.objects.filter(name__iexact=ADMIN, domain=None).values_list("id", flat=True))
     new = found
     while new:
         new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - found

@@ -22,7 +22,7 @@ from provisioning.common.errors import (
     TooLargeError,
     UnavailableError,
 )
-from provisioning.identity import policy
+from provisioning.identity import policy, presence
 from provisioning.images import inspection, store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
@@ -39,7 +39,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
     """Make a record without data, ``queued``.
 
     ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB.  Raises InvalidInputError,
-    ForbiddenError, ConflictError when the id is taken.
+    ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went.
     """
     if context.project_id is None:
         msg = "An image needs a project to belong to."
@@ -47,6 +47,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
     checked = check_values(context, values)
     try:
         with transaction.atomic():
+            presence.hold_project(context.project_id)
             return Image.objects.create(id=image_id or uuid.uuid4(), project_id=context.project_id, **checked)
     except IntegrityError:
         msg = f"Image ID {image_id} already exists!"

@@ -14,9 +14,14 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.compute import selectors, services
 from provisioning.compute.models import KeyPair
 from provisioning.quotas import services as quotas
-from tests.support.clouds import context
+from tests.support.clouds import context, stand
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _made(db: None) -> None:
+    stand(context("alice").project_id, context("charlie").project_id)
 
 
 def openssh(key: object) -> str:

@@ -28,12 +28,17 @@ from provisioning.quotas.drift import Finding
 from provisioning.rpc import hosts
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
-from tests.support.clouds import Cloud, context, state_of
+from tests.support.clouds import Cloud, context, stand, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROJECT = uuid.UUID(int=1)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}
+
+
+@pytest.fixture(autouse=True)
+def _made(db: None) -> None:
+    stand(PROJECT, context("alice").project_id)
 
 
 def hold_for_a_moment(limit: int) -> None:

@@ -26,13 +26,18 @@ from provisioning.quotas import services
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
 from tests.support import invariants
-from tests.support.clouds import Cloud, context
+from tests.support.clouds import Cloud, context, stand
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROCESSES = 4
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 ALICE = context("alice")
 PROJECT, USER = ALICE.project_id or uuid.UUID(int=0), ALICE.user_id or uuid.UUID(int=0)
+
+
+@pytest.fixture(autouse=True)
+def _made(db: None) -> None:
+    stand(PROJECT)
 
 
 def in_process(work: Callable[[], Counter[str]]) -> Callable[[], Counter[str]]:

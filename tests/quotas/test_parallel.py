@@ -12,9 +12,15 @@ from django.db import connection, transaction
 
 from provisioning.common.errors import OverQuotaError
 from provisioning.quotas import drift, selectors, services
+from tests.support.clouds import stand
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROJECT = uuid.UUID(int=1)
+
+
+@pytest.fixture(autouse=True)
+def _made(db: None) -> None:
+    stand(PROJECT)
 
 
 def at_once(count: int, work: Callable[[int], str]) -> Counter[str]:

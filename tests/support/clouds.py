@@ -11,6 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import services
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.requests import FlavorRequest, LaunchRequest
+from provisioning.identity.models import Domain, Project, User
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Network
@@ -21,17 +22,32 @@ GIB = 1 << 30
 READER = frozenset({"reader"})
 MEMBER = READER | {"member"}
 ADMIN = MEMBER | {"admin"}
+_known: dict[uuid.UUID, RequestContext] = {}
+"""Callers by their projects: ``stand`` makes the rows of no others."""
 
 
 def context(name: str, roles: frozenset[str] = MEMBER, *, project: str | None = None) -> RequestContext:
     """A caller in a project of their own, with a request id of its own at each call."""
-    return RequestContext(
+    caller = RequestContext(
         user_id=uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.user"),
         user_name=name,
         project_id=uuid.uuid5(uuid.NAMESPACE_DNS, f"{project or name}.project"),
         project_name=project or name,
         roles=roles,
     )
+    _known[caller.project_id or uuid.UUID(int=0)] = caller
+    return caller
+
+
+def stand(*project_ids: uuid.UUID | None) -> None:
+    """Make the rows of projects, and of the users that ``context`` put there: nothing is made for who is not there."""
+    domain, _ = Domain.objects.get_or_create(id="made-up", defaults={"name": "made-up"})
+    wanted = [project_id for project_id in project_ids if project_id is not None]
+    projects = [Project(id=project_id, domain=domain, name=project_id.hex) for project_id in wanted]
+    Project.objects.bulk_create(projects, ignore_conflicts=True)
+    callers = [_known[project_id] for project_id in wanted if project_id in _known]
+    users = [User(id=caller.user_id, domain=domain, name=str(caller.user_id)) for caller in callers if caller.user_id]
+    User.objects.bulk_create(users, ignore_conflicts=True)
 
 
 @dataclass
@@ -47,6 +63,7 @@ class Cloud:
     @classmethod
     def make(cls) -> Cloud:
         operator = context("operator", ADMIN)
+        stand(*_known)
         shared = network.create_network(operator.project_id or uuid.uuid4(), "net", shared=True)
         network.create_subnet(shared, "10.20.0.0/24")
         image = Image.objects.create(
@@ -76,6 +93,8 @@ class Cloud:
         return LaunchRequest(**values)
 
     def launch(self, caller: RequestContext, **changes: Any) -> Instance:
+        if caller.project_id in _known and not Project.objects.filter(id=caller.project_id).exists():
+            stand(caller.project_id)
         return services.launch(caller, self.request(**changes))[0]
 
     def run(self) -> None:

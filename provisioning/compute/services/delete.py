@@ -11,6 +11,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
@@ -24,6 +25,7 @@ TRIES = 20
 """How often a delete looks again at a server that moves between being read and being marked."""
 
 
+@when_broken_off
 def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     """Delete a server, in one transaction, and return it as it is then.
 

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
 from provisioning.compute.names import key_pair_owner
@@ -27,6 +28,7 @@ RSA_BITS = 3072
 _NAME = re.compile(r"[A-Za-z0-9 _@.-]{1,255}")
 
 
+@when_broken_off
 def create_key_pair(
     context: RequestContext,
     name: str,
@@ -72,6 +74,7 @@ def create_key_pair(
     return row, private_key
 
 
+@when_broken_off
 def delete_key_pair(context: RequestContext, name: str) -> None:
     """Forget a key pair; servers keep the key they were made with.  Raises NotFoundError."""
     row = selectors.key_pair_for(context, name)

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
+from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.names import hostname_for, numbered
 from provisioning.compute.requests import LaunchRequest
@@ -27,6 +28,7 @@ def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote
     return checks.check(context, request).quote
 
 
+@when_broken_off
 def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` /
     ``scheduling``.

@@ -13,7 +13,9 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, effective, secret_hashes, selectors
+from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
 
 MOST_OF_USER = 500
@@ -51,7 +53,8 @@ class Options(TypedDict, total=False):
     """Who asks: the new one gets nothing that the caller's own token has not."""
 
 
-@transaction.atomic
+@when_broken_off
+@told_as("The user, the project or a role was deleted meanwhile.", NotFoundError)
 def create_application_credential(
     user: User, project: Project, name: str, **options: Unpack[Options]
 ) -> tuple[ApplicationCredential, str]:
@@ -91,6 +94,7 @@ def create_application_credential(
     return record, secret
 
 
+@when_broken_off
 @transaction.atomic
 def delete_application_credential(record: ApplicationCredential, *, caller: RequestContext | None = None) -> None:
     """Remove it: its tokens, its sessions and the EC2 credentials made with it end at once."""
@@ -101,7 +105,7 @@ def delete_application_credential(record: ApplicationCredential, *, caller: Requ
     announce.revoked(user_id=user_id)
 
 
-@transaction.atomic
+@told_as("The access rule was given to an application credential meanwhile.", ForbiddenError)
 def delete_access_rule(rule: AccessRule, *, caller: RequestContext | None = None) -> None:
     """Remove an access rule; ForbiddenError while an application credential has it."""
     if caller is not None:

@@ -7,12 +7,14 @@ from typing import Any
 from django.db import transaction
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
 from provisioning.identity.safeguard import keeping_an_administrator
 
 
+@when_broken_off
 def grant(
     role: Role,
     *,
@@ -34,6 +36,7 @@ def grant(
         RoleAssignment.objects.get_or_create(**row)
 
 
+@when_broken_off
 def revoke_grant(
     role: Role,
     *,
@@ -68,6 +71,7 @@ def no_assignment(role: Role, actor: User | Group | None, target: Project | Doma
     )
 
 
+@when_broken_off
 def assign_role(user: User, project: Project, role: str) -> None:
     """Give the user a role on the project; InvalidInputError when there is no such role."""
     record = Role.objects.filter(name=role, domain=None).first()
@@ -76,6 +80,7 @@ def assign_role(user: User, project: Project, role: str) -> None:
     RoleAssignment.objects.get_or_create(user=user, project=project, role=record, inherited=False)
 
 
+@when_broken_off
 @transaction.atomic
 def remove_role(user: User, project: Project, role: str) -> None:
     """Take a role away; the user's tokens for the project are worth less at once, and nothing without any role."""

@@ -11,8 +11,10 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, UnavailableError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, keys
+from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import Credential, Project, SignIn, User
 from provisioning.identity.services.application_credentials import check_manages
 from provisioning.identity.services.sign_ins import OTHERS
@@ -41,7 +43,8 @@ class Changes(TypedDict, total=False):
     user: User
 
 
-@transaction.atomic
+@when_broken_off
+@told_as("The user, the project or the application credential was deleted meanwhile.", NotFoundError)
 def create_credential(
     user: User, *, kind: str, blob: str, project: Project | None = None, caller: RequestContext | None = None
 ) -> Credential:
@@ -72,7 +75,8 @@ def create_credential(
     return record
 
 
-@transaction.atomic
+@when_broken_off
+@told_as("The user or the project was deleted meanwhile.", NotFoundError)
 def update_credential(
     record: Credential, *, caller: RequestContext | None = None, **changes: Unpack[Changes]
 ) -> Credential:
@@ -83,6 +87,7 @@ def update_credential(
     kind, project = changes.get("kind", record.type), changes.get("project", record.project)
     if caller is not None:
         check_manages(caller)
+        _check_reach(caller, record.type, record.project)
         _check_reach(caller, kind, project)
     if (kind == EC2) != (record.type == EC2):
         raise InvalidInputError("The type ec2 can be neither given nor taken. Make a new credential.", field="type")
@@ -99,11 +104,13 @@ def update_credential(
     return record
 
 
+@when_broken_off
 @transaction.atomic
 def delete_credential(record: Credential, *, caller: RequestContext | None = None) -> None:
     """Remove a credential; what was got with an EC2 credential ends at once."""
     if caller is not None:
         check_manages(caller)
+        _check_reach(caller, record.type, caller.project_id and record.project)
     end_ec2_sessions(record)
     record.delete()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.identity import announce, ownership
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import announce, ownership, presence
 from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
 from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
@@ -64,6 +66,7 @@ def create_domain(
     return domain
 
 
+@when_broken_off
 def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
     """Change what is given; raises as ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
     refuse_immutable(domain, changes)
@@ -72,7 +75,8 @@ def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
         values["name"] = check_name(changes["name"], SHORT)
     if "description" in changes:
         values["description"] = check_text(changes["description"])
-    with one_of_its_name(Domain, name=changes.get("name", domain.name)):
+    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
+    with one_of_its_name(Domain, name=changes.get("name", domain.name)), keeping:
         if "extra" in changes:
             values["extra"] = merged(current(domain, "extra"), changes["extra"])
         store(domain, values)
@@ -80,6 +84,7 @@ def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
             set_domain_enabled(domain, enabled=changes["enabled"])
 
 
+@when_broken_off
 @transaction.atomic
 def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
     """Open the domain, or close it and void every token of its users, for its projects and for itself.
@@ -97,6 +102,7 @@ def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
     announce.revoked()
 
 
+@when_broken_off
 def delete_domain(domain: Domain) -> None:
     """Remove a domain with its users, groups, projects and roles.
 
@@ -107,7 +113,10 @@ def delete_domain(domain: Domain) -> None:
     if domain.id == DEFAULT:
         raise ForbiddenError("The default domain cannot be deleted.")
     with undisturbed("domain"), keeping_an_administrator():
-        if Domain.objects.select_for_update().filter(id=domain.id, enabled=True).exists():
+        row = Domain.objects.select_for_update().filter(id=domain.id).first()  # nothing comes into it from here on
+        if row is None:
+            raise NotFoundError(f"Could not find domain: {domain.id}.")
+        if row.enabled:
             raise ForbiddenError("Cannot delete a domain that is enabled. Disable it first.")
         _empty(domain)
         Domain.objects.filter(id=domain.id).delete()
@@ -117,6 +126,8 @@ def delete_domain(domain: Domain) -> None:
 def _empty(domain: Domain) -> None:
     users, projects = User.objects.filter(domain=domain), Project.objects.filter(domain=domain)
     project_ids = list(projects.values_list("id", flat=True))
+    presence.hold(Project, project_ids)
+    presence.hold(User, list(users.values_list("id", flat=True)))
     ownership.refuse_owners(project_ids, f"A project in the domain {domain.name}")
     ownership.remove_furniture(project_ids)
     ownership.remove_of_users(list(users.values_list("id", flat=True)))

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 from django.db import IntegrityError, transaction
 
 from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
 from provisioning.identity.safeguard import keeping_an_administrator
@@ -39,6 +40,7 @@ def create_group(domain: Domain, name: str, *, description: str = "", extra: dic
     return group
 
 
+@when_broken_off
 def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
     """Change what is given; raises as ``create_group``."""
     values: dict[str, Any] = {}
@@ -52,6 +54,7 @@ def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
         store(group, values)
 
 
+@when_broken_off
 def delete_group(group: Group) -> None:
     """Remove a group; what its members had by it ends now.
 
@@ -62,6 +65,7 @@ def delete_group(group: Group) -> None:
         announce.revoked()
 
 
+@when_broken_off
 def add_to_group(group: Group, user: User) -> None:
     """Put the user into the group, where the user may be already; ConflictError when one of them went meanwhile."""
     try:
@@ -71,6 +75,7 @@ def add_to_group(group: Group, user: User) -> None:
         raise ConflictError("The group or the user was removed at the same moment.") from error
 
 
+@when_broken_off
 @transaction.atomic
 def remove_from_group(group: Group, user: User) -> None:
     """Take the user out of the group: what the user had by it ends now.

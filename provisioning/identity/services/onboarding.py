@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import Domain, Group, ImpliedRole, Project, Role, RoleAssignment, User
 from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.assignments import grant, revoke_grant
@@ -50,6 +51,7 @@ def create_user_with_role(
     return user
 
 
+@when_broken_off
 @transaction.atomic
 def add_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
     """Let a user or a group have these roles on the project as well."""
@@ -58,6 +60,7 @@ def add_roles(actor: User | Group, project: Project, roles: Collection[Role]) ->
         grant(role, user=user, group=group, project=project)
 
 
+@when_broken_off
 def set_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
     """Let a user or a group have these roles on the project itself and no others; with none of them it is no member.
 
@@ -74,6 +77,7 @@ def set_roles(actor: User | Group, project: Project, roles: Collection[Role]) ->
             revoke_grant(role, user=user, group=group, project=project)
 
 
+@when_broken_off
 def set_implied(prior: Role, implied: Collection[Role]) -> None:
     """Let a role imply these and no others; ForbiddenError when the last administrator would go."""
     with keeping_an_administrator():

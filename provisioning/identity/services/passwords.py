@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, lockout, selectors, throttle
 from provisioning.identity.errors import REFUSED, PasswordExpiredError
 from provisioning.identity.models import SignIn, User
@@ -72,6 +73,7 @@ def has_expired(user: User) -> bool:
     return user.password_expires_at <= timezone.now()
 
 
+@when_broken_off
 @transaction.atomic
 def set_password(user: User, password: str | None, *, by_admin: bool = False) -> None:
     """Set the password and end every session and token of the user; InvalidInputError when it breaks the rules.

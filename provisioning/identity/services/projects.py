@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
@@ -10,7 +11,8 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import announce, ownership, selectors
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import announce, ownership, presence, selectors
 from provisioning.identity.models import SHORT, Domain, Project, ProjectTag, User
 from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
@@ -45,6 +47,7 @@ def ensure_project(domain: Domain, name: str, *, description: str = "") -> Proje
     return Project.objects.get_or_create(domain=domain, name=name, defaults={"description": description})[0]
 
 
+@when_broken_off
 def create_project(
     domain: Domain,
     name: str,
@@ -87,6 +90,7 @@ def _check_parent(domain: Domain, parent: Project) -> None:
         raise ForbiddenError("Cannot create a project below one that is disabled.")
 
 
+@when_broken_off
 def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
     """Change what is given; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
     refuse_immutable(project, changes)
@@ -95,7 +99,8 @@ def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
         values["name"] = check_name(changes["name"], SHORT)
     if "description" in changes:
         values["description"] = check_text(changes["description"])
-    with one_of_its_name(Project, domain=project.domain_id, name=changes.get("name", project.name)):
+    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
+    with one_of_its_name(Project, domain=project.domain_id, name=changes.get("name", project.name)), keeping:
         if "extra" in changes:
             values["extra"] = merged(current(project, "extra"), changes["extra"])
         store(project, values)
@@ -110,6 +115,7 @@ def describe_project(project: Project, description: str) -> None:
     update_project(project, description=description)
 
 
+@when_broken_off
 @transaction.atomic
 def set_project_enabled(project: Project, *, enabled: bool) -> None:
     """Open the project, or close it and void every token for it; what runs in it goes on.
@@ -127,11 +133,13 @@ def set_project_enabled(project: Project, *, enabled: bool) -> None:
         announce.revoked(project_id=project.id)
 
 
+@when_broken_off
 def delete_project(project: Project) -> None:
     """Remove a project with the roles on it; ConflictError, which names them, while it owns things or has children."""
     refuse_immutable(project)
     project_id = project.id
     with undisturbed("project"), keeping_an_administrator():
+        presence.hold_project(project_id)
         if project.children.exists():
             raise ConflictError(f"There are projects below {project.name}. Delete those first.")
         ownership.refuse_owners([project_id], f"The project {project.name}")
@@ -162,7 +170,7 @@ def add_tag(project: Project, name: str) -> None:
 def remove_tag(project: Project, name: str) -> None:
     """Take a tag away; NotFoundError when the project has no such tag."""
     refuse_immutable(project, {})
-    if not project.tags.filter(name=name).delete()[0]:
+    if "\0" in name or not project.tags.filter(name=name).delete()[0]:
         raise NotFoundError(f"Could not find project tag: {name[:64]}.")
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.identity import announce
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import announce, safeguard
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
 from provisioning.identity.safeguard import keeping_an_administrator
+from provisioning.identity.services.checks import undisturbed
 
 BUILT_IN = ("admin", "member", "reader")
 """The roles of the whole cloud that the rules ask for; nobody may change or delete them."""
@@ -93,6 +95,7 @@ def update_role(role: Role, **changes: Any) -> Role:
     return role
 
 
+@when_broken_off
 def delete_role(role: Role) -> None:
     """Delete a role with all its assignments; application credentials have it no longer.
 
@@ -100,11 +103,12 @@ def delete_role(role: Role) -> None:
     """
     if is_immutable(role):
         raise ForbiddenError(_immutable(role))
-    with keeping_an_administrator():
+    with undisturbed("role"), keeping_an_administrator():
         Role.objects.filter(id=role.id).delete()
         announce.revoked()
 
 
+@when_broken_off
 def imply(prior: Role, implied: Role) -> None:
     """Let whoever has ``prior`` have ``implied`` as well.
 
@@ -116,12 +120,13 @@ def imply(prior: Role, implied: Role) -> None:
     if implied.domain_id is not None and implied.domain_id != prior.domain_id:
         raise ForbiddenError("A role of a domain can be implied by roles of the same domain only.")
     with told_as(f"The role {prior.name} implies {implied.name} already."):
-        list(Role.objects.select_for_update().order_by("id").values_list("id"))  # two changes could close a circle
+        safeguard.take_turns()  # two changes at once could close a circle
         if prior.id in _closure(implied):
             raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
         ImpliedRole.objects.create(prior=prior, implied=implied)
 
 
+@when_broken_off
 @transaction.atomic
 def unimply(prior: Role, implied: Role) -> None:
     """End that ``prior`` implies ``implied``, at once; NotFoundError when it does not."""

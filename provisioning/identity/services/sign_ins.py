@@ -17,7 +17,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
+from provisioning.identity.conflicts import told_as
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
 from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
@@ -47,7 +49,8 @@ def _plain(text: str) -> str:
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
-@transaction.atomic
+@when_broken_off
+@told_as(REFUSED, NotAuthenticatedError)
 def open_browser_session(user: User, client: Client, *, methods: Iterable[str], project: Project | None) -> SignIn:
     """Return the row of a new session of a browser; the one that was used least lately ends when there are too many.
 
@@ -100,7 +103,8 @@ def record_client(
     return _first(user, key, kept, project, now)
 
 
-@transaction.atomic
+@when_broken_off
+@told_as(REFUSED, NotAuthenticatedError)
 def _first(user: User, key: str, kept: dict[str, object], project: Project | None, now: datetime) -> SignIn:
     """Make the program's row, or take the shared one when there are many."""
     _check_unchanged(user)
@@ -120,7 +124,7 @@ def _first(user: User, key: str, kept: dict[str, object], project: Project | Non
 
 def _check_unchanged(user: User) -> None:
     """Refuse a proof that was looked at while the password was changed; of two at once the second waits here."""
-    now = User.objects.select_for_update().filter(id=user.id).values_list("tokens_valid_after", flat=True)
+    now = User.objects.select_for_update(no_key=True).filter(id=user.id).values_list("tokens_valid_after", flat=True)
     if list(now) != [user.tokens_valid_after]:
         raise NotAuthenticatedError(REFUSED)
 
@@ -136,9 +140,11 @@ def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> b
     row.last_used_at, row.project = now, project
     row.expires_at = max(row.expires_at, now + timedelta(seconds=settings.TOKEN_LIFETIME))
     found = SignIn.objects.filter(id=row.id)
-    return bool(found.update(last_used_at=now, project=project, expires_at=row.expires_at))
+    with told_as(REFUSED, NotAuthenticatedError):  # the project may go at this moment
+        return bool(found.update(last_used_at=now, project=project, expires_at=row.expires_at))
 
 
+@told_as(REFUSED, NotAuthenticatedError)
 def move_session(sign_in_id: uuid.UUID, project: Project | None) -> None:
     """Note that a browser goes on in another project."""
     SignIn.objects.filter(id=sign_in_id).update(project=project, last_used_at=timezone.now())
@@ -159,6 +165,7 @@ def end_session(data: TokenData) -> None:
     announce.revoked(user_id=data.user_id)
 
 
+@when_broken_off
 @transaction.atomic
 def end_other_sign_ins(user: User, *, keep: uuid.UUID | None = None) -> int:
     """End the user's sessions but the one with the id ``keep``; return how many there were."""

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, effective, tokens
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, User
@@ -42,6 +43,7 @@ def may_enter(user: User, scope: Scope) -> bool:
     return bool(roles)
 
 
+@when_broken_off
 @transaction.atomic
 def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
     """Give a token back: it and all tokens got by it end now; with ``whole_chain`` those it was got by as well."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.identity import announce, ownership
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import announce, ownership, presence
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
@@ -56,6 +58,7 @@ def ensure_user(
     return create_user(domain, name, password=password, email=email, default_project=default_project)
 
 
+@when_broken_off
 def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User:
     """Make a user; without a password nobody can sign in as the user.
 
@@ -69,6 +72,7 @@ def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User
     return user
 
 
+@when_broken_off
 def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
     """Change what is given; raises as ``create_user``, and ForbiddenError when it locks out the last administrator.
 
@@ -80,7 +84,8 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
     if "password" in changes:  # before the transaction: to hash takes time
         give_password(user, changes["password"], by_admin=True)
         values |= {name: getattr(user, name) for name in ("password", "password_expires_at", "tokens_valid_after")}
-    with one_of_its_name(User, domain=user.domain_id, name=changes.get("name", user.name)):
+    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
+    with one_of_its_name(User, domain=user.domain_id, name=changes.get("name", user.name)), keeping:
         if "extra" in changes:
             values["extra"] = merged(current(user, "extra"), changes["extra"])
         if "options" in changes:
@@ -107,6 +112,7 @@ def _columns(fields: UserChanges) -> dict[str, Any]:
     return values
 
 
+@when_broken_off
 @transaction.atomic
 def set_user_enabled(user: User, *, enabled: bool) -> None:
     """Let the user in, or lock the user out and void every token."""
@@ -116,6 +122,7 @@ def set_user_enabled(user: User, *, enabled: bool) -> None:
         announce.revoked(user_id=user.id)
 
 
+@when_broken_off
 @transaction.atomic
 def revoke_all(user: User) -> None:
     """Void every token of the user: sign out everywhere."""
@@ -123,6 +130,7 @@ def revoke_all(user: User) -> None:
     announce.revoked(user_id=user.id)
 
 
+@when_broken_off
 def delete_user(user: User) -> None:
     """Remove the user; the tokens are worth nothing without it.  What the user made stays with the projects.
 
@@ -130,6 +138,7 @@ def delete_user(user: User) -> None:
     """
     user_id = user.id
     with undisturbed("user"), keeping_an_administrator():
+        presence.hold_user(user_id)
         ownership.remove_of_users([user_id])
         User.objects.filter(id=user_id).delete()
         announce.revoked(user_id=user_id)

@@ -3,6 +3,8 @@
 Each owner (an instance, a network, a key pair …) holds at most one row per resource; the counters of a scope (a
 project, or a user for key pairs) are the sums of its rows and move in the same transaction, by one conditional update.
 
+The project or user itself is held first: nothing grows in one that is being deleted.
+
 Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever deletes it calls ``release``, each in the same
 transaction: then ``quota_check`` finds both or neither, and a process that is killed in between leaves neither.
 """
@@ -16,8 +18,9 @@ from django.db import connection, transaction
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from provisioning.common.errors import OverQuotaError
+from provisioning.identity import presence
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import LEDGER, UNLIMITED
+from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 Amounts = Mapping[str, int]
@@ -55,6 +58,8 @@ def _claim(
         return
     alone = connection.in_atomic_block and not connection.features.has_select_for_update
     with transaction.atomic():
+        of_user = any(resource in PER_USER for _, resource in wanted)
+        (presence.hold_user if of_user else presence.hold_project)(scope_id)
         if not alone:  # the same owner may come at the same moment
             _lock(scope_id, {resource for _, resource in wanted})
             wanted = _missing(holdings)

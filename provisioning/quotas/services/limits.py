@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.common.retry import when_broken_off
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS, EACH, MOST, UNLIMITED
 from provisioning.quotas.models import QuotaLimit
@@ -43,6 +44,7 @@ def set_limit(project_id: uuid.UUID | None, resource: str, limit: int | None) ->
     QuotaLimit.objects.update_or_create(project_id=project_id, resource=resource, defaults={"limit": limit})
 
 
+@when_broken_off
 @transaction.atomic
 def set_limits(project_id: uuid.UUID | None, limits: Mapping[str, int | None], *, force: bool = False) -> None:
     """Set several limits, all or none, as ``set_limit``.

@@ -1,0 +1,49 @@
+"""Trying again what PostgreSQL broke off because two transactions waited for each other or could not be put in a row.
+
+Locks are taken in one order wherever that can be; where it cannot, the database breaks the ring by ending one of the
+transactions, and that one is simply run again: nothing of it was written.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from django.db import OperationalError, connection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+BROKEN_OFF = frozenset({"40001", "40P01"})
+"""PostgreSQL's serialization_failure and deadlock_detected."""
+TRIES = 5
+PAUSE = 0.02
+"""Seconds before the second try, at most; each further pause may be twice as long."""
+
+
+def broken_off(error: BaseException) -> bool:
+    """Whether the database ended the transaction for the sake of another one."""
+    return getattr(error.__cause__, "sqlstate", None) in BROKEN_OFF
+
+
+def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
+    """Decorate what is one transaction and may be run again from its beginning.
+
+    Inside a larger transaction it is run once: that one is over, and has to be begun anew by whoever began it.
+    """
+
+    @functools.wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        for tried in range(TRIES - 1):
+            try:
+                return work(*args, **kwargs)
+            except OperationalError as error:
+                if connection.in_atomic_block or not broken_off(error):
+                    raise
+            time.sleep(random.uniform(0, PAUSE * 2**tried))  # noqa: S311 - spreads the waiting
+        return work(*args, **kwargs)
+
+    return run

@@ -1,0 +1,278 @@
+"""Writers of identity at the same moment: no answer is an accident, and nothing stays half made.
+
+Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same on PostgreSQL.
+"""
+
+# ruff: noqa: B023 - the threads end before a loop goes on
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.compute import services as compute
+from provisioning.compute.models import Instance, KeyPair
+from provisioning.identity import safeguard, services
+from provisioning.identity.models import (
+    ApplicationCredential,
+    Credential,
+    Domain,
+    Group,
+    GroupMembership,
+    Project,
+    Role,
+    RoleAssignment,
+    SignIn,
+    User,
+)
+from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.images import services as images
+from provisioning.images.models import Image
+from provisioning.network import services as network
+from provisioning.network.models import Port, SecurityGroup
+from provisioning.quotas import services as quotas
+from provisioning.quotas.models import QuotaUsage, Reservation
+from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROUNDS = 6
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
+HERE = Client.of("127.0.0.1", "test")
+
+
+def at_once(*works: Callable[[], object]) -> list[object]:
+    """Do all of it in threads that start together; returns what each returned, and anticipated errors."""
+    results: list[object] = [None] * len(works)
+    start = threading.Barrier(len(works))
+
+    def run(index: int) -> None:
+        try:
+            start.wait(30)
+            results[index] = works[index]()
+        except Exception as error:  # noqa: BLE001 - looked at below
+            results[index] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    accidents = [found for found in results if isinstance(found, Exception) and not isinstance(found, NovellaError)]
+    assert not accidents
+    return results
+
+
+def names(results: list[object]) -> Counter[str]:
+    """Count the answers: errors by their class, all others as ``done``."""
+    return Counter(type(found).__name__ if isinstance(found, Exception) else "done" for found in results)
+
+
+@pytest.fixture
+def cast(transactional_db: None) -> People:
+    return make_people()
+
+
+def test_a_project_goes_or_gets_something_never_both(cast: People) -> None:
+    cloud = Cloud.make()
+    growth: list[Callable[[RequestContext], object]] = [
+        cloud.launch,
+        lambda context: network.create_port(context.project_id or uuid.uuid4(), cloud.network),
+        lambda context: images.create(context, name="mine"),
+        lambda context: network.ensure_default_security_group(context.project_id or uuid.uuid4()),
+    ]
+    seen: Counter[str] = Counter()
+    for number in range(ROUNDS * len(growth)):
+        project = make_project(f"p{number}")
+        services.assign_role(cast.alice.user, project, "member")
+        context = context_of(cast.alice.user, project)
+        grow = growth[number % len(growth)]
+        results = at_once(lambda: services.delete_project(project), lambda: grow(context), lambda: grow(context))
+        there = Project.objects.filter(id=project.id).exists()
+        seen[f"there {there}"] += 1
+        if there:
+            continue
+        for model in (Instance, Port, Image, SecurityGroup, Reservation, QuotaUsage):
+            assert not model._default_manager.filter(project_id=project.id).exists(), (model, results)
+    assert quotas.examine() == []
+
+
+def test_what_was_allowed_before_its_project_went_is_refused(cast: People) -> None:
+    cloud, project = Cloud.make(), make_project("gone")
+    services.assign_role(cast.alice.user, project, "member")
+    context = context_of(cast.alice.user, project)
+    services.delete_project(project)
+    for grow in (
+        lambda: cloud.launch(context),
+        lambda: network.create_port(project.id, cloud.network),
+        lambda: network.create_network(project.id, "mine"),
+        lambda: images.create(context, name="mine"),
+        lambda: network.ensure_default_security_group(project.id),
+    ):
+        with pytest.raises(NovellaError):
+            grow()
+    assert not Reservation.objects.filter(project_id=project.id).exists()
+
+
+def test_a_user_goes_with_everything_or_stays(cast: People) -> None:
+    project = cast.alice.project
+    role = Role.objects.get(name="member", domain=None)
+    group = services.create_group(make_domain(), "all")
+    works: list[Callable[[User, RequestContext], object]] = [
+        lambda user, _: services.create_application_credential(user, project, uuid.uuid4().hex, roles=[role]),
+        lambda user, _: services.create_credential(user, kind="totp", blob="x"),
+        lambda user, _: record_client(user, ["password"], HERE),
+        lambda user, _: services.open_browser_session(user, HERE, methods=["password"], project=project),
+        lambda user, context: compute.create_key_pair(context, uuid.uuid4().hex, KEY),
+        lambda user, _: services.grant(role, user=user, domain=user.domain),
+        lambda user, _: services.add_to_group(group, user),
+        lambda user, _: services.issue_token(user, project, ("password",)),
+    ]
+    for number in range(ROUNDS * len(works)):
+        user = make_user(f"u{number}", {project: "member"})
+        context = context_of(user, project)
+        work = works[number % len(works)]
+        at_once(lambda: services.delete_user(user), lambda: work(user, context), lambda: work(user, context))
+        if User.objects.filter(id=user.id).exists():
+            continue
+        for model in (ApplicationCredential, Credential, SignIn, KeyPair, RoleAssignment, GroupMembership):
+            assert not model._default_manager.filter(user_id=user.id).exists(), model
+        assert not Reservation.objects.filter(project_id=user.id).exists()
+    assert quotas.examine() == []
+
+
+def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
+    project, user = cast.alice.project, cast.alice.user
+    role = Role.objects.get(name="member", domain=None)
+    context = cast.alice.context
+    User.objects.get(id=user.id)
+    services.delete_user(User.objects.get(id=user.id))
+    for work in (
+        lambda: services.create_application_credential(user, project, "x", roles=[role]),
+        lambda: services.create_credential(user, kind="totp", blob="x"),
+        lambda: record_client(user, ["password"], HERE),
+        lambda: services.open_browser_session(user, HERE, methods=["password"], project=project),
+        lambda: compute.create_key_pair(context, "laptop", KEY),
+        lambda: services.grant(role, user=user, project=project),
+        lambda: services.set_user_enabled(user, enabled=False),
+    ):
+        with pytest.raises(NovellaError):
+            work()
+
+
+@pytest.mark.parametrize("way", ["disable", "delete", "revoke", "group", "mixed", "update"])
+def test_two_administrators_cannot_put_each_other_out(way: str, cast: People) -> None:
+    project = cast.operator.project
+    admin = Role.objects.get(name="admin", domain=None)
+    for number in range(ROUNDS):
+        services.set_user_enabled(cast.operator.user, enabled=True)
+        pair = [make_user(f"admin-{way}-{number}-{index}") for index in range(2)]
+        group = services.create_group(make_domain(), f"g-{way}-{number}")
+        for user in pair:
+            if way == "group":
+                services.grant(admin, group=group, system=True)
+                services.add_to_group(group, user)
+            else:
+                services.grant(admin, user=user, project=project)
+        services.set_user_enabled(cast.operator.user, enabled=False)
+        put_out: dict[str, Callable[[User], object]] = {
+            "disable": lambda user: services.set_user_enabled(user, enabled=False),
+            "update": lambda user: services.update_user(user, enabled=False, description="out"),
+            "delete": services.delete_user,
+            "revoke": lambda user: services.revoke_grant(admin, user=user, project=project),
+            "group": lambda user: services.remove_from_group(group, user),
+        }
+        first, second = ("disable", "revoke") if way == "mixed" else (way, way)
+        results = at_once(lambda: put_out[first](pair[0]), lambda: put_out[second](pair[1]))
+        assert safeguard.has_administrator()
+        assert names(results) == {"done": 1, "ForbiddenError": 1}
+        with_operator = User.objects.filter(id=cast.operator.user.id)
+        with_operator.update(enabled=True)
+        for user in pair:
+            User.objects.filter(id=user.id).delete()
+
+
+def test_one_grant_at_once_is_one_row(cast: People) -> None:
+    role = Role.objects.get(name="reader", domain=None)
+    user, project = cast.charlie.user, cast.alice.project
+    for _ in range(ROUNDS):
+        give = lambda: services.grant(role, user=user, project=project)  # noqa: E731
+        take = lambda: services.revoke_grant(role, user=user, project=project)  # noqa: E731
+        at_once(give, give, give, take, take)
+        assert RoleAssignment.objects.filter(user=user, project=project).count() <= 1
+        services.grant(role, user=user, project=project)
+        assert names(at_once(take, take, take)) == {"done": 1, "NotFoundError": 2}
+
+
+def test_one_program_at_once_is_one_session(cast: People) -> None:
+    for number in range(ROUNDS):
+        client = Client.of("127.0.0.1", f"program {number}")
+        results = at_once(*[lambda: record_client(cast.alice.user, ["password"], client)] * 6)
+        assert names(results) == {"done": 6}
+        assert SignIn.objects.filter(user=cast.alice.user, program=client.program).count() == 1
+
+
+def test_one_name_at_once_is_one(cast: People) -> None:
+    domain = make_domain()
+    makers: list[tuple[type[User | Project | Group], Callable[[str], object]]] = [
+        (User, lambda name: services.create_user(domain, name)),
+        (Project, lambda name: services.create_project(domain, name)),
+        (Group, lambda name: services.create_group(domain, name)),
+        (Domain, services.create_domain),  # type: ignore[list-item]
+        (Role, services.create_role),  # type: ignore[list-item]
+    ]
+    for number in range(ROUNDS // 2):
+        for model, make in makers:
+            name = f"same{number}"
+            results = at_once(*[lambda make=make, name=name: make(name)] * 4)  # type: ignore[misc]
+            assert names(results) == {"done": 1, "ConflictError": 3}, model
+            assert model._default_manager.filter(name=name).count() == 1
+
+
+def test_a_domain_goes_with_everything_or_stays(cast: People) -> None:
+    for number in range(ROUNDS):
+        domain = services.create_domain(f"d{number}", enabled=False)
+        services.create_user(domain, "first")
+        at_once(
+            lambda: services.delete_domain(domain),
+            lambda: services.create_user(domain, "late"),
+            lambda: services.create_project(domain, "late"),
+            lambda: services.create_group(domain, "late"),
+            lambda: services.create_role("late", domain=domain),
+        )
+        there = Domain.objects.filter(id=domain.id).exists()
+        for model in (User, Project, Group, Role):
+            if not there:
+                assert not model._default_manager.filter(domain_id=domain.id).exists()
+
+
+def test_a_mix_of_everything_has_no_accident(cast: People) -> None:
+    """Changes that lock the same rows from different ends: a ring is broken and tried again, and nobody is told."""
+    domain, role = make_domain(), Role.objects.get(name="member", domain=None)
+    for number in range(ROUNDS):
+        user, project = make_user(f"m{number}"), make_project(f"m{number}")
+        group = services.create_group(domain, f"m{number}")
+        other = services.create_domain(f"m{number}")
+        at_once(
+            lambda: services.update_user(user, enabled=False, description="x"),
+            lambda: services.delete_user(user),
+            lambda: services.update_project(project, enabled=False, extra={"a": "b"}),
+            lambda: services.delete_project(project),
+            lambda: services.grant(role, user=user, project=project),
+            lambda: services.grant(role, group=group, project=project),
+            lambda: services.add_to_group(group, user),
+            lambda: services.delete_group(group),
+            lambda: services.set_domain_enabled(other, enabled=False),
+            lambda: services.update_domain(other, enabled=False, extra={"a": "b"}),
+            lambda: services.create_user(other, "x"),
+        )
