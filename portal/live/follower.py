@@ -66,6 +66,7 @@ class Follower(AsyncWebsocketConsumer):
         try:
             expires_at = await in_thread(self._admit)
             await in_thread(self._subscribe, asyncio.get_running_loop())
+            self._recheck.set()  # what was taken away between the two
         except (NotAuthenticatedError, ForbiddenError, NotFoundError) as error:
             await self.accept()
             await self.close(_code_of(error))

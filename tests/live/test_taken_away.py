@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -89,3 +90,18 @@ async def test_access_rules_open_no_socket(open_socket: Open, people: People) ->
     rules = [RequestPattern("compute", "GET", "/**")]
     _, token = await in_db(lambda: robot(people.alice, access_rules=rules))()
     assert await (await script(open_socket, token)).closed() == follower.FORBIDDEN
+
+
+async def test_what_is_taken_while_a_socket_opens_closes_it(
+    open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the token and the first event that is heard: the tailer begins behind it here."""
+    token, subscribe = await in_db(lambda: people.alice.token)(), follower.Follower._subscribe
+
+    def revoke_first(self: follower.Follower, loop: asyncio.AbstractEventLoop) -> None:
+        services.revoke_all(people.alice.user)
+        subscribe(self, loop)
+
+    monkeypatch.setattr(follower.Follower, "_subscribe", revoke_first)
+    socket = await script(open_socket, token)
+    assert await socket.closed() == follower.ENDED
