@@ -7,7 +7,7 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.identity import policy, selectors, services
-from provisioning.identity.models import Role
+from provisioning.identity.models import Domain, Role
 from tests.identity.directory.people_of_domains import V3, Realm, make_realm, role, status
 from tests.support.cast import Api, People
 
@@ -49,3 +49,22 @@ def test_a_role_that_rules_take_for_admin_is_given_by_operators_only(realm: Real
     assert selectors.brings_admin(old)
     with pytest.raises(ForbiddenError):
         services.imply(services.create_role("harmless"), old)
+
+
+def test_no_token_outlives_a_domain_whose_id_is_given_again(people: People) -> None:
+    operator, alice, domain_id = Api(people.operator), people.alice.user, "a" * 32
+    where = f"{V3}/domains/{domain_id}"
+
+    def make() -> None:
+        body = {"domain": {"name": "again", "explicit_domain_id": domain_id}}
+        assert status(operator.post(f"{V3}/domains", body)) == 201
+        services.grant(role("admin"), user=alice, domain=Domain.objects.get(id=domain_id))
+
+    make()
+    token = services.issue_token(alice, Domain.objects.get(id=domain_id), ("password",)).value
+    api = Api(None, **{"X-Auth-Token": token})
+    assert status(api.get(f"{V3}/users")) == 200
+    operator.patch(where, {"domain": {"enabled": False}})
+    assert status(operator.delete(where)) == 204
+    make()
+    assert status(api.get(f"{V3}/users")) == 401

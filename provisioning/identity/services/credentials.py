@@ -87,7 +87,7 @@ def update_credential(
     kind, project = changes.get("kind", record.type), changes.get("project", record.project)
     if caller is not None:
         check_manages(caller)
-        _check_reach(caller, record.type, record.project)
+        _check_factor(caller, record.type)
         _check_reach(caller, kind, project)
     if (kind == EC2) != (record.type == EC2):
         raise InvalidInputError("The type ec2 can be neither given nor taken. Make a new credential.", field="type")
@@ -110,7 +110,7 @@ def delete_credential(record: Credential, *, caller: RequestContext | None = Non
     """Remove a credential; what was got with an EC2 credential ends at once."""
     if caller is not None:
         check_manages(caller)
-        _check_reach(caller, record.type, caller.project_id and record.project)
+        _check_factor(caller, record.type)
     end_ec2_sessions(record)
     record.delete()
 
@@ -210,9 +210,13 @@ def _check_kind(kind: str) -> None:
 
 def _check_reach(caller: RequestContext, kind: str, project: Project | None) -> None:
     """Refuse what would let an application credential do more than it may itself."""
+    _check_factor(caller, kind)
     if caller.application_credential_id is None:
         return
-    if kind == TOTP:
-        raise ForbiddenError("An application credential may not set how its user signs in.")
     if kind == EC2 and (project is None or project.id != caller.project_id):
         raise ForbiddenError("An application credential may make EC2 credentials for its own project only.")
+
+
+def _check_factor(caller: RequestContext, kind: str) -> None:
+    if kind == TOTP and caller.application_credential_id is not None:
+        raise ForbiddenError("An application credential may not set how its user signs in.")

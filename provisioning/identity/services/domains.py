@@ -58,6 +58,7 @@ def create_domain(
         description=check_text(description),
         enabled=enabled,
         extra=merged({}, extra),
+        tokens_valid_after=timezone.now(),  # there may be tokens for one that had this id before
     )
     if Domain.objects.filter(id=domain.id).exists():
         raise ConflictError(f"There is a domain of the id {domain.id} already.", field="id")

@@ -188,6 +188,18 @@ def test_unrestricted_one_makes_pairs_that_fall_with_it(alice: Person) -> None:
     assert not Credential.objects.exists()
 
 
+def test_no_application_credential_takes_a_second_factor_away(alice: Person, operator: Person) -> None:
+    """Not even one that made the record, before the person made a factor of it, nor that of an operator."""
+    api = api_with(alice, unrestricted=True)
+    record = f"{WHERE}/{post(api, type='cert').json()['credential']['id']}"
+    assert Api(alice).patch(record, {"credential": {"type": "totp"}}).status_code == 200
+    for one in (api, api_with(operator, unrestricted=True)):
+        for change in ({"type": "cert"}, {"blob": "AAAA"}, {"user_id": alice.user_id.hex}):
+            assert one.patch(record, {"credential": change}).status_code == 403
+        assert one.delete(record).status_code == 403
+    assert Api(operator).delete(record).status_code == 204
+
+
 def test_rotation_encrypts_again_and_drops_the_old_key(
     alice: Person, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
