@@ -199,6 +199,7 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.ScryptPasswordHasher",
 ]
 LOGIN_URL = "/auth/login/"
+LOGIN_REDIRECT_URL = "/"
 SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 SESSION_COOKIE_NAME = "novella_session"
 SESSION_COOKIE_HTTPONLY = True

@@ -36,7 +36,7 @@ class NovellaAdminSite(admin.AdminSite):
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
         """As Django's; ids that are none, which Django's pages look up as they come, are answered 400."""
-        asked = super().admin_view(view, cacheable)  # type: ignore[type-var]
+        asked = super().admin_view(view, cacheable)
 
         @functools.wraps(asked)
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

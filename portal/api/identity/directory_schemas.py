@@ -16,19 +16,21 @@ _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _ID_OR_NULL: Schema = _ID | {"type": ["string", "null"]}
 _BOOLEAN: Schema = {"type": "boolean"}
 _TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^,/]*$"}
-_TAGS: Schema = {"type": "array", "items": _TAG, "maxItems": 80, "uniqueItems": True}
+
+
+def _different(items: Schema, most: int, least: int = 0) -> Schema:
+    """Return the schema of a list without repetitions, which are looked for only where there are not too many."""
+    few = {"if": {"maxItems": most}, "then": {"uniqueItems": True}}
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most, **few}
+
+
+_TAGS = _different(_TAG, 80)
 _IMMUTABLE: Schema = {
     "type": "object",
     "properties": {"immutable": {"type": ["boolean", "null"]}},
     "additionalProperties": False,
 }
-_METHODS: Schema = {
-    "type": "array",
-    "items": {"type": "string", "minLength": 1, "maxLength": 64},
-    "minItems": 1,
-    "maxItems": 16,
-    "uniqueItems": True,
-}
+_METHODS = _different({"type": "string", "minLength": 1, "maxLength": 64}, 16, least=1)
 _SWITCH: Schema = {"type": ["boolean", "null"]}
 _USER_OPTIONS: Schema = {
     "type": "object",
@@ -38,12 +40,7 @@ _USER_OPTIONS: Schema = {
         "ignore_lockout_failure_attempts": _SWITCH,
         "lock_password": _SWITCH,
         "multi_factor_auth_enabled": _SWITCH,
-        "multi_factor_auth_rules": {
-            "type": ["array", "null"],
-            "items": _METHODS,
-            "maxItems": 32,
-            "uniqueItems": True,
-        },
+        "multi_factor_auth_rules": _different(_METHODS, 32) | {"type": ["array", "null"]},
     },
     "additionalProperties": False,
 }
