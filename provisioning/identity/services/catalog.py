@@ -60,7 +60,7 @@ def create_region(
             f"The id of a region must have from 1 to {LONG} printable characters, none of them a slash.", field="id"
         )
     region = Region(id=key, description=description, parent=parent, extra=extra or {})
-    with told_as(f"Conflict occurred attempting to store region - Duplicate ID, {key[:64]}.", field="id"):
+    with told_as(f"There is a region of the id {key[:64]} already. Choose another id.", field="id"):
         region.save(force_insert=True)
     return region
 

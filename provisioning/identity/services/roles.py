@@ -162,7 +162,7 @@ def _without_none(values: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _taken(name: str) -> str:
-    return f"Conflict occurred attempting to store role - Duplicate entry found with name {name[:64]}."
+    return f"There is a role of the name {name[:64]} already. Choose another name."
 
 
 def _immutable(role: Role) -> str:

@@ -49,7 +49,9 @@ def test_a_name_is_taken_once_in_the_cloud_and_once_in_each_domain(people: Peopl
     made = create(api, name="auditor")
     of_domain = create(api, name="auditor", domain_id="acme")
     assert of_domain["domain_id"] == "acme"
-    assert api.post(ROLES, {"role": {"name": "auditor"}}).status_code == 409
+    answer = api.post(ROLES, {"role": {"name": "auditor"}})
+    assert answer.status_code == 409
+    assert "Choose another name" in answer.json()["error"]["message"]
     assert api.post(ROLES, {"role": {"name": "auditor", "domain_id": "acme"}}).status_code == 409
     other = create(api, name="other")
     assert api.patch(f"{ROLES}/{other['id']}", {"role": {"name": "auditor"}}).status_code == 409
