@@ -142,49 +142,6 @@ class DomainPage(OnePage[Domain]):
         return self.thing
 
 
-class FormPage(Page):
-    """Base of the forms that make a thing of a ``kind``, or with OnePage change one."""
-
-    kind: ClassVar[str]
-    template: ClassVar[str] = "dashboard/identity/thing_form.html"
-    fields: ClassVar[Mapping[str, str]] = {}
-    """The services' names of fields, where the form has others."""
-
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save what was typed; what cannot be is said at its field.  Whoever may not change the thing gets no form."""
-        self.changed()
-        try:
-            return self.save(request.POST)
-        except NovellaError as error:
-            return self.show(request.POST, errors_of(error, **self.fields), status=422)
-
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Make or change the thing, and leave; NovellaError for what the form is to say."""
-        raise NotImplementedError
-
-    def choices(self) -> dict[str, Any]:
-        """Return what the form offers to choose from."""
-        return {}
-
-    def changed(self) -> Project | User | Group | Role | Domain | None:
-        """Return the thing that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
-        return self.thing if isinstance(self, OnePage) else None
-
-    def show(self, values: Any, errors: Mapping[str, str] | None = None, *, status: int = 200) -> HttpResponse:
-        """Show the form with these values."""
-        context = {
-            "thing": self.changed(),
-            "has_page": isinstance(self, OnePage) and self.has_page,
-            "kind": self.kind,
-            "listed": f"dashboard:{self.kind}s",
-            "back": self.back() if isinstance(self, OnePage) else reverse(f"dashboard:{self.kind}s"),
-            "values": values,
-            "errors": errors or {},
-            **self.choices(),
-        }
-        return self.page(self.template, context, status=status)
-
-
 def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str, object]:
     """Return the ids that a rule may name of an object; empty for nothing."""
     if record is None:
@@ -205,7 +162,7 @@ def errors_of(error: NovellaError, **fields: str) -> dict[str, str]:
     return {fields.get(error.field or "", error.field or "form"): error.message}
 
 
-def wanted(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> panels.Wanted:
+def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> panels.Wanted:
     """Read what a list is narrowed to from the address; what is unknown narrows nothing."""
     number = request.GET.get("page", "1")
     state = request.GET.get("state", "")

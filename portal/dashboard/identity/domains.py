@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import DomainPage, FormPage
-from portal.dashboard.pages import Page
+from portal.dashboard.identity.base import DomainPage
+from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
 from provisioning.identity import services
+from provisioning.identity.models import Domain
 from provisioning.identity.selectors import panels
 
 
-class DomainList(Page):
+class DomainList(ListPage):
     """All domains of the cloud."""
 
     section = "domains"
+    kind = "domain"
     rule = "identity:domains:list"
+    template = "dashboard/identity/domains.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name, with how much is in them."""
-        wanted = base.wanted(request)
-        found = panels.find_domains(wanted)
-        context = {
-            "found": found,
-            "rows": found.rows,
-            "wanted": wanted,
-            "can_create": self.allows("identity:domains:create"),
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Find domains."""
+        return panels.find_domains(wanted)
+
+    def further(self) -> dict[str, Any]:
+        """Add what may be done here."""
+        return {
             "can_update": self.allows("identity:domains:update"),
             "can_delete": self.allows("identity:domains:delete"),
         }
-        return self.page("dashboard/identity/domains.html", context)
 
 
 class DomainCreate(FormPage):
@@ -66,19 +68,13 @@ class DomainEdit(FormPage, DomainPage):
         return self.go("dashboard:domains", said="Saved.")
 
 
-class DomainSwitchOff(DomainPage):
+class DomainSwitchOff(QuestionPage[Domain], DomainPage):
     """Closing a domain with everything in it."""
 
     rule = "identity:domains:update"
-
-    def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Disable {self.domain.name}?",
-            "Its users are signed out and cannot sign in, and nobody can work in its projects, at once."
-            " Instances go on.",
-            "Disable",
-        )
+    question = "Disable {name}?"
+    text = "Its users are signed out and cannot sign in, and nobody can work in its projects, at once. Instances go on."
+    label = "Disable"
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Close it."""
@@ -98,18 +94,14 @@ class DomainSwitchOn(DomainPage):
         return self.go("dashboard:domains", said=f"{self.domain.name} is open.")
 
 
-class DomainDelete(DomainPage):
+class DomainDelete(QuestionPage[Domain], DomainPage):
     """The end of a domain."""
 
     rule = "identity:domains:delete"
-
-    def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Delete {self.domain.name}?",
-            "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
-            " when its projects own nothing. This cannot be undone.",
-        )
+    text = (
+        "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
+        " when its projects own nothing. This cannot be undone."
+    )
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Delete."""

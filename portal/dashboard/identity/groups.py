@@ -8,32 +8,30 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import FormPage, GroupPage
+from portal.dashboard.identity.base import GroupPage
+from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
 from portal.dashboard.identity.members import GRANT, REVOKE
-from portal.dashboard.pages import Page
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.identity import selectors, services
+from provisioning.identity.models import Group
 from provisioning.identity.selectors import members, panels
 
 
-class GroupList(Page):
+class GroupList(ListPage):
     """All groups of the cloud."""
 
     section = "groups"
+    kind = "group"
     rule = "identity:groups:list"
+    template = "dashboard/identity/groups.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name."""
-        wanted = base.wanted(request)
-        found = panels.find_groups(wanted)
-        context = {
-            "found": found,
-            "rows": found.rows,
-            "wanted": wanted,
-            "domains": panels.all_domains(),
-            "can_create": self.allows("identity:groups:create"),
-        }
-        return self.page("dashboard/identity/groups.html", context)
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Find groups."""
+        return panels.find_groups(wanted)
+
+    def further(self) -> dict[str, Any]:
+        """Add the domains."""
+        return {"domains": panels.all_domains()}
 
 
 class GroupCreate(FormPage):
@@ -68,7 +66,7 @@ class GroupDetail(GroupPage):
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Show members and roles."""
-        group, wanted = self.group, base.wanted(request)
+        group, wanted = self.group, base.wanted_of(request)
         target = base.target_of(group)
         shows_roles = self.allows("identity:role_assignments:list", target)
         context = {
@@ -105,17 +103,11 @@ class GroupEdit(FormPage, GroupPage):
         return self.go(self.back(), said="Saved.")
 
 
-class GroupDelete(GroupPage):
+class GroupDelete(QuestionPage[Group], GroupPage):
     """The end of a group."""
 
     rule = "identity:groups:delete"
-
-    def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Delete {self.group.name}?",
-            "Its members lose the roles that they have by it, at once. The users themselves stay.",
-        )
+    text = "Its members lose the roles that they have by it, at once. The users themselves stay."
 
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Delete."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base, wording
-from portal.dashboard.identity.base import FormPage, ProjectPage
+from portal.dashboard.identity.base import ProjectPage
+from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
 from portal.dashboard.identity.members import members_of
-from portal.dashboard.pages import Page
 from portal.dashboard.quotas import bars
 from provisioning.identity import services
+from provisioning.identity.models import Project
 from provisioning.identity.selectors import panels
 from provisioning.quotas.selectors import detail_of, holdings
 
@@ -21,30 +22,29 @@ FIELDS = {"tag": "tags", "parent_id": "parent"}
 """The services' names of fields, where the form has others."""
 
 
-class ProjectList(Page):
+class ProjectList(ListPage):
     """All projects of the cloud."""
 
     section = "projects"
+    kind = "project"
     rule = "identity:projects:list"
+    template = "dashboard/identity/projects.html"
+    states = STATES
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name, with what they hold of what a launch uses."""
-        wanted = base.wanted(request, STATES)
-        found = panels.find_projects(wanted)
-        held = holdings([project.id for project in found.rows], bars.LAUNCH)
-        context = {
-            "found": found,
-            "wanted": wanted,
-            "states": STATES,
-            "domains": panels.all_domains(),
-            "rows": [
-                (project, wording.project_status(project), bars.bars_of(held[project.id], bars.LAUNCH))
-                for project in found.rows
-            ],
-            "can_create": self.allows("identity:projects:create"),
-            "can_set_defaults": self.allows("compute:quota_classes:update"),
-        }
-        return self.page("dashboard/identity/projects.html", context)
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Find projects."""
+        return panels.find_projects(wanted)
+
+    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Show each with what it holds of what a launch uses."""
+        held = holdings([project.id for project in found], bars.LAUNCH)
+        return [
+            (project, wording.project_status(project), bars.bars_of(held[project.id], bars.LAUNCH)) for project in found
+        ]
+
+    def further(self) -> dict[str, Any]:
+        """Add the domains, and what else may be done here."""
+        return {"domains": panels.all_domains(), "can_set_defaults": self.allows("compute:quota_classes:update")}
 
 
 class ProjectCreate(FormPage):
@@ -129,18 +129,13 @@ class ProjectEdit(FormPage, ProjectPage):
         return self.go(self.back(), said="Saved.")
 
 
-class ProjectSwitchOff(ProjectPage):
+class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
     """Closing a project to everybody."""
 
     rule = "identity:projects:update"
-
-    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Disable {self.project.name}?",
-            "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on.",
-            "Disable",
-        )
+    question = "Disable {name}?"
+    text = "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on."
+    label = "Disable"
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Close it."""
@@ -160,18 +155,14 @@ class ProjectSwitchOn(ProjectPage):
         return self.go(self.back(), said=f"{self.project.name} is open.")
 
 
-class ProjectDelete(ProjectPage):
+class ProjectDelete(QuestionPage[Project], ProjectPage):
     """The end of a project that owns nothing any more."""
 
     rule = "identity:projects:delete"
-
-    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Delete {self.project.name}?",
-            "Its members lose their roles on it. A project that still owns something is not deleted:"
-            " the answer says what it is. This cannot be undone.",
-        )
+    text = (
+        "Its members lose their roles on it. A project that still owns something is not deleted:"
+        " the answer says what it is. This cannot be undone."
+    )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Delete."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.identity import base
-from portal.dashboard.identity.base import FormPage, RolePage
-from portal.dashboard.pages import Page
+from portal.dashboard.identity.base import RolePage
+from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
 from provisioning.common.errors import NovellaError
 from provisioning.identity import policy, services
 from provisioning.identity import selectors as identity
@@ -19,29 +20,29 @@ from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import is_immutable
 
 
-class RoleList(Page):
+class RoleList(ListPage):
     """All roles."""
 
     section = "roles"
+    kind = "role"
     rule = "identity:roles:list"
+    template = "dashboard/identity/roles.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name, with what they imply."""
-        wanted = base.wanted(request)
-        found = panels.find_roles(wanted)
-        context = {
-            "found": found,
-            "wanted": wanted,
-            "rows": [
-                (role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role))
-                for role in found.rows
-            ],
-            "can_create": self.allows("identity:roles:create"),
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Find roles."""
+        return panels.find_roles(wanted)
+
+    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Show each with what it implies."""
+        return [(role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role)) for role in found]
+
+    def further(self) -> dict[str, Any]:
+        """Add what may be done here."""
+        return {
             "can_update": self.allows("identity:roles:update"),
             "can_delete": self.allows("identity:roles:delete"),
             "can_imply": self.allows("identity:implied_roles:create"),
         }
-        return self.page("dashboard/identity/roles.html", context)
 
 
 class RoleCreate(FormPage):
@@ -122,16 +123,12 @@ class RoleImplications(RolePage):
         return self.page("dashboard/identity/role_implications.html", context, status=status)
 
 
-class RoleDelete(RolePage):
+class RoleDelete(QuestionPage[Role], RolePage):
     """The end of a role."""
 
     rule = "identity:roles:delete"
-
-    def get(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
-        return self.ask_first(
-            f"Delete the role {self.role.name}?", "Everybody who has it loses it, at once. This cannot be undone."
-        )
+    question = "Delete the role {name}?"
+    text = "Everybody who has it loses it, at once. This cannot be undone."
 
     def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
         """Delete."""

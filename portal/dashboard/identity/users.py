@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -11,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.dashboard.identity import base, wording
-from portal.dashboard.identity.base import FormPage, UserPage
+from portal.dashboard.identity.base import UserPage
+from portal.dashboard.identity.frames import FormPage, ListPage
 from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
-from portal.dashboard.pages import Page
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Role, User
@@ -23,25 +24,26 @@ from provisioning.identity.services import onboarding
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expired", "Password expired"))
 
 
-class UserList(Page):
+class UserList(ListPage):
     """All users of the cloud."""
 
     section = "users"
+    kind = "user"
     rule = "identity:users:list"
+    template = "dashboard/identity/users.html"
+    states = STATES
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name with their state."""
-        wanted = base.wanted(request, STATES)
-        found = panels.find_users(wanted)
-        context = {
-            "found": found,
-            "wanted": wanted,
-            "states": STATES,
-            "domains": panels.all_domains(),
-            "rows": [(user, wording.user_status(user)) for user in found.rows],
-            "can_create": self.allows("identity:users:create"),
-        }
-        return self.page("dashboard/identity/users.html", context)
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Find users."""
+        return panels.find_users(wanted)
+
+    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Show each with its state."""
+        return [(user, wording.user_status(user)) for user in found]
+
+    def further(self) -> dict[str, Any]:
+        """Add the domains."""
+        return {"domains": panels.all_domains()}
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")

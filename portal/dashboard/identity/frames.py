@@ -1,0 +1,104 @@
+"""What the pages of each kind of thing have alike: the list, the form, and the question before a deed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.identity.base import OnePage, Record, errors_of, wanted_of
+from portal.dashboard.pages import Page
+from provisioning.common.errors import NovellaError
+from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors import panels
+
+
+class ListPage(Page):
+    """Base of the lists, of ``kind`` and with a search; ``states`` are those that it can be narrowed to."""
+
+    kind: ClassVar[str]
+    template: ClassVar[str]
+    states: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them by name."""
+        wanted = wanted_of(request, self.states)
+        found = self.find(wanted)
+        context = {
+            "found": found,
+            "rows": self.rows(found.rows),
+            "wanted": wanted,
+            "states": self.states,
+            "can_create": self.allows(f"identity:{self.kind}s:create"),
+            **self.further(),
+        }
+        return self.page(self.template, context)
+
+    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+        """Return the page of the list that is wanted."""
+        raise NotImplementedError
+
+    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Return what the template shows of each."""
+        return found
+
+    def further(self) -> dict[str, Any]:
+        """Return what else the template needs."""
+        return {}
+
+
+class FormPage(Page):
+    """Base of the forms that make a thing of a ``kind``, or with OnePage change one."""
+
+    kind: ClassVar[str]
+    template: ClassVar[str] = "dashboard/identity/thing_form.html"
+    fields: ClassVar[Mapping[str, str]] = {}
+    """The services' names of fields, where the form has others."""
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Save what was typed; what cannot be is said at its field.  Whoever may not change the thing gets no form."""
+        self.changed()
+        try:
+            return self.save(request.POST)
+        except NovellaError as error:
+            return self.show(request.POST, errors_of(error, **self.fields), status=422)
+
+    def save(self, data: QueryDict) -> HttpResponse:
+        """Make or change the thing, and leave; NovellaError for what the form is to say."""
+        raise NotImplementedError
+
+    def choices(self) -> dict[str, Any]:
+        """Return what the form offers to choose from."""
+        return {}
+
+    def changed(self) -> Project | User | Group | Role | Domain | None:
+        """Return the thing that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
+        return self.thing if isinstance(self, OnePage) else None
+
+    def show(self, values: Any, errors: Mapping[str, str] | None = None, *, status: int = 200) -> HttpResponse:
+        """Show the form with these values."""
+        context = {
+            "thing": self.changed(),
+            "has_page": isinstance(self, OnePage) and self.has_page,
+            "kind": self.kind,
+            "listed": f"dashboard:{self.kind}s",
+            "back": self.back() if isinstance(self, OnePage) else reverse(f"dashboard:{self.kind}s"),
+            "values": values,
+            "errors": errors or {},
+            **self.choices(),
+        }
+        return self.page(self.template, context, status=status)
+
+
+class QuestionPage(OnePage[Record]):
+    """Base of a deed after a question; ``question`` has the name of the record as ``{name}``."""
+
+    question: ClassVar[str] = "Delete {name}?"
+    text: ClassVar[str]
+    label: ClassVar[str] = "Delete"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Ask."""
+        return self.ask_first(self.question.format(name=self.thing.name), self.text, self.label)
