@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -11,7 +9,6 @@ from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
 from portal.api.identity.access import CollectionView, DomainView
 from provisioning.identity import directory, services
-from provisioning.identity.services.domains import DomainChanges
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
 """``tags`` and ``options`` are kept with the additional fields."""
@@ -68,23 +65,10 @@ class OneDomainView(DomainView):
         body = self.body(schemas.DOMAIN_UPDATE)["domain"]
         fields.refuse(body, "explicit_domain_id")
         fields.refuse_change(body, {"id": domain.id})
-        services.update_domain(domain, **_changes(body))
+        services.update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))
         return Response({"domain": shapes.domain(request, domain)})
 
     def delete(self, request: Request, domain_id: str) -> Response:
         """Remove a domain that is disabled, with all that is in it."""
         services.delete_domain(directory.domain(domain_id))
         return Response(status=204)
-
-
-def _changes(body: dict[str, Any]) -> DomainChanges:
-    changes: DomainChanges = {}
-    if "name" in body:
-        changes["name"] = body["name"]
-    if "description" in body:
-        changes["description"] = fields.text(body["description"])
-    if "enabled" in body:
-        changes["enabled"] = body["enabled"]
-    if more := fields.further(body, COLUMNS):
-        changes["extra"] = more
-    return changes

@@ -21,6 +21,16 @@ def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in known and name not in SHOWN}
 
 
+def changes(body: Mapping[str, Any], columns: Container[str], *plain: str) -> dict[str, Any]:
+    """Return what a body changes: the ``plain`` fields as they are, the description, and the additional fields."""
+    found = {name: body[name] for name in plain if name in body}
+    if "description" in body:
+        found["description"] = text(body["description"])
+    if more := further(body, columns):
+        found["extra"] = more
+    return found
+
+
 def refuse(body: Mapping[str, Any], *names: str) -> None:
     """Raise InvalidInputError when one of these is given: the cloud gives it."""
     for name in names:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,7 +12,6 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity import directory, selectors, services
 from provisioning.identity.models import Group, User
-from provisioning.identity.services.groups import GroupChanges
 
 COLUMNS = frozenset({"id", "name", "domain_id", "description"})
 
@@ -74,7 +71,7 @@ class OneGroupView(GroupView):
         group = self.group
         body = self.body(schemas.GROUP_UPDATE)["group"]
         fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
-        services.update_group(group, **_changes(body))
+        services.update_group(group, **fields.changes(body, COLUMNS, "name"))
         return Response({"group": shapes.group(request, group)})
 
     def delete(self, request: Request, group_id: str) -> Response:
@@ -139,14 +136,3 @@ class GroupUserView(GroupView):
         if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
             raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
         return user
-
-
-def _changes(body: dict[str, Any]) -> GroupChanges:
-    changes: GroupChanges = {}
-    if "name" in body:
-        changes["name"] = body["name"]
-    if "description" in body:
-        changes["description"] = fields.text(body["description"])
-    if more := fields.further(body, COLUMNS):
-        changes["extra"] = more
-    return changes

@@ -14,7 +14,6 @@ from portal.api.identity.access import CollectionView, RecordView
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import directory, policy, selectors, services
 from provisioning.identity.models import Domain, Project
-from provisioning.identity.services.projects import ProjectChanges
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
 """``options`` are kept with the additional fields."""
@@ -128,7 +127,7 @@ class OneProjectView(ProjectView):
         above = project.parent_id.hex if project.parent_id else project.domain_id
         present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
         fields.refuse_change(body, present, "parent_id")
-        services.update_project(project, **_changes(body))
+        services.update_project(project, **fields.changes(body, COLUMNS, "name", "enabled", "tags"))
         return Response({"project": shapes.project(request, project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
@@ -143,18 +142,3 @@ class OneProjectView(ProjectView):
         user_id = self.context.user_id
         open_to = {project.id for project in selectors.projects_of(user_id)} if user_id and projects else set()
         return [project for project in projects if project.id in open_to]
-
-
-def _changes(body: dict[str, Any]) -> ProjectChanges:
-    changes: ProjectChanges = {}
-    if "name" in body:
-        changes["name"] = body["name"]
-    if "description" in body:
-        changes["description"] = fields.text(body["description"])
-    if "enabled" in body:
-        changes["enabled"] = body["enabled"]
-    if "tags" in body:
-        changes["tags"] = body["tags"]
-    if more := fields.further(body, COLUMNS):
-        changes["extra"] = more
-    return changes
