@@ -44,6 +44,7 @@ def test_wrong_name_and_wrong_password_get_the_same_answer(people: People) -> No
     assert sentence
     assert wrong_name.context["error"] == sentence
     assert "novella_session" not in wrong_name.cookies
+    assert '<details class="mt-3" open>' in wrong_name.content.decode()
 
 
 def test_the_password_is_never_sent_back(people: People) -> None:

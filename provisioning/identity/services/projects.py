@@ -187,7 +187,7 @@ def project_for_sign_in(user: User, project_id: str | None = None) -> Project:
             raise ForbiddenError("You have no role on that project.")
         return found
     if not open_to_user:
-        sentence = "You have no role on any project, and these pages work in one. Ask an operator for a role."
+        sentence = "You have no role on any project that is enabled, and these pages work in one. Ask an operator."
         raise ForbiddenError(sentence)
     own = [project for project in open_to_user if project.id == user.default_project_id]
     return (own or open_to_user)[0]
