@@ -40,6 +40,7 @@ class NovellaAdminSite(admin.AdminSite):
 
         @functools.wraps(asked)
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            _check_address(request)
             try:
                 response = asked(request, *args, **kwargs)
                 return response.render() if isinstance(response, TemplateResponse) else response
@@ -60,3 +61,10 @@ class NovellaAdminSite(admin.AdminSite):
         own = [model for model in given if model._meta.app_label in SHOWN]
         if own:
             super().register(own, admin_class, **options)
+
+
+def _check_address(request: HttpRequest) -> None:
+    """Raise BadRequest for what no database looks up, and for columns that no record here is found by."""
+    asked = [value for _, values in request.GET.lists() for value in values]
+    if any("\0" in text for text in (request.path, *asked)) or request.GET.get("_to_field", "id") != "id":
+        raise BadRequest("The request names something that cannot be.")

@@ -41,6 +41,10 @@ def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
     asked = {
         f"{here}?_to_field=": 400,
         f"{here}?_to_field=password": 400,
+        f"{here}?_to_field=id": 200,
+        "/admin/identity/domain/%00/change/": 400,
+        "/admin/identity/domain/x/change/?_to_field=user": 400,
+        "/admin/identity/user/?domain__id__exact=%00": 400,
         "/admin/identity/user/?password__startswith=a": 400,
         "/admin/identity/applicationcredential/?secret_hash__startswith=a": 400,
         "/admin/identity/credential/?encrypted_blob__contains=a": 400,
