@@ -229,6 +229,7 @@ IDENTITY_V2 = env.bool("NOVELLA_IDENTITY_V2", default=True)
 """Whether the Identity API v2.0 is served to old clients."""
 
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "portal.common.formats"
 USE_TZ = True
 TIME_ZONE = "UTC"
 

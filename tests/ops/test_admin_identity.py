@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.test import Client
 
 from provisioning.events.models import Event
@@ -36,6 +38,17 @@ def test_a_new_user_starts_in_the_default_domain_with_a_password_worth_the_name(
     answer = admin.post("/admin/identity/user/add/", fields)
     assert "at least 8 characters" in answer.content.decode()
     assert not User.objects.filter(name="erin").exists()
+
+
+def test_lists_are_in_the_order_of_names_and_times_have_a_zone(admin: Client, people: People) -> None:
+    for name in ("zoe", "anna", "mia"):
+        make_project(name)
+    page = admin.get("/admin/identity/project/")
+    names = [project.name for project in page.context["cl"].result_list]
+    assert names == sorted(names)
+    users = [user.name for user in admin.get("/admin/identity/user/").context["cl"].result_list]
+    assert users == sorted(users)
+    assert re.search(r"<td[^>]*>\d+ \w{3} \d{4}, \d\d:\d\d UTC</td>", page.content.decode())
 
 
 def test_a_project_and_a_user_with_a_role_are_made(admin: Client, alice: Person) -> None:

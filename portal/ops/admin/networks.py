@@ -59,6 +59,7 @@ class NetworkAdmin(Readable):
 
     rules = {"view": "network:list:all_projects"}
     list_display = ("name", "shared", "admin_state_up", "bridge", "mtu", "created_at")
+    ordering = ("name",)
     list_filter = ("shared", "admin_state_up")
     search_fields = ("name", "id__startswith", "bridge")
     inlines = (SubnetInline,)
@@ -70,6 +71,7 @@ class SecurityGroupAdmin(Readable):
 
     rules = {"view": "network:list:all_projects"}
     list_display = ("name", "project_id", "description", "created_at")
+    ordering = ("name", "project_id")
     search_fields = ("name", "id__startswith")
     inlines = (RuleInline,)
 

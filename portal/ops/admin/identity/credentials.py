@@ -23,6 +23,7 @@ class SignInAdmin(Endable):
     """Browsers that are signed in and programs that get tokens."""
 
     list_display = ("user", "program", "address", "browser", "project", "last_used_at", "expires_at")
+    ordering = ("-last_used_at",)
     list_filter = ("browser",)
     list_select_related = ("user", "project")
     search_fields = ("user__name", "address", "program")
@@ -42,6 +43,7 @@ class ApplicationCredentialAdmin(Endable):
     """Application credentials."""
 
     list_display = ("name", "user", "project", "expires_at", "unrestricted", "created_at")
+    ordering = ("user__name", "name")
     list_filter = ("unrestricted",)
     list_select_related = ("user", "project")
     search_fields = ("name", "user__name", "project__name")
@@ -63,6 +65,7 @@ class CredentialAdmin(Endable):
     """EC2, one-time-password and other credentials, without what is secret in them."""
 
     list_display = ("id", "type", "user", "project", "created_at")
+    ordering = ("-created_at",)
     list_filter = ("type",)
     list_select_related = ("user", "project")
     search_fields = ("user__name", "project__name")

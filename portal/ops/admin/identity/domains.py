@@ -18,6 +18,7 @@ class DomainAdmin(WithParts):
     """The domains."""
 
     list_display = ("name", "id", "enabled", "description")
+    ordering = ("name",)
     list_filter = ("enabled",)
     search_fields = ("name", "id")
     fields = ("name", "description", "enabled")

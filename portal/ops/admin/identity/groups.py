@@ -18,6 +18,7 @@ class GroupAdmin(WithParts):
     """The groups."""
 
     list_display = ("name", "domain", "members", "description")
+    ordering = ("name", "domain")
     list_filter = ("domain",)
     list_select_related = ("domain",)
     search_fields = ("name", "id__startswith")

@@ -21,6 +21,7 @@ class ProjectAdmin(WithParts):
     """The projects."""
 
     list_display = ("name", "domain", "parent", "enabled", "usage", "created_at")
+    ordering = ("name", "domain")
     list_filter = ("enabled", "domain")
     list_select_related = ("domain", "parent")
     search_fields = ("name", "id__startswith")

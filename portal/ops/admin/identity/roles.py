@@ -19,6 +19,7 @@ class RoleAdmin(WithParts):
     """The roles, which the policy gives their meaning."""
 
     list_display = ("name", "domain", "description")
+    ordering = ("name", "domain")
     list_filter = ("domain",)
     list_select_related = ("domain",)
     search_fields = ("name",)

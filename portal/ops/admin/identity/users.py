@@ -60,6 +60,7 @@ class UserAdmin(WithParts):
     """The users."""
 
     list_display = ("name", "domain", "email", "enabled", "locked", "default_project", "created_at")
+    ordering = ("name", "domain")
     list_filter = ("enabled", "domain")
     search_fields = ("name", "email", "id__startswith")
     list_select_related = ("domain", "default_project")
