@@ -24,6 +24,8 @@ EXPIRY = "password_expires_at"
 COMPARISONS = {"lt": "__lt", "lte": "__lte", "gt": "__gt", "gte": "__gte", "eq": ""}
 MOST_WORDS = 100
 """Tags in a filter, and sort keys."""
+MOST_COMPARISONS = 20
+"""Comparisons of the name, and of the time at which the password expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,16 @@ def read(request: Request, filters: Filters) -> Part:
     equal |= {name: read_id(query[name]) for name in filters.ids if name in query}
     equal |= {name: boolean(name, query[name]) for name in filters.booleans if name in query}
     page = read_page(request)
+    names = tuple((how, value) for how in INEXACT for value in query.getlist(f"name__{how}"))
+    times = tuple(_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]) if filters.expiry else ()
+    if max(len(names), len(times)) > MOST_COMPARISONS:
+        field = EXPIRY if len(times) > MOST_COMPARISONS else "name"
+        raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
     return Part(
         equal=equal,
-        names=tuple((how, value) for how in INEXACT for value in query.getlist(f"name__{how}")),
+        names=names,
         tags=tuple((how, _words(how, query[how])) for how in TAGS if how in query) if filters.tags else (),
-        times=tuple(_moment(value) for value in query.getlist(EXPIRY)) if filters.expiry else (),
+        times=times,
         sort=tuple(_sort(request, filters.sort_keys)) or BY_NAME,
         limit=page.limit,
         marker=page.marker,
