@@ -73,6 +73,8 @@ class Page(View):
         if context is None or context.project_id is None:
             return self._sign_in(request)
         self.context = context
+        if "\0" in request.path:  # PostgreSQL refuses to look for it
+            raise Http404
         try:
             if self.rule:
                 policy.enforce(context, self.rule, self.target(**kwargs))

@@ -25,6 +25,13 @@ def test_lists_of_the_dashboard(pages: Client, page: str, query: str) -> None:
     assert pages.get(f"/{page}/?{query}").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["key-pairs/%00/delete", "flavors/a%00/delete", "domains/%00/edit"])
+def test_addresses_of_the_dashboard(pages: Client, path: str) -> None:
+    """PostgreSQL looks up no NUL character."""
+    assert pages.get(f"/{path}/").status_code == 404
+    assert pages.post(f"/{path}/").status_code == 404
+
+
 @pytest.mark.parametrize("value", ["x", "\0", "9" * 30, "{name}"])
 @pytest.mark.parametrize("page", ["project", "group", "user", "roleassignment"])
 def test_forms_of_the_admin(pages: Client, page: str, value: str) -> None:
