@@ -7,7 +7,7 @@ import uuid
 import pytest
 from django.test import Client
 
-from tests.support.cast import Person, sign_in_browser
+from tests.support.cast import Api, Person, sign_in_browser
 
 pytestmark = pytest.mark.usefixtures("plain_static")
 
@@ -63,3 +63,12 @@ def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
     assert {path: pages.get(path).status_code for path in asked} == asked
     fields = {"action": "disable", "_selected_action": ["x", "\0"], "confirmed": "yes"}
     assert pages.post("/admin/identity/user/", fields).status_code in {302, 400}
+
+
+@pytest.mark.parametrize("path", ["flavors/%00", "flavors/%00/os-extra_specs", "os-keypairs/a%00"])
+def test_addresses_of_the_compute_api(operator: Person, path: str) -> None:
+    """Refused before PostgreSQL refuses to look for it."""
+    for method in ("GET", "DELETE") if "specs" not in path else ("GET",):
+        answer = Api(operator)._send(method, f"/compute/v2.1/{path}")
+        assert answer.status_code == 404
+        assert answer.json()["itemNotFound"]["message"] == "The resource could not be found."

@@ -11,6 +11,7 @@ from portal.api.common import links
 from portal.api.common.microversions import Microversions, text_of
 from portal.api.common.views import ServiceView
 from portal.api.compute.server_shapes import Around
+from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.network import selectors as network
@@ -24,6 +25,12 @@ class ComputeView(ServiceView):
 
     service: ClassVar[str] = "compute"
     microversions: ClassVar[Microversions | None] = MICROVERSIONS
+
+    def check_rule(self, request: Request) -> None:
+        """Ask the policy; names that no database looks up are nobody's."""
+        super().check_rule(request)
+        if "\0" in request.path:
+            raise NotFoundError("The resource could not be found.")
 
     @property
     def base(self) -> str:
