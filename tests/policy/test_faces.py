@@ -208,7 +208,7 @@ async def test_a_socket_is_refused_and_an_open_one_closed(
     rule("compute:servers:console_output", "role:caretaker")
     assert await open_console.closed() == 4403
     assert await (await open_socket(console, **headers)).closed() == 4403
-    assert await page.receive_nothing(0.15)
+    assert "resync" in await page.json(), "the page stays open, and is drawn anew without the console"
     rule("live:events:follow", "!")
     assert await asyncio.wait_for(page.closed(), 5) == 4403
 
