@@ -81,10 +81,10 @@ class UserAdmin(WithParts):
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "user_id": obj.id} if isinstance(obj, User) else {}
 
-    @admin.display(description="locked out", boolean=True)
-    def locked(self, user: User) -> bool:
+    @admin.display(description="locked out", empty_value="")
+    def locked(self, user: User) -> str | None:
         """Say whether too many wrong passwords have locked the account."""
-        return services.lockout_of(user) is not None
+        return "after wrong passwords" if services.lockout_of(user) is not None else None
 
     def get_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         """A new user has a first password; later a page of its own sets one."""
