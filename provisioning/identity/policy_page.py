@@ -72,8 +72,8 @@ them it may hold at all: what a project owns is worked on with a token for that 
   users, groups, projects and assignments of that domain, give nobody the role `admin`, and see no other domain.
 
 Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
-changes no user and no group that is one, on no page and by no request: a new password for an operator, or a place in the
-operators' group, would be a way up. Rules do not tell capital letters of roles apart, so no role is called `Admin`.
+changes no user and no group that is one, on no page and by no request: a new password for an operator, or a place in
+the operators' group, would be a way up. Rules do not tell capital letters of roles apart, so no role is called `Admin`.
 """
 
 
