@@ -17,9 +17,15 @@ from django.db import connection
 from provisioning.identity.tokens import TokenData
 
 _MINE = """
-    (a.user_id = %(user)s
-    OR a.group_id IN (SELECT m.group_id FROM identity_groupmembership m WHERE m.user_id = %(user)s))
+    mine(role_id, project_id, domain_id, system, inherited) AS (
+        SELECT a.role_id, a.project_id, a.domain_id, a.system, a.inherited
+            FROM identity_roleassignment a WHERE a.user_id = %(user)s
+        UNION ALL
+        SELECT a.role_id, a.project_id, a.domain_id, a.system, a.inherited
+            FROM identity_groupmembership m JOIN identity_roleassignment a ON a.group_id = m.group_id
+            WHERE m.user_id = %(user)s)
 """
+"""What the user was given; two selects, so that each finds its rows by an index."""
 
 _GRANTED = {
     "project": f"""
@@ -27,21 +33,21 @@ _GRANTED = {
             SELECT id, parent_id, domain_id FROM identity_project WHERE id = %(project)s
             UNION
             SELECT p.id, p.parent_id, p.domain_id FROM identity_project p JOIN lineage l ON p.id = l.parent_id),
+        {_MINE},
         granted(role_id) AS (
-            SELECT a.role_id FROM identity_roleassignment a
-            WHERE {_MINE} AND (
-                (a.project_id = %(project)s AND a.inherited = FALSE)
+            SELECT a.role_id FROM mine a
+            WHERE (a.project_id = %(project)s AND a.inherited = FALSE)
                 OR (a.inherited AND (
                     a.domain_id IN (SELECT domain_id FROM lineage)
-                    OR a.project_id IN (SELECT parent_id FROM lineage)))))
+                    OR a.project_id IN (SELECT parent_id FROM lineage))))
     """,
     "domain": f"""
-        granted(role_id) AS (
-            SELECT a.role_id FROM identity_roleassignment a
-            WHERE {_MINE} AND a.domain_id = %(domain)s AND a.inherited = FALSE)
+        {_MINE},
+        granted(role_id) AS (SELECT a.role_id FROM mine a WHERE a.domain_id = %(domain)s AND a.inherited = FALSE)
     """,
     "system": f"""
-        granted(role_id) AS (SELECT a.role_id FROM identity_roleassignment a WHERE {_MINE} AND a.system)
+        {_MINE},
+        granted(role_id) AS (SELECT a.role_id FROM mine a WHERE a.system)
     """,
 }
 """Scope → the roles given for it; an inherited one is worth something below its target only."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from django.db.models import prefetch_related_objects
+
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import domains_of, projects_of, roles_on_system
 
 
 def projects_open_to(context: RequestContext) -> list[Project]:
-    """Return the projects, by name; the token of an application credential enters its own only."""
+    """Return the projects with their tags, by name; the token of an application credential enters its own only."""
     found = projects_of(context.user_id) if context.user_id is not None else []
     if context.application_credential_id is not None:
         found = [project for project in found if project.id == context.project_id]
+    prefetch_related_objects(found, "tags")
     return found
 
 

@@ -5,15 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from portal.ops.admin.base import confirmed, each
 from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
-from provisioning.compute.selectors import Limits
 from provisioning.identity import services
 from provisioning.identity.models import Project
 from provisioning.quotas import selectors as quotas
+
+LAUNCH = ("instances", "cores", "ram")
+
+
+class WithHoldings(ChangeList):
+    """A page of projects, each with what it holds of what a launch uses."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the holdings of all that the page shows together."""
+        super().get_results(request)
+        held = quotas.holdings([project.id for project in self.result_list], LAUNCH)
+        for project in self.result_list:
+            project.held = held[project.id]
 
 
 @admin.register(Project)
@@ -49,13 +62,15 @@ class ProjectAdmin(WithParts):
         """Where a project is stays."""
         return ("domain", "parent", "usage") if obj else ("usage",)
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the page's list."""
+        return WithHoldings
+
     @admin.display(description="instances · vCPUs · memory (used of limit)")
     def usage(self, project: Project) -> str:
         """Write what it holds."""
-        limits = Limits(quotas.limits_of(project.id), quotas.usage_of(project.id))
-        parts = (
-            (name, limits.usage.get(name, 0), limits.limits.get(name, -1)) for name in ("instances", "cores", "ram")
-        )
+        held = getattr(project, "held", None) or quotas.holdings([project.id], LAUNCH)[project.id]
+        parts = ((name, held[name].in_use + held[name].reserved, held[name].limit) for name in LAUNCH)
         return " · ".join(
             f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
         )

@@ -1,0 +1,56 @@
+"""What lists cost does not grow with what they list."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from provisioning.identity import services
+from tests.support.cast import Api, People, make_project, sign_in_browser
+
+pytestmark = pytest.mark.django_db
+V3 = "/identity/v3"
+LISTS = (
+    f"{V3}/auth/projects",
+    f"{V3}/projects",
+    f"{V3}/users",
+    f"{V3}/groups",
+    f"{V3}/role_assignments?include_names=true",
+    f"{V3}/role_assignments?effective&include_names=true",
+)
+
+
+def _more(people: People, first: int, last: int) -> None:
+    for number in range(first, last):
+        project = make_project(f"course {number}")
+        services.add_tag(project, "course")
+        services.assign_role(people.operator.user, project, "admin")
+        user = services.create_user(project.domain, f"student {number}")
+        services.assign_role(user, project, "member")
+        services.add_to_group(services.create_group(project.domain, f"group {number}"), user)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_of_the_api(path: str, people: People) -> None:
+    api, counts = Api(people.operator), []
+    for first, last in ((0, 2), (2, 12)):
+        _more(people, first, last)
+        with CaptureQueriesContext(connection) as queries:
+            assert api.get(path).status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 12
+
+
+@pytest.mark.usefixtures("plain_static")
+@pytest.mark.parametrize("kind", ["project", "user", "group", "roleassignment"])
+def test_a_list_of_the_admin(kind: str, people: People, client: Client) -> None:
+    sign_in_browser(client, people.operator)
+    counts = []
+    for first, last in ((0, 2), (2, 12)):
+        _more(people, first, last)
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(f"/admin/identity/{kind}/").status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 12
