@@ -1,5 +1,5 @@
-"""Queue, worker groups, live log and whatever runs at once, on PostgreSQL: the same tests again, on a server of their
-own.
+"""Queue, worker groups, live log, identity and whatever runs at once, on PostgreSQL: the same tests again, on a server
+of their own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,15 @@ import pytest
 
 from tests.rpc.conftest import ROOT, eventually
 
-AT_ONCE = ["tests/core/test_parallel.py", "tests/core/test_row_locks.py"]
+AT_ONCE = ["tests/core/test_parallel.py", "tests/core/test_row_locks.py", "tests/core/test_retry.py"]
 QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
+IDENTITY = [
+    "tests/identity/test_at_once.py",
+    "tests/identity/directory/test_hostile_input.py",
+    "tests/identity/grants/test_role_assignments.py",
+    "tests/identity/test_revocation.py",
+    "tests/identity/test_cost.py",
+]
 TESTS = [
     "tests/rpc/test_cast.py",
     "tests/rpc/test_queue.py",
@@ -80,7 +87,9 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("tests", [TESTS, AT_ONCE, QUOTAS], ids=["queue and live log", "at once", "quotas"])
+@pytest.mark.parametrize(
+    "tests", [TESTS, AT_ONCE, QUOTAS, IDENTITY], ids=["queue and live log", "at once", "quotas", "identity"]
+)
 def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.rpc.on_postgresql", "-p", "no:cacheprovider", *tests],
