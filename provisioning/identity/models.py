@@ -132,7 +132,7 @@ class User(AbstractBaseUser):
         return self.enabled
 
     is_staff = False
-    """Set on ``request.user`` by the sign-in, which asks the policy; a user alone, without a token, operates nothing."""
+    """Set on ``request.user`` by the sign-in, which asks the policy; a user without a token operates nothing."""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         """Operators may do what the admin offers."""
@@ -288,7 +288,7 @@ class SignIn(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     browser = models.BooleanField(default=False)
-    client = models.CharField(max_length=SHORT)  # SHA-256 of methods, address, program and credential; a browser: the id
+    client = models.CharField(max_length=SHORT)  # SHA-256 of what tells programs apart; a browser: the id
     methods = models.JSONField(default=list)
     address = models.CharField(max_length=SHORT, blank=True)
     program = models.CharField(max_length=LONG, blank=True)
@@ -372,4 +372,3 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return self.url
-
