@@ -134,8 +134,8 @@ WRONG = {
     "a name that is no text": ('[1, 2]: "@"', "the check of a rule must be text in quotes"),
     "a rule twice": (f'"{STOP}": "!"\n"{STOP}": "@"', f"Line 2: {STOP} is there twice"),
     "an unknown rule": (
-        '"compute:servers:stap": "@"',
-        "no rule compute:servers:stap, .* did you mean compute:servers:stop",
+        '"compute:servers:stop2": "@"',
+        "no rule compute:servers:stop2, .* did you mean compute:servers:stop",
     ),
     "a rule of one's own that nobody asks": ('"staff": "role:a"', "There is no rule staff"),
     "an empty check": (f'"{STOP}": ""', "It is empty"),
