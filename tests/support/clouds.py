@@ -22,6 +22,7 @@ GIB = 1 << 30
 READER = frozenset({"reader"})
 MEMBER = READER | {"member"}
 ADMIN = MEMBER | {"admin"}
+CAST = ("alice", "bob", "charlie", "operator")
 _known: dict[uuid.UUID, RequestContext] = {}
 """Callers by their projects: ``stand`` makes the rows of no others."""
 
@@ -63,7 +64,7 @@ class Cloud:
     @classmethod
     def make(cls) -> Cloud:
         operator = context("operator", ADMIN)
-        stand(*_known)
+        stand(*(context(name).project_id for name in CAST), *_known)
         shared = network.create_network(operator.project_id or uuid.uuid4(), "net", shared=True)
         network.create_subnet(shared, "10.20.0.0/24")
         image = Image.objects.create(
