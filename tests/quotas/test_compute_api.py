@@ -151,7 +151,7 @@ def test_quotas_of_users_are_not_pretended(path: str, operator_api: Api, people:
     assert limits_of(people.alice.project_id)["cores"] == 20
 
 
-@pytest.mark.parametrize("project", [uuid.UUID(int=5).hex, "nonsense", "x" * 300, "a%00b"])
+@pytest.mark.parametrize("project", [uuid.UUID(int=5).hex, "nonsense", "x" * 300])
 def test_an_unknown_project_is_refused(operator_api: Api, project: str) -> None:
     for answer in (
         operator_api.get(f"{V21}/os-quota-sets/{project}"),
