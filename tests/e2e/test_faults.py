@@ -48,7 +48,7 @@ def assert_nothing_is_left(cloud: OneMachine) -> None:
     wait_for("the taps are gone", lambda: taps_of(cloud) == [], 30)
     limits = {row["Name"]: row["Value"] for row in cloud.openstack_json("limits", "show", "--absolute")}
     used = [name for name, value in limits.items() if name.lower().endswith("used") and value]
-    assert [name for name in used if "securitygroup" not in name.lower().replace("_", "")] == []  # the default one stays
+    assert [name for name in used if "securitygroup" not in name.lower().replace("_", "")] == []
     assert [port for port in cloud.openstack_json("port", "list") if "10.20." in str(port)] == []
     left = [str(path) for path in cloud.data.glob("hosts/*/instances/*")]
     assert left == []
