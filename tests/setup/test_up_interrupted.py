@@ -22,7 +22,7 @@ def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, st
     environment = {**ENVIRONMENT, "ROOT": str(CHECKOUT), "PROGRAM": "bin/up", "STEPS": "1", "TMPDIR": str(tmp_path)}
     script = f". {CHECKOUT}/bin/libexec/environment.sh; quietly sleep 30 || fail 'went on'"
     shell = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
-    wait_for("its work", lambda: any("sleep" in command_line(child).split() for child in children(shell.pid)))
+    wait_for("its work", lambda: any(command_line(child).startswith("sleep 30") for child in children(shell.pid)))
     assert any(tmp_path.glob("novella-setup.*"))
     os.killpg(shell.pid, number)
     assert shell.wait(timeout=10) == status
