@@ -165,6 +165,15 @@ def test_an_unknown_project_is_refused(operator_api: Api, project: str) -> None:
         assert "is not a valid project" in answer.json()["badRequest"]["message"]
 
 
+def test_a_project_that_no_database_looks_up(operator_api: Api) -> None:
+    for method in (operator_api.get, operator_api.delete):
+        assert method(f"{V21}/os-quota-sets/a%00b").status_code == 404
+    assert operator_api.put(f"{V21}/os-quota-sets/a%00b", {"quota_set": {}}).status_code == 404
+    refused = operator_api.get(f"{V21}/limits?tenant_id=a%00b")
+    assert refused.status_code == 400
+    assert "is not a valid project" in refused.json()["badRequest"]["message"]
+
+
 def test_only_operators_change_and_see_others(path: str, people: People) -> None:
     alice, charlie = Api(people.alice), Api(people.charlie)
     assert alice.put(path, {"quota_set": {"cores": 100}}).status_code == 403
@@ -205,7 +214,7 @@ def test_limits_in_each_version(people: People) -> None:
         for version in ("2.1", "2.36", "2.39", "2.57")
     }
     assert (shown["2.1"]["maxTotalFloatingIps"], shown["2.1"]["maxSecurityGroupRules"]) == (50, 100)
-    assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (5, 10_240)
+    assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (0, 0), "a launch takes no files"
     assert set(shown["2.1"]) - set(shown["2.36"]) == {
         "maxTotalFloatingIps",
         "maxSecurityGroups",
