@@ -200,8 +200,12 @@ def test_domains_and_their_administrators(cloud: OneMachine) -> None:
     assert names(listed) == {"head", "pupil"}
     refused(cloud, "project create --domain default elsewhere", **head)
     refused(cloud, "user create --domain default somebody", **head)
+    projects, users = batch(cloud, "project list --domain default", "user list --domain default")
+    assert not {"elsewhere", "somebody"} & (names(projects) | names(users)), "the client names no reason"
     refused(cloud, "role add --user pupil --user-domain school --project class-1 --project-domain school admin", **head)
-    refused(cloud, "domain delete school")
+    [held] = batch(cloud, "role assignment list --names --user pupil --user-domain school")
+    assert [row["Role"] for row in held] == ["member"]
+    assert "403" in refused(cloud, "domain delete school")
     batch(cloud, "domain set --disable school", "domain delete school")
 
 
@@ -217,8 +221,8 @@ def test_application_credentials(cloud: OneMachine) -> None:
     [token], [images] = batch(cloud, "token issue", **robot), batch(cloud, "image list", **robot)
     assert token["project_id"]
     assert "novella-guest" in names(images)
-    refused(cloud, "keypair create robots-key", **robot)
-    refused(cloud, "application credential create another", **robot)
+    assert "403" in refused(cloud, "keypair create robots-key", **robot)
+    assert "403" in refused(cloud, "application credential create another", **robot)
     [listed] = batch(cloud, "application credential list", **demo)
     assert "robot" in names(listed)
     batch(cloud, "application credential delete robot", **demo)
@@ -254,7 +258,7 @@ def test_catalog_records(cloud: OneMachine) -> None:
     assert "AUTH_$" not in json.dumps(swift)
     [listed] = batch(cloud, "endpoint set --url http://127.0.0.1:9/v2 " + endpoint["id"], "endpoint list")
     assert {"keystone", "nova", "glance", "neutron", "swift"} <= {row["Service Name"] for row in listed}
-    refused(cloud, "region delete annex")
+    assert "403" in refused(cloud, "region delete annex")
     batch(cloud, f"endpoint delete {endpoint['id']}", "service delete swift", "region delete annex")
 
 
@@ -284,7 +288,7 @@ def test_own_password_and_token(cloud: OneMachine) -> None:
     [token] = batch(cloud, "token issue", **own)
     batch(cloud, f"token revoke {token['id']}", **own)
     by_token = {"OS_AUTH_TYPE": "v3token", "OS_AUTH_URL": f"{cloud.url}/identity/v3", "OS_TOKEN": token["id"]}
-    refused(cloud, "server list", **by_token)
+    assert "401" in refused(cloud, "server list", **by_token)
     batch(cloud, f"user password set --original-password {PASSWORD} --password another-password-of-clients", **own)
     assert "401" in refused(cloud, "token issue", **own)
     assert batch(cloud, "token issue", **own | {"OS_PASSWORD": "another-password-of-clients"})
@@ -361,7 +365,7 @@ def test_the_sdk_knows_credentials_domains_and_the_catalog(sdk: Connection) -> N
     assert robot.current_project_id == sdk.current_project_id
     assert [image.name for image in robot.image.images()]
     identity.delete_application_credential(me, made)
-    with pytest.raises((Unauthorized, exceptions.HttpException, exceptions.SDKException)):
+    with pytest.raises(Unauthorized):
         robot.identity.get_user(me)
     robot.close()
     domain = identity.create_domain(name="sdk-domain")

@@ -17,14 +17,18 @@ HEAVY: dict[str, Any] = {
     "many unknown fields": {"auth": {"identity": {"methods": ["token"]}, **{f"k{n}": 1 for n in range(60_000)}}},
     "many levels": {"auth": [[[[[]] * 200_000]]]},
 }
-LONGEST = 1.5
+LONGEST = 0.5
 """Seconds of a processor for one request that is refused; the worst took 4.5."""
 
 
 def processor_time(api: Api, method: str, path: str, body: Any) -> tuple[int, float]:
-    before = time.thread_time()
-    answer = api.client.generic(method, path, json.dumps(body), "application/json", headers=api.headers)
-    return answer.status_code, time.thread_time() - before
+    """The status, and what it costs: the least of three, because neighbours on the processor only add to it."""
+    text, spent = json.dumps(body), []
+    for _ in range(3):
+        before = time.thread_time()
+        answer = api.client.generic(method, path, text, "application/json", headers=api.headers)
+        spent.append(time.thread_time() - before)
+    return answer.status_code, min(spent)
 
 
 @pytest.mark.parametrize("body", HEAVY)
