@@ -36,6 +36,10 @@ def register() -> None:
             "compute.InstanceAction": _HISTORY,
             "compute.InstanceActionEvent": _HISTORY,
             "compute.SchedulingDecision": _HISTORY,
+            "compute.Migration": _HISTORY,
+            "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
+            "compute.ConsoleToken": "Gone after minutes, and few of each server.",
+            "compute.ServerGroup": "An empty name until it is limited.",
         }
     )
 

@@ -1,0 +1,34 @@
+"""Instances and what stands around them, with Nova's fields."""
+
+from provisioning.compute.models.catalog import Flavor, FlavorAccess, KeyPair
+from provisioning.compute.models.groups import Aggregate, AggregateHost, ServerGroup
+from provisioning.compute.models.history import (
+    InstanceAction,
+    InstanceActionEvent,
+    Migration,
+    SchedulingDecision,
+    UsageAudit,
+)
+from provisioning.compute.models.hosts import Host, JoinToken
+from provisioning.compute.models.instances import Allocation, ConsoleToken, Instance, InstanceFault, InstanceTag
+
+__all__ = [
+    "Aggregate",
+    "AggregateHost",
+    "Allocation",
+    "ConsoleToken",
+    "Flavor",
+    "FlavorAccess",
+    "Host",
+    "Instance",
+    "InstanceAction",
+    "InstanceActionEvent",
+    "InstanceFault",
+    "InstanceTag",
+    "JoinToken",
+    "KeyPair",
+    "Migration",
+    "SchedulingDecision",
+    "ServerGroup",
+    "UsageAudit",
+]

@@ -1,0 +1,112 @@
+"""What was done with an instance, and how a place was found."""
+
+import uuid
+
+from django.db import models
+
+from provisioning.compute.models.instances import Instance
+
+
+class InstanceAction(models.Model):
+    """One thing that was asked of an instance: create, delete, stop …"""
+
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="actions")
+    action = models.CharField(max_length=40)
+    request_id = models.CharField(max_length=64)
+    user_id = models.UUIDField(null=True)
+    project_id = models.UUIDField(null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    message = models.CharField(max_length=1024, null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "request_id", "action"], name="one_action_per_request")
+        ]
+
+    def __str__(self) -> str:
+        return self.action
+
+
+class InstanceActionEvent(models.Model):
+    """One step of an action.  Names: ``api_create``, ``schedule``, ``claim``, ``allocate_network``, ``hand_off``, then
+    the contract's build steps; each with the attempt it belongs to.
+    """
+
+    action = models.ForeignKey(InstanceAction, on_delete=models.CASCADE, related_name="events")
+    name = models.CharField(max_length=60)
+    attempt = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    result = models.CharField(max_length=16, blank=True)  # "Success", "Error", empty while running
+    host = models.CharField(max_length=255, blank=True)
+    detail = models.JSONField(default=dict)  # text to text, fit for the owner
+    message = models.CharField(max_length=1024, blank=True)  # why it failed, fit for the owner
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["action", "name", "attempt"], name="one_event_per_step")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SchedulingDecision(models.Model):
+    """How a place was found, or why there was none."""
+
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="decisions")
+    attempt = models.PositiveIntegerField()
+    host_name = models.CharField(max_length=255, blank=True)  # empty: none
+    filters = models.JSONField()  # [{"name", "before", "after", "reason"}] in running order
+    weights = models.JSONField(default=list)  # [{"host", "weight"}] of the best, for operators
+    seconds = models.FloatField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["instance", "attempt"], name="one_decision_per_attempt")]
+
+    def __str__(self) -> str:
+        return self.host_name or "no valid host"
+
+
+class Migration(models.Model):
+    """One move of an instance to another size or host, with Nova's words for ``status`` and ``migration_type``."""
+
+    uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="migrations")
+    migration_type = models.CharField(max_length=16)  # resize migration live-migration evacuation
+    status = models.CharField(max_length=16)  # migrating finished confirmed reverted error …
+    source_compute = models.CharField(max_length=255, blank=True)
+    dest_compute = models.CharField(max_length=255, blank=True)
+    dest_host = models.CharField(max_length=45, blank=True)  # address
+    old_flavor = models.JSONField()
+    new_flavor = models.JSONField()
+    user_id = models.UUIDField(null=True)
+    project_id = models.UUIDField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["-created_at", "-id"], name="migration_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.migration_type} {self.status}"
+
+
+class UsageAudit(models.Model):
+    """One run of the usage audit on one host over one period (``os-instance_usage_audit_log``)."""
+
+    host = models.CharField(max_length=255)
+    period_beginning = models.DateTimeField()
+    period_ending = models.DateTimeField()
+    state = models.CharField(max_length=16)  # RUNNING or DONE
+    task_items = models.PositiveIntegerField(default=0)  # instances looked at
+    errors = models.PositiveIntegerField(default=0)
+    message = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["host", "period_beginning", "period_ending"], name="one_audit_of_period")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.period_ending}"

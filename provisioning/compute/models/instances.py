@@ -1,0 +1,141 @@
+"""Instances and the room they hold."""
+
+import uuid
+
+from django.db import models
+
+from provisioning.compute.models.groups import ServerGroup
+from provisioning.compute.models.hosts import Host
+from provisioning.compute.states import PowerState, TaskState, VmState
+
+
+class Instance(models.Model):
+    """A server: what was asked for, where it is, and how it is.
+
+    State columns move only in ``compute.services.state`` by conditional update against ``states.LEGAL``.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    project_id = models.UUIDField()
+    user_id = models.UUIDField()
+    name = models.CharField(max_length=255)
+    hostname = models.CharField(max_length=63)
+    description = models.CharField(max_length=255, null=True)
+    vm_state = models.CharField(max_length=16, choices=VmState, default=VmState.BUILDING)
+    task_state = models.CharField(max_length=32, choices=TaskState, null=True, default=TaskState.SCHEDULING)
+    power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
+    task_deadline = models.DateTimeField(null=True)
+    attempt = models.PositiveIntegerField(default=0)  # the fencing number: raised by every schedule and every delete
+    version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows
+    host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="instances")
+    availability_zone = models.CharField(max_length=255, blank=True)  # asked for; empty: any
+    image_id = models.UUIDField(null=True)
+    image_name = models.CharField(max_length=255, blank=True)
+    flavor = models.JSONField()  # a copy: flavorid name vcpus memory_mb root_gb ephemeral_gb swap_mb extra_specs
+    key_name = models.CharField(max_length=255, null=True)
+    public_key = models.TextField(null=True)
+    user_data = models.TextField(null=True)  # base64
+    metadata = models.JSONField(default=dict)  # text to text
+    tags = models.JSONField(default=list)
+    config_drive = models.BooleanField(default=False)
+    requested_networks = models.JSONField(default=list)  # [{"network_id"|"port_id", "fixed_ip"}] in order of the cards
+    security_groups = models.JSONField(default=list)  # ids
+    scheduler_hints = models.JSONField(default=dict)
+    excluded_hosts = models.JSONField(default=list)  # ids of hosts that failed this request
+    reservation_id = models.CharField(max_length=32, db_index=True)
+    launch_index = models.PositiveIntegerField(default=0)
+    locked = models.BooleanField(default=False)
+    locked_reason = models.CharField(max_length=255, null=True)
+    access_ip_v4 = models.CharField(max_length=45, blank=True)
+    access_ip_v6 = models.CharField(max_length=45, blank=True)
+    disk_config = models.CharField(max_length=6, default="MANUAL")  # MANUAL or AUTO
+    injected_files = models.JSONField(default=list)  # [{"path", "contents": base64}]
+    trusted_certificates = models.JSONField(null=True)  # ids, as asked for
+    image_properties = models.JSONField(default=dict)  # the image's when the root disk was made, text to text
+    password = models.TextField(blank=True)  # encrypted by the guest with its key (os-server-password)
+    requested_host = models.CharField(max_length=255, blank=True)  # an operator's wish
+    previous_vm_state = models.CharField(max_length=16, blank=True)  # where unrescue, restore and revert lead
+    old_flavor = models.JSONField(null=True)  # while a resize may be reverted
+    resized_at = models.DateTimeField(null=True)  # when it began to wait for a confirmation
+    rescue_image_id = models.UUIDField(null=True)
+    snapshot_image_id = models.UUIDField(null=True)  # what a shelved server comes back from
+    shelved_at = models.DateTimeField(null=True)
+    soft_deleted_at = models.DateTimeField(null=True)
+    server_group = models.ForeignKey(
+        ServerGroup, null=True, on_delete=models.SET_NULL, related_name="instances", db_index=True
+    )
+    request_id = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    launched_at = models.DateTimeField(null=True)
+    terminated_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["project_id", "-created_at", "-id"], name="instance_of_project"),
+            models.Index(fields=["task_deadline"], name="instance_deadline", condition=~models.Q(task_state=None)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Allocation(models.Model):
+    """The room an instance holds on a host: one row per instance, so it can be held only once."""
+
+    instance = models.OneToOneField(Instance, on_delete=models.CASCADE, related_name="allocation")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="allocations")
+    attempt = models.PositiveIntegerField()
+    vcpus = models.PositiveIntegerField()
+    memory_mb = models.PositiveIntegerField()
+    disk_gb = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} on {self.host_id}"
+
+
+class InstanceFault(models.Model):
+    """Why an instance failed, in words for its owner; ``details`` are for operators."""
+
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="faults")
+    code = models.PositiveIntegerField(default=500)
+    message = models.CharField(max_length=1024)
+    details = models.TextField(blank=True)
+    host_name = models.CharField(max_length=255, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InstanceTag(models.Model):
+    """One tag of one instance, for filters by tag; written with ``Instance.tags``."""
+
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="tag_rows")
+    tag = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["instance", "tag"], name="tag_once_on_instance")]
+        indexes = [models.Index(fields=["tag"], name="instance_tag")]
+
+    def __str__(self) -> str:
+        return self.tag
+
+
+class ConsoleToken(models.Model):
+    """Permission to open one console once: for one user, one instance and one generation of its guest."""
+
+    digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the token, hex
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="console_tokens")
+    user_id = models.UUIDField()
+    attempt = models.PositiveIntegerField()  # the instance's when it was given out
+    protocol = models.CharField(max_length=8)  # vnc, serial
+    console_type = models.CharField(max_length=16)  # novnc, serial
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.console_type} of {self.instance_id}"
