@@ -10,7 +10,7 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 
 V21 = "/compute/v2.1"
-NEWEST = {"OpenStack-API-Version": "compute 2.73"}
+NEWEST = {"OpenStack-API-Version": "compute 2.96"}
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_networks_are_required_from_2_37(new_api: Api, cloud: Cloud) -> None:
 def test_microversion_out_of_range_is_406(api: Api, cloud: Cloud) -> None:
     answer = api.get(f"{V21}/servers", OpenStack_API_Version="compute 2.999")
     assert answer.status_code == 406
-    assert "maximum is 2.73" in answer.content.decode()
+    assert "maximum is 2.96" in answer.content.decode()
 
 
 def test_legacy_microversion_header_counts(api: Api, cloud: Cloud) -> None:

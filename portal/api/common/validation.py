@@ -61,14 +61,14 @@ def _validator(schema: Schema) -> Draft202012Validator:
     known = _compiled.get(id(schema))
     if known is not None and known[0] is schema:
         return known[1]
-    if len(_compiled) >= 256:
+    if len(_compiled) >= 2048:
         _compiled.clear()
     made = Draft202012Validator(schema, format_checker=formats)
     _compiled[id(schema)] = (schema, made)
     return made
 
 
-def validate(body: Any, schema: Schema) -> Any:
+def validate(body: Any, schema: Schema, place: str = "field/attribute") -> Any:
     """Return ``body`` unchanged, or raise InvalidInputError like Nova's.
 
     "Invalid input for field/attribute name. Value: ''. '' is too short"
@@ -82,7 +82,7 @@ def validate(body: Any, schema: Schema) -> Any:
         raise InvalidInputError(message, field=field)
     name = _place(error.absolute_path)
     shown = "" if _is_secret(error) or isinstance(error.instance, dict | list) else f" Value: {_short(error.instance)}."
-    raise InvalidInputError(f"Invalid input for field/attribute {name}.{shown} {message}", field=field)
+    raise InvalidInputError(f"Invalid input for {place} {name}.{shown} {message}", field=field)
 
 
 def _place(path: Iterable[str | int]) -> str:

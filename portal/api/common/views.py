@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
 from django.http import HttpRequest
@@ -21,6 +23,19 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
+Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
+
+
+@functools.cache
+def _made(make: Callable[[Version], Schema], version: Version) -> Schema:
+    return make(version)
+
+
+def schema_for(schemas: Schemas, method: str, version: Version) -> Schema:
+    """Return the schema of a method at a microversion, the same object every time."""
+    schema = schemas[method]
+    return _made(schema, version) if callable(schema) else schema
+
 
 class ServiceView(APIView):
     """One resource of one service.
@@ -37,6 +52,10 @@ class ServiceView(APIView):
     """Whether anybody may ask, without a token."""
     public_methods: ClassVar[frozenset[str]] = frozenset()
     """Methods of a view that is not public for which anybody may ask."""
+    schemas: ClassVar[Schemas] = {}
+    """Method → the schema of its body, or a function of the microversion that makes it; for ``checked_body``."""
+    queries: ClassVar[Schemas] = {}
+    """Method → the schema of its query, an object of lists of text; for ``checked_query``."""
 
     authentication_classes = [TokenAuthentication]
     permission_classes = []
@@ -93,6 +112,22 @@ class ServiceView(APIView):
     def body(self, schema: Schema) -> Any:
         """Return the request's body, checked; InvalidInputError names the field."""
         return validate(self.request.data, schema)
+
+    def checked_body(self) -> Any:
+        """Return the request's body, checked by what ``schemas`` says; InvalidInputError names the field."""
+        return validate(self.request.data, schema_for(self.schemas, str(self.request.method), self.microversion))
+
+    def checked_query(self) -> dict[str, list[str]]:
+        """Return the query, every name with all its values, checked by ``queries``; InvalidInputError names the one."""
+        query = {str(name): list(values) for name, values in self.request.query_params.lists()}
+        schema = schema_for(self.queries, "GET", self.microversion)
+        checked: dict[str, list[str]] = validate(query, schema, "query parameters")
+        return checked
+
+    def require(self, minimum: Version | None = None, maximum: Version | None = None) -> None:
+        """Refuse what the microversion of the request does not have; NotFoundError."""
+        if (minimum and self.microversion < minimum) or (maximum and self.microversion > maximum):
+            raise NotFoundError("The resource could not be found.")
 
     @property
     def request_id(self) -> str:

@@ -16,8 +16,8 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.network import selectors as network
 
-MICROVERSIONS = Microversions("compute", (2, 1), (2, 73), legacy_header="X-OpenStack-Nova-API-Version")
-"""The range that is implemented: every field appears and disappears where the reference says, up to 2.73."""
+MICROVERSIONS = Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
+"""The range that is implemented: every field appears and disappears where the reference says, up to 2.96."""
 
 
 class ComputeView(ServiceView):
