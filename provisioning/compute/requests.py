@@ -23,6 +23,23 @@ Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None
 
 
 @dataclass(frozen=True, slots=True)
+class LocalDisk:
+    """One empty local disk asked for beside the root disk; the flavor says what there may be."""
+
+    swap: bool = False
+    size: int | None = None
+    """GiB, of swap MiB; None: as large as the flavor's."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedFile:
+    """One file written into the guest: ``contents`` in base64."""
+
+    path: str
+    contents: str
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """Everything a launch may say.  The names are those of the Compute API; unset means that the cloud chooses."""
 
@@ -46,6 +63,19 @@ class LaunchRequest:
     hostname: str | None = None
     """None: made from the name."""
     scheduler_hints: Mapping[str, object] = field(default_factory=dict)
+    admin_password: str | None = None
+    """None: one is made when the setting ENABLE_INSTANCE_PASSWORD says so."""
+    access_ip_v4: str = ""
+    access_ip_v6: str = ""
+    disk_config: str = "MANUAL"
+    """``MANUAL`` or ``AUTO``."""
+    injected_files: tuple[InjectedFile, ...] = ()
+    local_disks: tuple[LocalDisk, ...] = ()
+    trusted_certificates: tuple[str, ...] | None = None
+    """Ids, kept as given: image signatures are not checked."""
+    host: str | None = None
+    """The host an operator wants (2.74); ``availability_zone`` may also name one as ``zone:host:node``."""
+    hypervisor_hostname: str | None = None
     idempotency_key: str | None = None
     """Text of the caller's choice: a launch with a key it has used before is not made again."""
 
