@@ -11,7 +11,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from compute_agent.contract.build import Frozen, InstanceSpec, PortRef
+from compute_agent.contract.base import Message
+from compute_agent.contract.build import Frozen
+from compute_agent.contract.orders import CommandBody
 
 T = TypeVar("T")
 
@@ -21,41 +23,7 @@ sentence.
 """
 
 
-def _tag(name: str) -> str:
-    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
-
-
-class Message(Frozen, frozen=True, tag_field="type", tag=_tag):
-    """Base of the frames; the tag is the class name in snake case."""
-
-
 # ----- commands: portal -> agent, durable, ordered per instance -------------------------------------------------------
-
-
-class BuildRequest(Message, frozen=True):
-    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as
-    built.
-    """
-
-    instance: InstanceSpec
-
-
-class DestroyRequest(Message, frozen=True):
-    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left
-    to remove.
-    """
-
-    ports: list[PortRef] = []
-
-
-class PowerRequest(Message, frozen=True):
-    """Change the power state of an existing guest."""
-
-    action: Literal["start", "stop", "reboot_soft", "reboot_hard"]
-    timeout: int = 60  # s, for a graceful stop before it is forced
-
-
-CommandBody = BuildRequest | DestroyRequest | PowerRequest
 
 
 class Command(Message, frozen=True):
@@ -96,7 +64,17 @@ class DiagnosticsCall(Message, frozen=True):
     instance_id: str
 
 
-CallBody = ConsoleOutputCall | DiagnosticsCall
+class OpenConsoleCall(Message, frozen=True):
+    """Open a tunnel from the guest's console to the portal: the agent dials ``/ws/agent/consoles/{tunnel}`` with its
+    credential and passes bytes both ways until either side ends.  Answers ``ConsoleOpened``.
+    """
+
+    instance_id: str
+    protocol: Literal["vnc", "serial"]
+    tunnel: str
+
+
+CallBody = ConsoleOutputCall | DiagnosticsCall | OpenConsoleCall
 
 
 class Call(Message, frozen=True):
@@ -118,13 +96,59 @@ class ConsoleOutput(Message, frozen=True):
     start: int = 0
 
 
+class CpuDiagnostics(Frozen, frozen=True):
+    """One virtual processor."""
+
+    id: int
+    time_ns: int | None = None
+    utilisation: int | None = None  # percent
+
+
+class NicDiagnostics(Frozen, frozen=True):
+    """One card's counters since the guest was started; octets and packets."""
+
+    mac_address: str
+    rx_octets: int | None = None
+    rx_errors: int | None = None
+    rx_drop: int | None = None
+    rx_packets: int | None = None
+    tx_octets: int | None = None
+    tx_errors: int | None = None
+    tx_drop: int | None = None
+    tx_packets: int | None = None
+    tap: str = ""
+
+
+class DiskDiagnostics(Frozen, frozen=True):
+    """One disk's counters since the guest was started."""
+
+    read_bytes: int | None = None
+    read_requests: int | None = None
+    write_bytes: int | None = None
+    write_requests: int | None = None
+    errors_count: int | None = None
+    target: str = ""  # "vda"
+
+
 class Diagnostics(Message, frozen=True):
-    """What the hypervisor says of a guest now."""
+    """What the hypervisor says of a guest now; what it does not tell is None."""
 
     power_state: int
     uptime: float | None = None  # s
-    memory_mb: int | None = None
+    memory_mb: int | None = None  # maximum
+    memory_used_mb: int | None = None
     cpu_time_ns: int | None = None
+    driver: str = "libvirt"
+    hypervisor: str = ""  # "qemu", "kvm" or "fake"
+    hypervisor_os: str = ""
+    config_drive: bool = False
+    cpus: list[CpuDiagnostics] = []
+    nics: list[NicDiagnostics] = []
+    disks: list[DiskDiagnostics] = []
+
+
+class ConsoleOpened(Message, frozen=True):
+    """The agent has opened the console and dials the tunnel."""
 
 
 class CallError(Message, frozen=True):
@@ -134,7 +158,7 @@ class CallError(Message, frozen=True):
     message: str
 
 
-CallResult = ConsoleOutput | Diagnostics | CallError
+CallResult = ConsoleOutput | Diagnostics | ConsoleOpened | CallError
 
 
 # ----- agent -> portal ------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.messages import BuildRequest, Command
+from compute_agent.contract.messages import Command
+from compute_agent.contract.orders import BuildRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import (
     APPLY_FIREWALL,

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from compute_agent.contract.messages import BuildRequest, Command, PowerRequest
+from compute_agent.contract.messages import Command
+from compute_agent.contract.orders import BuildRequest, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
 from compute_agent.manager.build import Build, BuildCancelledError

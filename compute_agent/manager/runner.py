@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compute_agent.contract.messages import BuildRequest, Command, DestroyRequest, PowerRequest
+from compute_agent.contract.messages import Command
+from compute_agent.contract.orders import BuildRequest, DestroyRequest, PowerRequest
 from compute_agent.manager.build import Build
 from compute_agent.manager.failures import LATE, SUPERSEDED
 from compute_agent.manager.guests import GuestBook

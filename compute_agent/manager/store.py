@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.messages import AgentEvent, BuildRequest, Command
+from compute_agent.contract.messages import AgentEvent, Command
+from compute_agent.contract.orders import BuildRequest
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from compute_agent.contract.build import FlavorRef, ImageRef, InstanceSpec, KeyPairRef, PortRef
-from compute_agent.contract.messages import BuildRequest
+from compute_agent.contract.orders import BuildRequest
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state

@@ -19,13 +19,13 @@ from compute_agent.contract.messages import (
     CallBody,
     CallResult,
     Command,
-    CommandBody,
     ConsoleOutputCall,
     decode_call_body,
     decode_call_result,
     decode_command_body,
     encode,
 )
+from compute_agent.contract.orders import CommandBody
 from provisioning.common.errors import UnavailableError
 from provisioning.events import services as events
 from provisioning.events.selectors import LoggedEvent

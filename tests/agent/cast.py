@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
-from compute_agent.contract.messages import AgentEvent, BuildRequest, Command, CommandBody, DestroyRequest, PowerRequest
+from compute_agent.contract.messages import AgentEvent, Command
+from compute_agent.contract.orders import BuildRequest, CommandBody, DestroyRequest, PowerRequest
 from compute_agent.manager.host import Host
 from compute_agent.manager.parts import AfterStep, HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork, HostNetwork

@@ -18,7 +18,6 @@ from compute_agent.contract.messages import (
     CommandAck,
     ConsoleOutput,
     ConsoleOutputCall,
-    DestroyRequest,
     Enrol,
     Events,
     EventsAck,
@@ -30,6 +29,7 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
+from compute_agent.contract.orders import DestroyRequest
 from portal.live import agents as link
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Host

@@ -9,17 +9,8 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compute_agent.contract.messages import (
-    AgentEvent,
-    BuildRequest,
-    Command,
-    DestroyRequest,
-    Enrol,
-    GuestState,
-    Hello,
-    PowerRequest,
-    ResourceAudit,
-)
+from compute_agent.contract.messages import AgentEvent, Command, Enrol, GuestState, Hello, ResourceAudit
+from compute_agent.contract.orders import BuildRequest, DestroyRequest, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Host

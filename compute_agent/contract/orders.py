@@ -1,0 +1,161 @@
+"""Orders: what the portal may want of a host for one instance.  Durable, ordered per instance, repeatable.
+
+Each is carried out again from its start when the agent dies in it, so every order must succeed on what an unfinished
+run of itself has left.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compute_agent.contract.base import Message
+from compute_agent.contract.build import ImageRef, InstanceSpec, PortRef
+
+
+class BuildRequest(Message, frozen=True):
+    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as
+    built.
+    """
+
+    instance: InstanceSpec
+
+
+class DestroyRequest(Message, frozen=True):
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left
+    to remove.
+    """
+
+    ports: list[PortRef] = []
+
+
+class PowerRequest(Message, frozen=True):
+    """Change the power state of an existing guest.
+
+    ``pause`` keeps the guest in memory, ``suspend`` saves it to disk; ``crash_dump`` makes its kernel panic (NMI).
+    """
+
+    action: Literal[
+        "start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume", "crash_dump"
+    ]
+    timeout: int = 60  # s, for a graceful stop before it is forced
+
+
+class PasswordRequest(Message, frozen=True):
+    """Set a password inside the guest, through its agent; the guest must run."""
+
+    user: str
+    password: str
+
+
+class RescueRequest(Message, frozen=True):
+    """Start the guest from ``image``, with its own root disk as the second disk.  The disk made for it is thrown away
+    by ``UnrescueRequest``.
+    """
+
+    instance: InstanceSpec
+    image: ImageRef
+    timeout: int = 60  # s, for a graceful stop before it is forced
+
+
+class UnrescueRequest(Message, frozen=True):
+    """Start the guest from its own disk again."""
+
+    instance: InstanceSpec
+
+
+class RebuildRequest(Message, frozen=True):
+    """Make the guest's disks and seed anew from ``instance.image``; the cards stay.  ``start``: and start it."""
+
+    instance: InstanceSpec
+    start: bool = True
+    preserve_ephemeral: bool = False
+
+
+class ResizeRequest(Message, frozen=True):
+    """Give the guest the size of ``instance.flavor``, on this host; the root disk before stays aside until the confirm
+    or the revert.  ``start``: and start it.
+    """
+
+    instance: InstanceSpec
+    start: bool = True
+    timeout: int = 60  # s, for a graceful stop before it is forced
+
+
+class ConfirmResizeRequest(Message, frozen=True):
+    """Throw away what was kept to revert a resize."""
+
+
+class RevertResizeRequest(Message, frozen=True):
+    """Give the guest back the size of ``instance.flavor`` and the disk it had.  ``start``: and start it."""
+
+    instance: InstanceSpec
+    start: bool = True
+
+
+class SnapshotRequest(Message, frozen=True):
+    """Send a consistent copy of the guest's root disk to the portal as the data of an image.
+
+    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays so.
+    """
+
+    image_id: str
+    disk_format: str = "qcow2"
+    stop: bool = False
+    timeout: int = 60
+
+
+class AttachInterfaceRequest(Message, frozen=True):
+    """Plug one more card into the guest, running or not; ``instance`` is the guest with it."""
+
+    instance: InstanceSpec
+    port: PortRef
+
+
+class DetachInterfaceRequest(Message, frozen=True):
+    """Take a card from the guest, running or not; ``instance`` is the guest without it."""
+
+    instance: InstanceSpec
+    port: PortRef
+
+
+class RefreshPortsRequest(Message, frozen=True):
+    """Bring the filters, leases and addresses of the guest's cards to what ``instance`` says."""
+
+    instance: InstanceSpec
+
+
+CommandBody = (
+    BuildRequest
+    | DestroyRequest
+    | PowerRequest
+    | PasswordRequest
+    | RescueRequest
+    | UnrescueRequest
+    | RebuildRequest
+    | ResizeRequest
+    | ConfirmResizeRequest
+    | RevertResizeRequest
+    | SnapshotRequest
+    | AttachInterfaceRequest
+    | DetachInterfaceRequest
+    | RefreshPortsRequest
+)
+
+
+def spec_of(body: CommandBody) -> InstanceSpec | None:
+    """Return what the guest is made of once the order is carried out; None when the order does not change it."""
+    return getattr(body, "instance", None)
+
+
+def images_of(body: CommandBody) -> set[str]:
+    """Return the ids of the images whose bits the order needs."""
+    if isinstance(body, RescueRequest):
+        return {body.image.id, *_boot_images(body.image)}
+    if isinstance(body, BuildRequest | RebuildRequest):
+        return {body.instance.image.id, *_boot_images(body.instance.image)}
+    return set()
+
+
+def _boot_images(image: ImageRef) -> set[str]:
+    """Return the ids of the kernel and the ramdisk an image names."""
+    return {image.properties[name] for name in ("kernel_id", "ramdisk_id") if image.properties.get(name)}
