@@ -13,6 +13,8 @@ class Image(models.Model):
 
         QUEUED = "queued"
         SAVING = "saving"
+        UPLOADING = "uploading"
+        IMPORTING = "importing"
         ACTIVE = "active"
         KILLED = "killed"
         DELETED = "deleted"
@@ -43,6 +45,7 @@ class Image(models.Model):
     hidden = models.BooleanField(default=False)
     tags = models.JSONField(default=list)
     properties = models.JSONField(default=dict)  # additional properties, text to text
+    import_state = models.JSONField(default=dict)  # the os_glance_* attributes that an import shows, text to text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True)
@@ -52,3 +55,37 @@ class Image(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+
+class ImageTask(models.Model):
+    """One piece of work on an image's data in the background: an import.  Removed some time after its end."""
+
+    class Status(models.TextChoices):
+        """Glance's task states."""
+
+        PENDING = "pending"
+        PROCESSING = "processing"
+        SUCCESS = "success"
+        FAILURE = "failure"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    project_id = models.UUIDField(db_index=True)
+    user_id = models.UUIDField(null=True)
+    request_id = models.CharField(max_length=255, blank=True)
+    image_id = models.UUIDField(null=True, db_index=True)
+    type = models.CharField(max_length=30)
+    status = models.CharField(max_length=12, choices=Status, default=Status.PENDING)
+    input = models.JSONField(default=dict)
+    result = models.JSONField(null=True)
+    message = models.TextField(blank=True)
+    done = models.BigIntegerField(default=0)  # bytes
+    total = models.BigIntegerField(null=True)  # bytes, when it is known
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    expires_at = models.DateTimeField(null=True, db_index=True)  # set with its end
+
+    class Meta:
+        indexes = [models.Index(fields=["-created_at", "-id"], name="image_task_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"

@@ -12,7 +12,10 @@ def register() -> None:
     """Keep projects with images, and say why they are not limited."""
     ownership.register("images", _images)
     registry.leave_free(
-        {"images.Image": "Not limited in Glance's defaults; room on the disk is looked after by the store."}
+        {
+            "images.Image": "Not limited in Glance's defaults; room on the disk is looked after by the store.",
+            "images.ImageTask": "One import of an image at a time, and removed some time after its end.",
+        }
     )
 
 
