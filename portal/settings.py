@@ -298,12 +298,21 @@ HOST_DOWN_AFTER = _integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
 AUDIT_INTERVAL = _integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
 BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
+SNAPSHOT_TIMEOUT = _integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
+"""Seconds that a host may take to send a server's disk as an image."""
 DELETE_TIMEOUT = _integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""
 MAX_IMAGE_SIZE = _integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
+IMAGE_STORAGE_QUOTA = _integer("NOVELLA_IMAGE_STORAGE_QUOTA", 0, 0, 1 << 60)
+"""Bytes of images that one project may keep; 0 is no limit."""
+IMAGE_MEMBER_LIMIT = _integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
+"""Projects that one image can be shared with."""
+IMAGE_PROPERTY_PROTECTIONS = env.str("NOVELLA_IMAGE_PROPERTY_PROTECTIONS", default="")
+"""File (TOML or JSON) that says which roles may create, read, update and delete which properties; followed while the
+cloud runs."""
 
 LOGGING = {
     "version": 1,

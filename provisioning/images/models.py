@@ -16,6 +16,7 @@ class Image(models.Model):
         UPLOADING = "uploading"
         IMPORTING = "importing"
         ACTIVE = "active"
+        DEACTIVATED = "deactivated"
         KILLED = "killed"
         DELETED = "deleted"
 
@@ -55,6 +56,59 @@ class Image(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+
+class ImageTag(models.Model):
+    """One tag of one image, for filters by tag; written with ``Image.tags``."""
+
+    image = models.ForeignKey(Image, on_delete=models.CASCADE, related_name="tag_rows")
+    tag = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["image", "tag"], name="tag_once_on_image")]
+        indexes = [models.Index(fields=["tag"], name="image_tag")]
+
+    def __str__(self) -> str:
+        return self.tag
+
+
+class ImageProperty(models.Model):
+    """One additional property of one image, for filters; written with ``Image.properties``."""
+
+    image = models.ForeignKey(Image, on_delete=models.CASCADE, related_name="property_rows")
+    name = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64)  # SHA-256 of the value: values are too long for an index
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["image", "name"], name="property_once_on_image")]
+        indexes = [models.Index(fields=["name", "digest"], name="image_property")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ImageMember(models.Model):
+    """One project that a shared image is shared with."""
+
+    class Status(models.TextChoices):
+        """What the member thinks of it: an accepted image stands in the member's list."""
+
+        PENDING = "pending"
+        ACCEPTED = "accepted"
+        REJECTED = "rejected"
+
+    image = models.ForeignKey(Image, on_delete=models.CASCADE, related_name="members")
+    project_id = models.UUIDField()  # "member_id" in the API
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["image", "project_id"], name="member_once_of_image")]
+        indexes = [models.Index(fields=["project_id", "status"], name="image_member")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} of {self.image_id}"
 
 
 class ImageTask(models.Model):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from provisioning.identity import ownership
 from provisioning.identity.ownership import Ids
-from provisioning.images.models import Image
+from provisioning.images.models import Image, ImageMember
 from provisioning.quotas import registry
 
 
 def register() -> None:
     """Keep projects with images, and say why they are not limited."""
     ownership.register("images", _images)
+    ownership.register("image memberships", None, _remove_memberships)
     registry.leave_free(
         {
-            "images.Image": "Not limited in Glance's defaults; room on the disk is looked after by the store.",
+            "images.Image": "Their bytes are limited by NOVELLA_IMAGE_STORAGE_QUOTA, counted from the records at each upload.",
+            "images.ImageTag": "At most 128 of each image.",
+            "images.ImageProperty": "At most 128 of each image.",
+            "images.ImageMember": "NOVELLA_IMAGE_MEMBER_LIMIT of each image; held by the image's owner.",
             "images.ImageTask": "One import of an image at a time, and removed some time after its end.",
         }
     )
@@ -21,3 +25,7 @@ def register() -> None:
 
 def _images(project_ids: Ids) -> int:
     return Image.objects.filter(project_id__in=project_ids, deleted_at=None).count()
+
+
+def _remove_memberships(project_ids: Ids) -> None:
+    ImageMember.objects.filter(project_id__in=project_ids).delete()
