@@ -19,9 +19,9 @@ class Instance(models.Model):
     project_id = models.UUIDField()
     user_id = models.UUIDField()
     name = models.CharField(max_length=255)
-    hostname = models.CharField(max_length=63)
+    hostname = models.CharField(max_length=255)  # a label, or as given a name with a domain
     description = models.CharField(max_length=255, null=True)
-    vm_state = models.CharField(max_length=16, choices=VmState, default=VmState.BUILDING)
+    vm_state = models.CharField(max_length=20, choices=VmState, default=VmState.BUILDING)
     task_state = models.CharField(max_length=32, choices=TaskState, null=True, default=TaskState.SCHEDULING)
     power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     task_deadline = models.DateTimeField(null=True)
@@ -52,9 +52,10 @@ class Instance(models.Model):
     injected_files = models.JSONField(default=list)  # [{"path", "contents": base64}]
     trusted_certificates = models.JSONField(null=True)  # ids, as asked for
     image_properties = models.JSONField(default=dict)  # the image's when the root disk was made, text to text
+    admin_password = models.TextField(blank=True)  # encrypted, and only until the guest is built
     password = models.TextField(blank=True)  # encrypted by the guest with its key (os-server-password)
     requested_host = models.CharField(max_length=255, blank=True)  # an operator's wish
-    previous_vm_state = models.CharField(max_length=16, blank=True)  # where unrescue, restore and revert lead
+    previous_vm_state = models.CharField(max_length=20, blank=True)  # where unrescue, restore and revert lead
     old_flavor = models.JSONField(null=True)  # while a resize may be reverted
     resized_at = models.DateTimeField(null=True)  # when it began to wait for a confirmation
     rescue_image_id = models.UUIDField(null=True)
@@ -74,6 +75,12 @@ class Instance(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["project_id", "-created_at", "-id"], name="instance_of_project"),
+            models.Index(
+                fields=["project_id", "-created_at", "-id"],
+                name="instance_kept_of_project",
+                condition=models.Q(deleted_at=None),
+            ),
+            models.Index(fields=["-created_at", "-id"], name="instance_kept", condition=models.Q(deleted_at=None)),
             models.Index(fields=["task_deadline"], name="instance_deadline", condition=~models.Q(task_state=None)),
         ]
 
