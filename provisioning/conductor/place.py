@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -12,9 +14,10 @@ from django.utils import timezone
 
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
+from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.actions import Span
-from provisioning.compute.services.claim import hold, take_room
+from provisioning.compute.services.claim import hold, take_first
 from provisioning.compute.sizes import room_of
 from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import fail
@@ -23,6 +26,8 @@ from provisioning.scheduler import Decision, HostState, Ranked, RequestSpec, exp
 ROUNDS = 8
 """How often the hosts are looked at anew because all that were ranked had been taken in the meantime."""
 NO_VALID_HOST = "No valid host was found. "
+AGGREGATES = "aggregate_instance_extra_specs:"
+"""What extra specs begin with that ask for aggregates; others are no business of the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,38 @@ class Found:
     seconds: float
 
 
-def spec_of(instance: Instance) -> RequestSpec:
-    """Return what the scheduler must know of a launch."""
-    room = room_of(instance.flavor)
+def spec_of(
+    instance: Instance, *, flavor: Mapping[str, Any] | None = None, excluded: Iterable[uuid.UUID] = ()
+) -> RequestSpec:
+    """Return what the scheduler must know of a server that needs a place, as it is at this moment.
+
+    ``flavor`` is the size it is to have when that is another than its own; ``excluded`` are hosts that will not do,
+    beside those that have failed it.
+    """
+    wanted = instance.flavor if flavor is None else flavor
+    room, hints, group = room_of(wanted), instance.scheduler_hints, group_of(instance)
+    properties = instance.image_properties
+    specs = wanted.get("extra_specs", {})
     return RequestSpec(
         vcpus=room.vcpus,
         memory_mb=room.memory_mb,
         disk_gb=room.disk_gb,
         availability_zone=instance.availability_zone,
-        excluded_hosts=frozenset(uuid.UUID(text) for text in instance.excluded_hosts),
+        excluded_hosts=frozenset(uuid.UUID(text) for text in instance.excluded_hosts).union(excluded),
+        requested_host=instance.requested_host,
+        same_hosts=_hosts_of(instance, hints["same_host"]) if "same_host" in hints else None,
+        different_hosts=_hosts_of(instance, hints.get("different_host")),
+        group=group,
+        architecture=str(properties.get("hw_architecture") or properties.get("architecture") or ""),
+        aggregate_specs={key.removeprefix(AGGREGATES): str(specs[key]) for key in specs if key.startswith(AGGREGATES)},
     )
+
+
+def _hosts_of(instance: Instance, named: object) -> frozenset[uuid.UUID]:
+    """Return the hosts of the servers that a hint names."""
+    if not named:
+        return frozenset()
+    return hosts_of_servers(instance.project_id, named if isinstance(named, list) else [named])
 
 
 def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
@@ -53,9 +80,8 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     ranked host is taken by now the hosts are read again.  Returns None when there is no host (the instance is in ERROR
     then), or when the launch has moved on without us.
     """
-    spec = spec_of(instance)
     for _ in range(ROUNDS):
-        found = _look(spec)
+        found = _look(spec_of(instance))
         if not found.decision.ranked:
             break
         with transaction.atomic():
@@ -67,7 +93,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
         if not instance_waits(instance):
             return None
     else:
-        found = _look(spec)
+        found = _look(spec_of(instance))
     _give_up(instance, found, action)
     return None
 
@@ -79,20 +105,19 @@ def instance_waits(instance: Instance) -> bool:
 
 def _look(spec: RequestSpec) -> Found:
     started, before = timezone.now(), perf_counter()
-    decision = rank(selectors.host_states(), spec, subset_size=settings.SCHEDULER_SUBSET_SIZE)
+    hosts = selectors.host_states(aggregates=bool(spec.aggregate_specs))
+    decision = rank(hosts, spec, subset_size=settings.SCHEDULER_SUBSET_SIZE)
     return Found(decision, actions.since(started), perf_counter() - before)
 
 
 def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> HostState | None:
     """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
     started = timezone.now()
-    room, tried = room_of(instance.flavor), 0
-    for ranked in found.decision.ranked:
-        tried += 1
-        if take_room(room, ranked.host.id):
-            break
-    else:
+    ranking = {ranked.host.id: ranked for ranked in found.decision.ranked}
+    taken, tried = take_first(room_of(instance.flavor), ranking, instance)
+    if taken is None:
         return None
+    ranked = ranking[taken]
     begun = [notification("create.start", instance)] if instance.attempt == 1 else []
     changes = {"host_id": ranked.host.id}
     moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, also=begun)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 
+from provisioning.scheduler.condition import Filter, are, do, have, hosts_in_words
+from provisioning.scheduler.demands import AggregateSpecsFilter, ArchitectureFilter, RequestedHostFilter
+from provisioning.scheduler.neighbours import (
+    DifferentHostFilter,
+    GroupAffinityFilter,
+    GroupAntiAffinityFilter,
+    SameHostFilter,
+)
 from provisioning.scheduler.spec import HostState, RequestSpec
-
-
-class Filter(abc.ABC):
-    """One condition.  ``name`` is what decisions and pages call it."""
-
-    name: str
-
-    @abc.abstractmethod
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        """Whether the host meets the condition."""
-
-    @abc.abstractmethod
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        """Say why none (or fewer) of ``hosts``, which came this far, passed; no host is named."""
 
 
 class AliveFilter(Filter):
@@ -33,7 +26,7 @@ class AliveFilter(Filter):
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         silent = sum(1 for host in hosts if not host.alive)
         disabled = sum(1 for host in hosts if host.alive and not host.enabled)
-        return f"{silent} of {_hosts(len(hosts))} {_do(silent)} not answer, {disabled} {_are(disabled)} disabled"
+        return f"{silent} of {hosts_in_words(len(hosts))} {do(silent)} not answer, {disabled} {are(disabled)} disabled"
 
 
 class RetryFilter(Filter):
@@ -46,7 +39,7 @@ class RetryFilter(Filter):
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         tried = sum(1 for host in hosts if host.id in spec.excluded_hosts)
-        return f"{_hosts(tried)} failed to build this server"
+        return f"{hosts_in_words(tried)} failed to build this server"
 
 
 class AvailabilityZoneFilter(Filter):
@@ -58,8 +51,8 @@ class AvailabilityZoneFilter(Filter):
         return not spec.availability_zone or host.availability_zone == spec.availability_zone
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        outside = sum(1 for host in hosts if not self.passes(host, spec))
-        return f"{_hosts(outside)} {_are(outside)} outside availability zone {spec.availability_zone}"
+        outside = self.lost(hosts, spec)
+        return f"{hosts_in_words(outside)} {are(outside)} outside availability zone {spec.availability_zone}"
 
 
 class VcpuFilter(Filter):
@@ -103,8 +96,15 @@ class DiskFilter(Filter):
 
 FILTERS: tuple[Filter, ...] = (
     AliveFilter(),
+    RequestedHostFilter(),
     AvailabilityZoneFilter(),
+    ArchitectureFilter(),
+    AggregateSpecsFilter(),
     RetryFilter(),
+    SameHostFilter(),
+    DifferentHostFilter(),
+    GroupAffinityFilter(),
+    GroupAntiAffinityFilter(),
     VcpuFilter(),
     RamFilter(),
     DiskFilter(),
@@ -114,19 +114,7 @@ FILTERS: tuple[Filter, ...] = (
 
 def _lacking(hosts: Sequence[HostState], spec: RequestSpec, judge: Filter, what: str, most: str) -> str:
     """Say how many hosts lack ``what``; when all do, how much the best one has."""
-    lacking = sum(1 for host in hosts if not judge.passes(host, spec))
+    lacking = judge.lost(hosts, spec)
     if lacking == len(hosts):
         return f"no host has {what}; the most is {most}"
-    return f"{_hosts(lacking)} {'has' if lacking == 1 else 'have'} not got {what}"
-
-
-def _hosts(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _do(count: int) -> str:
-    return "does" if count == 1 else "do"
+    return f"{hosts_in_words(lacking)} {have(lacking)} not got {what}"

@@ -6,9 +6,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from provisioning.scheduler.filters import FILTERS, Filter
+from provisioning.scheduler.condition import Filter
+from provisioning.scheduler.filters import FILTERS
+from provisioning.scheduler.neighbours import SoftGroupWeigher
 from provisioning.scheduler.spec import HostState, RequestSpec
-from provisioning.scheduler.weighers import WEIGHERS, Weigher
+from provisioning.scheduler.weighers import RamWeigher, Weigher
+
+WEIGHERS: tuple[Weigher, ...] = (RamWeigher(), SoftGroupWeigher())
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class FilterResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A host that can take the guest, and how well it suits: 0 is least, the number of weighers most."""
+    """A host that can take the guest, and how well it suits: 0 is least, the sum of the multipliers most."""
 
     host: HostState
     weight: float
@@ -54,6 +58,8 @@ def rank(
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     left, results = list(hosts), []
     for judge in filters:
+        if not judge.applies(spec):
+            continue
         staying = [host for host in left if judge.passes(host, spec)]
         lost = len(staying) < len(left)
         results.append(FilterResult(judge.name, len(left), len(staying), judge.reason(left, spec) if lost else ""))

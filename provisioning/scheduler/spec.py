@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """The group of a server, with Nova's name of its policy, and how many of the other members each host has."""
+
+    policy: str
+    members: Mapping[uuid.UUID, int] = field(default_factory=dict)
+    most: int = 1
+    """Servers of an anti-affine group that one host may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +28,17 @@ class RequestSpec:
     """Empty: any."""
     excluded_hosts: frozenset[uuid.UUID] = frozenset()
     """Hosts that failed this request."""
+    requested_host: str = ""
+    """The name of the only host that will do; empty: any."""
+    same_hosts: frozenset[uuid.UUID] | None = None
+    """Hosts of the servers it is to be with; None: no such wish."""
+    different_hosts: frozenset[uuid.UUID] = frozenset()
+    """Hosts of the servers it is to be apart from."""
+    group: GroupSpec | None = None
+    architecture: str = ""
+    """The processor that the image is made for; empty: any."""
+    aggregate_specs: Mapping[str, str] = field(default_factory=dict)
+    """What the flavor asks of the aggregates' metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +60,9 @@ class HostState:
     memory_mb_allocated: int
     disk_gb_allocated: int
     instances: int = 0
+    architecture: str = ""
+    aggregate_metadata: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Key → values over all aggregates of the host; empty where no request asks."""
 
     @property
     def free_vcpus(self) -> int:

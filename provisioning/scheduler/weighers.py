@@ -25,6 +25,3 @@ class RamWeigher(Weigher):
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
         return float(host.free_memory_mb)
-
-
-WEIGHERS: tuple[Weigher, ...] = (RamWeigher(),)

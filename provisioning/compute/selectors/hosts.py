@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.models import Host
+from provisioning.compute.models import AggregateHost, Host
 from provisioning.identity import policy
 from provisioning.scheduler import HostState
 
@@ -26,10 +29,17 @@ SEEING_HOSTS = (
 
 
 def is_alive(host: Host, now: datetime) -> bool:
-    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds; a link that is being dialled anew
-    changes nothing.
+    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds and no operator says that the host is
+    down; a link that is being dialled anew changes nothing.
     """
-    return host.last_seen_at is not None and host.last_seen_at >= now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since
+
+
+def alive(now: datetime, path: str = "") -> Q:
+    """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
+    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
 
 
 def hosts_for(context: RequestContext) -> list[Host]:
@@ -44,14 +54,25 @@ def availability_zones() -> list[str]:
     return list(Host.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct())
 
 
-def host_states() -> list[HostState]:
-    """Return every host as the scheduler sees it, in one query."""
+def host_states(*, aggregates: bool = False) -> list[HostState]:
+    """Return every host as the scheduler sees it, in one query; ``aggregates`` adds their metadata, by one more."""
     now = timezone.now()
-    return [state_of(host, now) for host in Host.objects.all()]
+    said = _metadata_of_hosts() if aggregates else {}
+    return [state_of(host, now, said.get(host.id)) for host in Host.objects.all()]
 
 
-def state_of(host: Host, now: datetime) -> HostState:
-    """Return one host as the scheduler sees it."""
+def _metadata_of_hosts() -> dict[uuid.UUID, dict[str, frozenset[str]]]:
+    """Return host → key → values over all its aggregates."""
+    said: dict[uuid.UUID, dict[str, frozenset[str]]] = {}
+    for host_id, metadata in AggregateHost.objects.values_list("host_id", "aggregate__metadata"):
+        of_host = said.setdefault(host_id, {})
+        for key, value in metadata.items():
+            of_host[key] = of_host.get(key, frozenset()) | {value}
+    return said
+
+
+def state_of(host: Host, now: datetime, metadata: Mapping[str, frozenset[str]] | None = None) -> HostState:
+    """Return one host as the scheduler sees it, with its aggregates' metadata where they are known."""
     return HostState(
         id=host.id,
         name=host.name,
@@ -66,4 +87,6 @@ def state_of(host: Host, now: datetime) -> HostState:
         memory_mb_allocated=host.memory_mb_allocated,
         disk_gb_allocated=host.disk_gb_allocated,
         instances=host.instances_allocated,
+        architecture=host.architecture,
+        aggregate_metadata=metadata or {},
     )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from django.db.models import F
 
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Host, Instance, ServerGroup
+from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
+from provisioning.scheduler import GroupSpec, group_allows
+
+_HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
 
 def take_room(room: Room, host_id: uuid.UUID) -> bool:
@@ -15,6 +20,7 @@ def take_room(room: Room, host_id: uuid.UUID) -> bool:
     fits = Host.objects.filter(
         id=host_id,
         enabled=True,
+        forced_down=False,
         vcpus_total__gte=room.vcpus,
         vcpus_allocated__lte=F("vcpus_total") * F("cpu_allocation_ratio") - room.vcpus,
         memory_mb_allocated__lte=(F("memory_mb_total") - F("reserved_memory_mb")) * F("ram_allocation_ratio")
@@ -29,6 +35,33 @@ def take_room(room: Room, host_id: uuid.UUID) -> bool:
             instances_allocated=F("instances_allocated") + 1,
         )
     )
+
+
+def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) -> tuple[uuid.UUID | None, int]:
+    """Take room on the first of these hosts that has it, where the instance's group lets it be.
+
+    Inside the caller's transaction, behind ``state.lock``: the group is held until its end, so that of servers which
+    are to be apart, or together, one is placed after the other.  Returns the host, None when there is none, and how
+    many were tried.
+    """
+    group, tried = hold_group(instance), 0
+    for host_id in host_ids:
+        tried += 1
+        if (group is None or group_allows(group, host_id)) and take_room(room, host_id):
+            return host_id, tried
+    return None, tried
+
+
+def hold_group(instance: Instance) -> GroupSpec | None:
+    """Let nobody else place a server of the instance's group before the caller's transaction ends; return the group as
+    it is now.  None: it has none, or one that forbids nothing.
+    """
+    if instance.server_group_id is None:
+        return None
+    rows = ServerGroup.objects.filter(id=instance.server_group_id, policy__in=_HARD)
+    if not rows.select_for_update(no_key=True).values_list("id"):
+        return None
+    return group_of(instance)
 
 
 def hold(instance: Instance, host_id: uuid.UUID) -> None:

@@ -1,0 +1,70 @@
+"""Server groups: for their project, and for the scheduler."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from django.db.models import Count
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.compute.models import Instance, ServerGroup
+from provisioning.identity import policy
+from provisioning.scheduler import GroupSpec
+
+ALL_PROJECTS = "compute:server_groups:list:all_projects"
+"""The rule of who sees the groups of every project."""
+
+
+def server_groups_for(
+    context: RequestContext, *, all_projects: bool = False, limit: int | None = None, offset: int = 0
+) -> list[ServerGroup]:
+    """Return the project's groups, oldest first; every project's for those who may see them and ask for it."""
+    rows = ServerGroup.objects.order_by("created_at", "id")
+    if not (all_projects and policy.allows(context, ALL_PROJECTS)):
+        rows = rows.filter(project_id=context.project_id)
+    return list(rows[offset : None if limit is None else offset + limit])
+
+
+def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
+    """Return one group.  Raises NotFoundError for none, and for another project's unless the caller sees every one."""
+    found = read_id(group_id)
+    rows = ServerGroup.objects.filter(id=found)
+    if not policy.allows(context, ALL_PROJECTS):
+        rows = rows.filter(project_id=context.project_id)
+    group = rows.first() if found is not None else None
+    if group is None:
+        raise NotFoundError(f"Instance group {str(group_id)[:64]} could not be found.")
+    return group
+
+
+def members_of(groups: Sequence[ServerGroup]) -> dict[uuid.UUID, list[uuid.UUID]]:
+    """Return group → its servers that are not deleted, oldest first, in one query."""
+    members: dict[uuid.UUID, list[uuid.UUID]] = {group.id: [] for group in groups}
+    rows = Instance.objects.filter(server_group__in=[group.id for group in groups], deleted_at=None)
+    for group_id, server in rows.order_by("created_at", "id").values_list("server_group_id", "id"):
+        if group_id is not None:
+            members[group_id].append(server)
+    return members
+
+
+def group_of(instance: Instance) -> GroupSpec | None:
+    """Return the group of a server as the scheduler sees it: its other members that have a host, counted by host."""
+    if instance.server_group_id is None:
+        return None
+    group = ServerGroup.objects.filter(id=instance.server_group_id).first()
+    if group is None:
+        return None
+    others = Instance.objects.filter(server_group=group, deleted_at=None, host__isnull=False).exclude(id=instance.id)
+    counted = others.order_by().values_list("host_id").annotate(many=Count("id"))
+    members = {host_id: many for host_id, many in counted if host_id is not None}
+    return GroupSpec(group.policy, members, group.max_server_per_host or 1)
+
+
+def hosts_of_servers(project_id: uuid.UUID, servers: Iterable[object]) -> frozenset[uuid.UUID]:
+    """Return the hosts of those of these servers that are the project's."""
+    ids = [found for found in map(read_id, servers) if found is not None]
+    rows = Instance.objects.filter(id__in=ids, project_id=project_id, deleted_at=None, host__isnull=False)
+    return frozenset(host for host in rows.values_list("host_id", flat=True) if host is not None)

@@ -1,0 +1,104 @@
+"""What a request demands of its host beside room: a certain host, a processor, what operators say of their hosts."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+
+from provisioning.scheduler.condition import Filter, are, have, hosts_in_words
+from provisioning.scheduler.spec import HostState, RequestSpec
+
+_SAME = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "i386": "i686"}
+_NUMBERS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.ge,  # as Nova reads it
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_TEXTS: dict[str, Callable[[str, str], bool]] = {
+    "s==": operator.eq,
+    "s!=": operator.ne,
+    "s<": operator.lt,
+    "s<=": operator.le,
+    "s>": operator.gt,
+    "s>=": operator.ge,
+    "<in>": operator.contains,
+}
+
+
+class RequestedHostFilter(Filter):
+    """The host that an operator asked for."""
+
+    name = "requested_host"
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.requested_host)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return not spec.requested_host or host.name == spec.requested_host
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
+        lost = self.lost(hosts, spec)
+        return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
+
+
+class ArchitectureFilter(Filter):
+    """A processor that the image was made for; a host that has not said what it has is left alone."""
+
+    name = "architecture"
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.architecture)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return not (spec.architecture and host.architecture) or _plain(host.architecture) == _plain(spec.architecture)
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
+        lost = self.lost(hosts, spec)
+        return f"{hosts_in_words(lost)} {have(lost)} another processor than the image needs ({spec.architecture})"
+
+
+class AggregateSpecsFilter(Filter):
+    """In aggregates whose metadata the flavor's ``aggregate_instance_extra_specs:`` ask for."""
+
+    name = "aggregate_extra_specs"
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.aggregate_specs)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return all(
+            any(meets(value, wanted) for value in host.aggregate_metadata.get(key, ()))
+            for key, wanted in spec.aggregate_specs.items()
+        )
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
+        lost = self.lost(hosts, spec)
+        keys = ", ".join(sorted(spec.aggregate_specs))
+        return f"{hosts_in_words(lost)} {are(lost)} in no aggregate that the size asks for ({keys})"
+
+
+def meets(value: str, wanted: str) -> bool:
+    """Whether an aggregate's value is what an extra spec says: a text, or one of Nova's operators with its operand."""
+    sign, *operands = wanted.split() or [""]
+    if sign == "<or>":
+        return value in _alternatives(operands)
+    if len(operands) == 1 and sign in _TEXTS:
+        return _TEXTS[sign](value, operands[0])
+    if len(operands) == 1 and sign in _NUMBERS:
+        try:
+            return _NUMBERS[sign](float(value), float(operands[0]))
+        except ValueError:
+            return False
+    return value == wanted
+
+
+def _alternatives(words: Collection[str]) -> set[str]:
+    """``<or> a <or> b`` → a, b."""
+    return {word for word in words if word != "<or>"}
+
+
+def _plain(architecture: str) -> str:
+    name = architecture.strip().lower()
+    return _SAME.get(name, name)
