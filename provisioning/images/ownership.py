@@ -14,7 +14,7 @@ def register() -> None:
     ownership.register("image memberships", None, _remove_memberships)
     registry.leave_free(
         {
-            "images.Image": "Their bytes are limited by NOVELLA_IMAGE_STORAGE_QUOTA, counted from the records at each upload.",
+            "images.Image": "Their bytes are limited by NOVELLA_IMAGE_STORAGE_QUOTA, counted anew at each upload.",
             "images.ImageTag": "At most 128 of each image.",
             "images.ImageProperty": "At most 128 of each image.",
             "images.ImageMember": "NOVELLA_IMAGE_MEMBER_LIMIT of each image; held by the image's owner.",

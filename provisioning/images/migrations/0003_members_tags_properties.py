@@ -3,12 +3,12 @@
 import hashlib
 
 import django.db.models.deletion
-from django.apps.registry import Apps
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
 
 
-def _write_rows(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+def _write_rows(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Write a row for each tag and each additional property that images have."""
     tags, properties = apps.get_model("images", "ImageTag"), apps.get_model("images", "ImageProperty")
     images = apps.get_model("images", "Image").objects.exclude(status="deleted")
