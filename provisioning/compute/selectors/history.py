@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.db.models import Q
+from django.db.models.functions import Coalesce
+
 from compute_agent.contract import steps
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
-from provisioning.compute.selectors.instances import instance_for
+from provisioning.compute.selectors.instances import ALL_PROJECTS, NOBODY, instance_for
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
@@ -66,32 +70,55 @@ class Step:
 
 
 def actions_for(
-    context: RequestContext, instance_id: str | uuid.UUID, *, limit: int | None = None, marker: str | None = None
+    context: RequestContext,
+    instance_id: str | uuid.UUID,
+    *,
+    limit: int | None = None,
+    marker: str | None = None,
+    changes_since: datetime | None = None,
+    changes_before: datetime | None = None,
+    deleted: bool = True,
 ) -> list[InstanceAction]:
-    """Return what was asked of a server, newest first; operators see it of deleted ones too.  ``marker`` is a request
-    id.
+    """Return what was asked of a server, newest first; of a deleted one too, unless ``deleted`` is False.
+
+    ``marker`` is a request id; ``changes_…`` are about the last time something happened in an action.  Raises
+    NotFoundError, and InvalidInputError for an unknown marker.
     """
-    rows = InstanceAction.objects.filter(instance=instance_for(context, instance_id, deleted=True)).order_by(
-        "-started_at", "-id"
-    )
-    actions = list(rows)
+    instance = _known(context, instance_id, deleted=deleted)
+    rows = InstanceAction.objects.filter(instance=instance).annotate(changed=Coalesce("finished_at", "started_at"))
+    if changes_since is not None:
+        rows = rows.filter(changed__gte=changes_since)
+    if changes_before is not None:
+        rows = rows.filter(changed__lte=changes_before)
     if marker is not None:
-        position = next((index for index, action in enumerate(actions) if action.request_id == marker), None)
-        if position is None:
-            raise NotFoundError(f"Action {marker} could not be found.", field="marker")
-        actions = actions[position + 1 :]
-    return actions[:limit] if limit is not None else actions
+        last = InstanceAction.objects.filter(instance=instance, request_id=marker).order_by("started_at", "id").first()
+        if last is None:
+            raise InvalidInputError(f"marker [{marker[:64]}] not found", field="marker")
+        rows = rows.filter(Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, id__lt=last.id))
+    rows = rows.order_by("-started_at", "-id")
+    return list(rows[:limit] if limit is not None else rows)
 
 
 def action_for(
-    context: RequestContext, instance_id: str | uuid.UUID, request_id: str
+    context: RequestContext, instance_id: str | uuid.UUID, request_id: str, *, deleted: bool = True
 ) -> tuple[InstanceAction, list[InstanceActionEvent]]:
-    """Return one action with its events, newest first.  Raises NotFoundError."""
-    instance = instance_for(context, instance_id, deleted=True)
+    """Return one action with its events, newest first; ``deleted`` as in ``actions_for``.  Raises NotFoundError."""
+    instance = _known(context, instance_id, deleted=deleted)
     action = InstanceAction.objects.filter(instance=instance, request_id=request_id).order_by("-id").first()
     if action is None:
-        raise NotFoundError(f"Action for request_id {request_id} on instance {instance_id} not found")
+        raise NotFoundError(f"Action for request_id {request_id[:64]} on instance {instance_id} not found")
     return action, list(action.events.order_by("-started_at", "-id"))
+
+
+def _known(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bool) -> Instance:
+    """Return a server of the caller's project, or any for an operator; deleted ones where the caller says so."""
+    rows = Instance.objects.filter(id=read_id(instance_id) or NOBODY)
+    if not policy.allows(context, ALL_PROJECTS):
+        rows = rows.filter(project_id=context.project_id or NOBODY)
+    instance = (rows if deleted else rows.exclude(vm_state=VmState.DELETED)).first()
+    if instance is None:
+        raise NotFoundError(f"Instance {str(instance_id)[:64]} could not be found.")
+    return instance
 
 
 def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Step]:
