@@ -42,6 +42,12 @@ class NotFoundError(NovellaError):
     code = "not_found"
 
 
+class GoneError(NotFoundError):
+    """It was there when the request began, and is no more; or is offered no longer (410)."""
+
+    code = "gone"
+
+
 class ConflictError(NovellaError):
     """Right in itself, but not in the present state (409)."""
 

@@ -6,22 +6,27 @@ A host trusts the format written here and opens images with it and nothing else,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, cast
 
 from oslo_utils.imageutils import format_inspector
 
+from compute_agent.contract import disk_formats
+from compute_agent.contract.disk_structure import DiskStructureError, virtual_size
+from provisioning.common.errors import InvalidInputError
 from provisioning.images.errors import ImageContentError
 from provisioning.images.qcow2 import Qcow2File
 
 PIECE = 1 << 20
 """Bytes given to the inspectors at once: some judge by the first piece alone, so it is not the sender who sizes it."""
-DISK_FORMATS = ("raw", "qcow2")
-"""What a host opens, and so what is taken; Glance's ``disk_formats``."""
-CONTAINER_FORMATS = ("bare",)
+DISK_FORMATS = tuple(disk_formats.FORMATS)
+"""What is taken: what a host can use; Glance's ``disk_formats``."""
+BOOTABLE_FORMATS = disk_formats.BOOTABLE
+"""What a root disk can be made from: kernels and ramdisks are no disks."""
+CONTAINER_FORMATS = ("bare", "ami", "aki", "ari")
 """Glance's ``container_formats``."""
-RAW_CONTENT = {"raw", "gpt"}
-"""What the inspectors call a raw disk; ``gpt`` is one with a GPT or an MBR partition table."""
+AMAZON = frozenset({"ami", "aki", "ari"})
+"""Containers that hold a disk of their own name only."""
 
 
 class Inspector:
@@ -34,30 +39,27 @@ class Inspector:
         """Yield the same bytes in pieces of one size."""
         return iter(self._wrapper)
 
-    def check(self, disk_format: str) -> int | None:
-        """Judge the data after its end: return the virtual size in bytes that its header says, None for raw.
+    def check(self, disk_format: str, file: IO[bytes], size: int) -> int:
+        """Judge the data after its end, with the file of ``size`` bytes it was written to; return its disk's bytes.
 
-        Raises ImageContentError when it is not ``disk_format`` or is unsafe.
+        Raises ImageContentError when it is not ``disk_format``, is damaged, or would make a host open other files.
+        Moves the file's position.
         """
         found = self._formats()
-        if disk_format == "raw":
-            if not set(found) <= RAW_CONTENT:
-                raise ImageContentError(_mismatch(disk_format, found), field="disk_format")
-            return None  # a raw disk is opened as raw: nothing in it is believed
         # A boot sector inside the header's padding of another format would be a second format.
-        if list(found) != [disk_format]:
+        if not disk_formats.FORMATS[disk_format].fits(set(found)):
             raise ImageContentError(_mismatch(disk_format, found), field="disk_format")
-        inspector = found[disk_format]
+        if disk_format == "qcow2":
+            _check_safety(disk_format, found)
+            Qcow2File(file, size).check()
+            return int(found[disk_format].virtual_size)
         try:
-            inspector.safety_check()
-        except format_inspector.SafetyCheckFailed as error:
-            reasons = ", ".join(str(failure) for failure in error.failures.values())
-            msg = f"Image content is not safe to open: {reasons}."
-            raise ImageContentError(msg) from None
-        except format_inspector.ImageFormatError as error:
-            msg = f"Image content is not a complete {disk_format} image: {error}."
-            raise ImageContentError(msg) from None
-        return int(inspector.virtual_size)
+            disk = virtual_size(file, size, disk_format)
+        except DiskStructureError as error:
+            msg = f"Image content is not safe to open, or not whole: it {error}."
+            raise ImageContentError(msg, field="disk_format") from None
+        _check_safety(disk_format, found)
+        return disk
 
     def _formats(self) -> dict[str, format_inspector.FileInspector]:
         """Return the inspectors that recognise the data, by name."""
@@ -69,13 +71,30 @@ class Inspector:
             raise ImageContentError(msg) from None
 
 
-def check_structure(file: IO[bytes], size: int, disk_format: str) -> None:
-    """Check what only the whole file of ``size`` bytes shows: a qcow2 image whose tables and data lie inside it.
+def check_container(disk_format: str, container_format: str) -> None:
+    """Check that the formats go together; InvalidInputError."""
+    if container_format in AMAZON and disk_format != container_format:
+        msg = (
+            "Invalid mix of disk and container formats. When setting a disk or container format to one of "
+            "'aki', 'ari', or 'ami', the container and disk formats must match."
+        )
+        raise InvalidInputError(msg, field="container_format")
 
-    Raises ImageContentError.  Moves the file's position.
-    """
-    if disk_format == "qcow2":
-        Qcow2File(file, size).check()
+
+def _check_safety(disk_format: str, found: Mapping[str, format_inspector.FileInspector]) -> None:
+    """Let the inspector of the format say what it has against the file."""
+    inspector = found.get(disk_format)
+    if inspector is None:
+        return
+    try:
+        inspector.safety_check()
+    except format_inspector.SafetyCheckFailed as error:
+        reasons = ", ".join(str(failure) for failure in error.failures.values())
+        msg = f"Image content is not safe to open: {reasons}."
+        raise ImageContentError(msg) from None
+    except format_inspector.ImageFormatError as error:
+        msg = f"Image content is not a complete {disk_format} image: {error}."
+        raise ImageContentError(msg) from None
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -20,6 +20,7 @@ from portal.api.common.links import SERVICES
 from provisioning.common.errors import (
     ConflictError,
     ForbiddenError,
+    GoneError,
     InvalidInputError,
     NotAuthenticatedError,
     NotFoundError,
@@ -37,6 +38,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (InvalidInputError, 400),
     (NotAuthenticatedError, 401),
     (ForbiddenError, 403),
+    (GoneError, 410),
     (NotFoundError, 404),
     (ConflictError, 409),
     (OverQuotaError, 403),
@@ -60,6 +62,7 @@ COMPUTE_NAMES = {
     404: "itemNotFound",
     405: "badMethod",
     409: "conflictingRequest",
+    410: "gone",
     413: "overLimit",
     415: "badMediaType",
     429: "overLimit",

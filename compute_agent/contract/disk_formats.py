@@ -1,0 +1,60 @@
+"""The disk formats that a host takes: what the control plane lets in, and what a host looks for before it opens a file.
+
+Both sides use this one table, so that nothing is taken from a user that no host could use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RAW_CONTENT = frozenset({"raw", "gpt"})
+"""What inspectors call a file without a format of its own; ``gpt`` is one with a GPT or an MBR partition table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskFormat:
+    """One format by Glance's name."""
+
+    name: str
+    driver: str | None = "raw"
+    """QEMU's block driver that reads it; None for what is no disk: a kernel, a ramdisk."""
+    seen_as: str = ""
+    """What the inspectors call such a file; empty for what has no format of its own."""
+    looks_raw: bool = False
+    """Whether the inspectors may as well see nothing but a raw disk."""
+    partitioned: bool = False
+    """Whether it may have a partition table beside."""
+    container: str = "bare"
+    """Glance's container format that goes with it."""
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the file is what a guest sees, byte for byte."""
+        return self.driver in {None, "raw"}
+
+    def fits(self, found: set[str]) -> bool:
+        """Whether a file that the inspectors call ``found`` may be of this format: a file has one format and no two."""
+        if found <= RAW_CONTENT:
+            return self.looks_raw and bool(found)
+        return self.seen_as in found and found <= {self.seen_as} | ({"gpt"} if self.partitioned else set())
+
+
+FORMATS = {
+    each.name: each
+    for each in (
+        DiskFormat(name="raw", looks_raw=True),
+        DiskFormat(name="qcow2", driver="qcow2", seen_as="qcow2"),
+        DiskFormat(name="vmdk", driver="vmdk", seen_as="vmdk"),
+        # A fixed VHD has its mark at its end, where the inspectors do not look.
+        DiskFormat(name="vhd", driver="vpc", seen_as="vhd", looks_raw=True),
+        DiskFormat(name="vhdx", driver="vhdx", seen_as="vhdx"),
+        DiskFormat(name="vdi", driver="vdi", seen_as="vdi"),
+        DiskFormat(name="iso", seen_as="iso", partitioned=True),
+        DiskFormat(name="ami", looks_raw=True, container="ami"),
+        DiskFormat(name="aki", driver=None, looks_raw=True, container="aki"),
+        DiskFormat(name="ari", driver=None, looks_raw=True, container="ari"),
+    )
+}
+"""Every format that is taken, by name."""
+BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
+"""Formats that a root disk can be made from; an ISO becomes a disk too, so it must be one that boots from disks."""

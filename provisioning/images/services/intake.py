@@ -1,0 +1,132 @@
+"""Data on its way into the store: hashed, inspected, bounded and published, whoever sends it."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.conf import settings
+
+from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
+from provisioning.images import inspection, store
+from provisioning.images.errors import ImageContentError
+from provisioning.images.models import Image
+from provisioning.images.services.access import move
+
+HASH_ALGORITHM = "sha512"
+Progress = Callable[[int], None]
+"""Called with the bytes that have come so far; an exception of it ends the transfer."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the data must be."""
+
+    disk_format: str
+    limit: int
+    """Bytes that are not passed."""
+    size: int | None = None
+    """Bytes that were announced."""
+
+
+def largest(project_id: uuid.UUID) -> int:
+    """Return how many bytes a project's next image may have."""
+    return int(settings.MAX_IMAGE_SIZE)
+
+
+def receive(
+    file: IO[bytes], wanted: Wanted, chunks: Iterable[bytes], *, progress: Progress | None = None, keep: bool = True
+) -> dict[str, Any]:
+    """Write the data to the file, and return what is known of it: the columns of an active image.
+
+    ``keep`` False: the data comes from the file itself, and is only looked at.  Raises ImageContentError,
+    TooLargeError, UnavailableError, InvalidInputError.
+    """
+    md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
+    size = 0
+    inspector = inspection.Inspector(_bounded(chunks, wanted, keep=keep))
+    for piece in inspector:
+        size += len(piece)
+        if keep:
+            file.write(piece)
+        md5.update(piece)
+        sha512.update(piece)
+        if progress is not None:
+            progress(size)
+    if not size:
+        msg = "Image content is empty."
+        raise ImageContentError(msg)
+    check_announced(size, wanted.size)
+    file.flush()
+    virtual_size = inspector.check(wanted.disk_format, file, size)
+    if not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
+        msg = f"The virtual size of the image, {virtual_size} bytes, is not from 1 to {settings.MAX_IMAGE_SIZE}."
+        raise ImageContentError(msg)
+    return {
+        "size": size,
+        "virtual_size": virtual_size,
+        "checksum": md5.hexdigest(),
+        "os_hash_algo": HASH_ALGORITHM,
+        "os_hash_value": sha512.hexdigest(),
+    }
+
+
+def write(file: IO[bytes], limit: int, chunks: Iterable[bytes], expected_size: int | None) -> int:
+    """Write the data as it is, to be looked at later; return its bytes.  Raises as ``receive``."""
+    size = 0
+    for piece in _bounded(chunks, Wanted("", limit=limit, size=expected_size), keep=True):
+        file.write(piece)
+        size += len(piece)
+    check_announced(size, expected_size)
+    return size
+
+
+def check_announced(size: int, announced: int | None) -> None:
+    """Refuse data that is not as long as was said; InvalidInputError."""
+    if announced is not None and size != announced:
+        msg = f"The size of the data, {size} bytes, is not the {announced} bytes that were announced."
+        raise InvalidInputError(msg, field="size")
+
+
+def publish(image_id: uuid.UUID, file: IO[bytes], facts: Mapping[str, Any], *, before: Image.Status) -> None:
+    """Bring file and record to their final state, both or none.  Raises GoneError when the image was deleted."""
+    try:
+        store.publish(image_id, file)
+        active = move(image_id, before, Image.Status.ACTIVE, **facts)
+    except BaseException:
+        store.remove(image_id)
+        raise
+    if not active:
+        store.remove(image_id)
+        msg = f"Image {image_id} could not be found after upload. The image may have been deleted during the upload."
+        raise GoneError(msg)
+
+
+def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
+    """Pass the data through while it is not too much for its limit or for the disk."""
+    size = 0
+    if keep:
+        _check_room(wanted.size or 0)
+    if wanted.size is not None and wanted.size > wanted.limit:
+        raise _too_large(wanted.limit)
+    for chunk in chunks:
+        size += len(chunk)
+        if size > wanted.limit:
+            raise _too_large(wanted.limit)
+        if keep:
+            _check_room(len(chunk))
+        yield chunk
+
+
+def _too_large(limit: int) -> TooLargeError:
+    if limit < settings.MAX_IMAGE_SIZE:
+        return TooLargeError(f"The image is larger than the {limit} bytes that the project's storage quota has left.")
+    return TooLargeError(f"The image is larger than the {limit} bytes that are allowed.")
+
+
+def _check_room(more: int) -> None:
+    if not store.has_room(more):
+        raise UnavailableError("There is no room for the image now. Tell your operator.")
