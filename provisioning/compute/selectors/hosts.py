@@ -15,14 +15,24 @@ from provisioning.compute.models import AggregateHost, Host
 from provisioning.identity import policy
 from provisioning.scheduler import HostState
 
-INTERNAL_ZONE = "nova"
+DEFAULT_ZONE = "nova"
 """The zone of hosts that no operator has moved to another."""
+INTERNAL_ZONE = "internal"
+"""The zone of the workers; no server can be there."""
 SEEING_HOSTS = (
     "compute:hypervisors:list",
     "compute:hypervisors:list_detail",
     "compute:hypervisors:show",
+    "compute:hypervisors:uptime",
+    "compute:hypervisors:search",
+    "compute:hypervisors:servers",
+    "compute:hypervisors:statistics",
     "compute:services:list",
     "compute:services:update",
+    "compute:services:delete",
+    "compute:hosts:list",
+    "compute:hosts:show",
+    "compute:hosts:update",
     "compute:availability_zones:detail",
 )
 """Rules of who sees something of the hosts; the face asks the one of its operation."""

@@ -15,9 +15,13 @@ from provisioning.scheduler import GroupSpec, group_allows
 _HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
 
-def take_room(room: Room, host_id: uuid.UUID) -> bool:
-    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now."""
+def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
+    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now, or the
+    host has left the zone that was asked for (empty: any).
+    """
+    asked = {"availability_zone": zone} if zone else {}
     fits = Host.objects.filter(
+        **asked,
         id=host_id,
         enabled=True,
         forced_down=False,
@@ -44,10 +48,10 @@ def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) ->
     are to be apart, or together, one is placed after the other.  Returns the host, None when there is none, and how
     many were tried.
     """
-    group, tried = hold_group(instance), 0
+    group, zone, tried = hold_group(instance), instance.availability_zone, 0
     for host_id in host_ids:
         tried += 1
-        if (group is None or group_allows(group, host_id)) and take_room(room, host_id):
+        if (group is None or group_allows(group, host_id)) and take_room(room, host_id, zone):
             return host_id, tried
     return None, tried
 

@@ -6,9 +6,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import transaction
+
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute.models import Host
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute.models import Aggregate, Host, Instance
 from provisioning.compute.names import check_text
 from provisioning.identity import policy
 
@@ -19,24 +22,74 @@ _MOST = 2_147_483_647
 
 def enable_host(context: RequestContext, host_id: uuid.UUID) -> Host:
     """Let the scheduler use the host again.  Raises ForbiddenError, NotFoundError."""
-    return _set(context, host_id, enabled=True, reason="")
+    return change_host(context, host_id, enabled=True)
 
 
 def disable_host(context: RequestContext, host_id: uuid.UUID, reason: str = "") -> Host:
     """Give the host no new servers; what runs there goes on.  Raises as ``enable_host``, and InvalidInputError."""
-    return _set(context, host_id, enabled=False, reason=check_text(reason, "disabled_reason"))
+    return change_host(context, host_id, enabled=False, reason=reason)
 
 
-def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str, Any]) -> Host:
-    """Change a host's zone, its ratios of allocation and what is kept back of it (MiB, GiB).
+def change_host(
+    context: RequestContext,
+    host_id: uuid.UUID,
+    *,
+    enabled: bool | None = None,
+    reason: str = "",
+    forced_down: bool | None = None,
+) -> Host:
+    """Enable or disable a host, say that it is down whatever its agent says, or both; None leaves it as it is.
 
-    Raises ForbiddenError, NotFoundError, InvalidInputError naming the field.
+    Say so only of a host that is switched off or cut off: deletes, and what brings servers elsewhere, do not wait for
+    its word.  Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
     policy.enforce(context, "compute:services:update")
-    columns = {name: _checked(name, value) for name, value in values.items()}
+    columns: dict[str, Any] = {}
+    if enabled is not None:
+        text = "" if enabled else check_text(reason, "disabled_reason")
+        columns |= {"enabled": enabled, "disabled_reason": text}
+    if forced_down is not None:
+        columns["forced_down"] = forced_down
     if not Host.objects.filter(id=host_id).update(**columns):
         raise NotFoundError(f"Host {host_id} could not be found.")
     return Host.objects.get(id=host_id)
+
+
+@when_broken_off
+def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str, Any]) -> Host:
+    """Change a host's zone, its ratios of allocation and what is kept back of it (MiB, GiB).
+
+    Raises ForbiddenError, NotFoundError, InvalidInputError naming the field, and ConflictError when the host has
+    servers or an aggregate that keep it in its zone.
+    """
+    policy.enforce(context, "compute:services:update")
+    columns = {name: _checked(name, value) for name, value in values.items()}
+    with transaction.atomic():
+        host = Host.objects.select_for_update(no_key=True).filter(id=host_id).first()
+        if host is None:
+            raise NotFoundError(f"Host {host_id} could not be found.")
+        if columns.get("availability_zone", host.availability_zone) != host.availability_zone:
+            _check_free_to_move(host)
+        Host.objects.filter(id=host_id).update(**columns)
+        return Host.objects.get(id=host_id)
+
+
+def _check_free_to_move(host: Host) -> None:
+    held = Aggregate.objects.filter(hosts=host).exclude(availability_zone="").first()
+    if held is not None:
+        raise ConflictError(
+            f"The host's zone is that of aggregate {held.name}; change it there.", field="availability_zone"
+        )
+    if has_servers([host.id]):
+        raise ConflictError(
+            "The host has servers, which would change their zone; move or delete them first.",
+            field="availability_zone",
+        )
+
+
+def has_servers(host_ids: list[uuid.UUID]) -> bool:
+    """Whether one of the hosts has a server that is not deleted."""
+    return Instance.objects.filter(host__in=host_ids, deleted_at=None).exists()
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -50,10 +103,3 @@ def _checked(name: str, value: Any) -> Any:
     if name not in RATIOS | RESERVED:
         raise InvalidInputError(f"{name} of a host cannot be changed.", field=name)
     return value
-
-
-def _set(context: RequestContext, host_id: uuid.UUID, *, enabled: bool, reason: str) -> Host:
-    policy.enforce(context, "compute:services:update")
-    if not Host.objects.filter(id=host_id).update(enabled=enabled, disabled_reason=reason):
-        raise NotFoundError(f"Host {host_id} could not be found.")
-    return Host.objects.get(id=host_id)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.db import connection
+from django.db import connection, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.common.ids import read_id
+from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance, ServerGroup
+from provisioning.compute.names import check_text
+from provisioning.compute.selectors import server_groups as selectors
+from provisioning.compute.services import state
+from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
-from provisioning.quotas.limits import UNLIMITED
+from provisioning.quotas import services as quotas
+from provisioning.quotas.limits import MOST, UNLIMITED
 
 NEAR_SERVERS = ("same_host", "different_host")
 """Hints that name servers."""
@@ -54,6 +60,56 @@ def _id(value: object, hint: str) -> str:
     if found is None:
         raise InvalidInputError(f"Invalid input for {hint}: {str(value)[:64]!r} is not a 'uuid'.", field=hint)
     return str(found)
+
+
+@when_broken_off
+def create_server_group(
+    context: RequestContext, name: str, policy_name: str, max_server_per_host: int | None = None
+) -> ServerGroup:
+    """Make a group of the caller's project; ``policy_name`` is Nova's, ``max_server_per_host`` goes with anti-affinity.
+
+    Raises ForbiddenError, InvalidInputError, and OverQuotaError (``server_groups``).
+    """
+    policy.enforce(context, "compute:server_groups:create")
+    if context.project_id is None or context.user_id is None:
+        raise ForbiddenError("A server group needs a project: use a token that is scoped to one.")
+    if policy_name not in ServerGroup.Policy.values:
+        raise InvalidInputError(f"Invalid input for policy: {policy_name[:64]!r} is none.", field="policy")
+    if max_server_per_host is not None:
+        if policy_name != ServerGroup.Policy.ANTI_AFFINITY:
+            raise InvalidInputError("Only anti-affinity policy supports rules.", field="rules")
+        if not 1 <= max_server_per_host <= MOST:
+            raise InvalidInputError(
+                f"Invalid input for max_server_per_host: it must be from 1 to {MOST}.", field="max_server_per_host"
+            )
+    group = ServerGroup(
+        project_id=context.project_id,
+        user_id=context.user_id,
+        name=check_text(name, "name", shortest=1),
+        policy=policy_name,
+        max_server_per_host=max_server_per_host,
+    )
+    with transaction.atomic():
+        quotas.hold(group.project_id, group.id, {"server_groups": 1})
+        group.save(force_insert=True)
+    return group
+
+
+@when_broken_off
+def delete_server_group(context: RequestContext, group_id: object) -> None:
+    """Delete a group; its servers stay, and are bound no more.  Raises ForbiddenError, NotFoundError.
+
+    Servers are locked before their group, as where they are placed.
+    """
+    policy.enforce(context, "compute:server_groups:delete")
+    group = selectors.server_group_for(context, group_id)
+    with transaction.atomic():
+        state.lock(Instance.objects.filter(server_group=group).values_list("id", flat=True))
+        if not ServerGroup.objects.select_for_update().filter(id=group.id).values_list("id"):
+            raise NotFoundError(f"Instance group {group.id} could not be found.")
+        Instance.objects.filter(server_group=group).update(server_group=None)
+        ServerGroup.objects.filter(id=group.id).delete()
+        quotas.release(group.id)
 
 
 def group_for_launch(context: RequestContext, group_id: object, count: int = 1) -> ServerGroup:

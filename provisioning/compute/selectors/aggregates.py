@@ -1,0 +1,27 @@
+"""Aggregates, for operators."""
+
+from __future__ import annotations
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute.models import Aggregate
+from provisioning.identity import policy
+from provisioning.quotas.limits import MOST
+
+SEEING_AGGREGATES = ("compute:aggregates:list", "compute:aggregates:show")
+"""Rules of who sees aggregates; the face asks the one of its operation."""
+
+
+def aggregates_for(context: RequestContext) -> list[Aggregate]:
+    """Return all aggregates with their hosts, oldest first, in two queries.  Raises ForbiddenError."""
+    policy.enforce(context, SEEING_AGGREGATES[0])
+    return list(Aggregate.objects.prefetch_related("hosts").order_by("id"))
+
+
+def aggregate_for(context: RequestContext, aggregate_id: int) -> Aggregate:
+    """Return one aggregate.  Raises ForbiddenError, NotFoundError."""
+    policy.enforce(context, SEEING_AGGREGATES[1])
+    found = Aggregate.objects.filter(pk=aggregate_id).first() if aggregate_id <= MOST else None
+    if found is None:
+        raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
+    return found

@@ -1,0 +1,97 @@
+"""Nova's services: the agents of the hosts, and the workers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute.models import Host
+from provisioning.compute.selectors.hosts import INTERNAL_ZONE, hosts_for, is_alive
+from provisioning.rpc import selectors as rpc
+
+COMPUTE, SCHEDULER, CONDUCTOR = "nova-compute", "nova-scheduler", "nova-conductor"
+SCHEDULING = "scheduler"
+"""The topic of the queue that a worker serves which places servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeService:
+    """One service on one machine.  The id of a host's agent is the host's."""
+
+    id: uuid.UUID
+    binary: str
+    host: str
+    zone: str
+    up: bool
+    updated_at: datetime | None
+    enabled: bool = True
+    disabled_reason: str = ""
+    forced_down: bool = False
+
+    @property
+    def number(self) -> int:
+        """The id before microversion 2.53."""
+        return number_of(self.id)
+
+
+def number_of(ident: uuid.UUID) -> int:
+    """Return a whole number for an id, the same every time: what microversions before 2.53 have in its place."""
+    return ident.int % 2**31
+
+
+def service_of(host: Host, now: datetime) -> ComputeService:
+    """Return a host's agent as a service."""
+    return ComputeService(
+        id=host.id,
+        binary=COMPUTE,
+        host=host.name,
+        zone=host.availability_zone,
+        up=is_alive(host, now),
+        updated_at=host.last_seen_at,
+        enabled=host.enabled,
+        disabled_reason=host.disabled_reason,
+        forced_down=host.forced_down,
+    )
+
+
+def compute_services_for(
+    context: RequestContext, *, host: str | None = None, binary: str | None = None
+) -> list[ComputeService]:
+    """Return the services, those of workers first, by binary and host.  Raises ForbiddenError."""
+    now = timezone.now()
+    found = [*sorted(_workers(), key=_order), *(service_of(each, now) for each in hosts_for(context))]
+    return [service for service in found if host in {None, service.host} and binary in {None, service.binary}]
+
+
+def compute_service_for(context: RequestContext, ident: uuid.UUID | int) -> ComputeService:
+    """Return the service with an id, or with a number as before 2.53.
+
+    Raises ForbiddenError, NotFoundError, and InvalidInputError for a number that several have.
+    """
+    found = [service for service in compute_services_for(context) if ident in (service.id, service.number)]
+    if not found:
+        raise NotFoundError(f"Service {ident} not found.")
+    if len(found) > 1:
+        raise InvalidInputError(f"Service id {ident} refers to multiple services.", field="service_id")
+    return found[0]
+
+
+def _workers() -> Iterator[ComputeService]:
+    """The live workers: on each machine one conductor, and one scheduler where a worker places servers."""
+    beats: dict[tuple[str, str], datetime] = {}
+    for machine, topics, beat_at in rpc.live_groups():
+        for binary in (CONDUCTOR, *([SCHEDULER] if SCHEDULING in topics else [])):
+            beats[binary, machine] = beat_at
+    for (binary, machine), beat_at in beats.items():
+        ident = uuid.uuid5(uuid.NAMESPACE_DNS, f"{binary}.{machine}")
+        yield ComputeService(ident, binary, machine, INTERNAL_ZONE, up=True, updated_at=beat_at)
+
+
+def _order(service: ComputeService) -> tuple[str, str]:
+    return service.binary, service.host

@@ -1,0 +1,201 @@
+"""Aggregates: hosts that operators put together; those of an aggregate with a zone are in that zone.
+
+Locks: an aggregate, then its hosts by their ids.  Servers are placed on a locked host afterwards or before, and then
+seen.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute.models import Aggregate, AggregateHost, Host
+from provisioning.compute.names import check_text
+from provisioning.compute.selectors.hosts import DEFAULT_ZONE, INTERNAL_ZONE
+from provisioning.compute.services.hosts import has_servers
+from provisioning.identity import policy
+from provisioning.quotas.limits import MOST
+
+ZONE = "availability_zone"
+
+
+@when_broken_off
+def create_aggregate(context: RequestContext, name: str, availability_zone: str | None = None) -> Aggregate:
+    """Make an aggregate without hosts.  Raises ForbiddenError, InvalidInputError, ConflictError for a name in use."""
+    policy.enforce(context, "compute:aggregates:create")
+    text, zone = check_text(name, "name", shortest=1), _zone(availability_zone)
+    try:
+        with transaction.atomic():
+            return Aggregate.objects.create(name=text, availability_zone=zone)
+    except IntegrityError as error:
+        raise ConflictError(f"Aggregate {text} already exists.", field="name") from error
+
+
+@when_broken_off
+def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping[str, str | None]) -> Aggregate:
+    """Change ``name``, ``availability_zone`` (None: none) or both.
+
+    Raises ForbiddenError, NotFoundError, InvalidInputError (also when hosts cannot change their zone), and
+    ConflictError for a name in use.
+    """
+    policy.enforce(context, "compute:aggregates:update")
+    columns: dict[str, Any] = {}
+    if "name" in values:
+        columns["name"] = check_text(values["name"] or "", "name", shortest=1)
+    try:
+        with transaction.atomic():
+            aggregate = _held(aggregate_id)
+            if ZONE in values:
+                _change_zone(aggregate, _zone(values[ZONE]))
+            return _saved(aggregate, columns)
+    except IntegrityError as error:
+        raise ConflictError(f"Aggregate {columns.get('name')} already exists.", field="name") from error
+
+
+@when_broken_off
+def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
+    """Set these items and keep the others; None removes one.  ``availability_zone`` is the aggregate's zone.
+
+    Raises ForbiddenError, NotFoundError, and InvalidInputError, also when hosts cannot change their zone.
+    """
+    policy.enforce(context, "compute:aggregates:set_metadata")
+    with transaction.atomic():
+        aggregate = _held(aggregate_id)
+        if ZONE in metadata:
+            _change_zone(aggregate, _zone(metadata[ZONE]))
+        changed = {key: value for key, value in metadata.items() if key != ZONE}
+        kept = {key: value for key, value in (aggregate.metadata | changed).items() if value is not None}
+        return _saved(aggregate, {"metadata": kept})
+
+
+@when_broken_off
+def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
+    """Delete an aggregate without hosts.  Raises ForbiddenError, NotFoundError, InvalidInputError when it has any."""
+    policy.enforce(context, "compute:aggregates:delete")
+    with transaction.atomic():
+        aggregate = _held(aggregate_id)
+        if AggregateHost.objects.filter(aggregate=aggregate).exists():
+            raise InvalidInputError(
+                f"Cannot delete aggregate {aggregate_id}. Reason: Host aggregate is not empty; remove its hosts first."
+            )
+        aggregate.delete()
+
+
+@when_broken_off
+def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
+    """Put a host in; it follows the aggregate's zone.
+
+    Raises ForbiddenError, NotFoundError, and ConflictError when it is there already, is in another zone by another
+    aggregate, or has servers that would change their zone.
+    """
+    policy.enforce(context, "compute:aggregates:add_host")
+    with transaction.atomic():
+        aggregate, host = _held(aggregate_id), _held_host(host_name)
+        if AggregateHost.objects.filter(aggregate=aggregate, host=host).exists():
+            raise ConflictError(f"Aggregate {aggregate_id} already has host {host_name}.", field="host")
+        AggregateHost.objects.create(aggregate=aggregate, host=host)
+        if aggregate.availability_zone:
+            where = f"Cannot add host to aggregate {aggregate_id}."
+            _check_zone([host], aggregate, ConflictError, where)
+            _move([host], where, ConflictError)
+        return Aggregate.objects.get(pk=aggregate.pk)
+
+
+@when_broken_off
+def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
+    """Take a host out; without another aggregate that has a zone it is in the default zone again.
+
+    Raises ForbiddenError, NotFoundError, and ConflictError when it has servers that would change their zone.
+    """
+    policy.enforce(context, "compute:aggregates:remove_host")
+    with transaction.atomic():
+        aggregate, host = _held(aggregate_id), _held_host(host_name)
+        if not AggregateHost.objects.filter(aggregate=aggregate, host=host).delete()[0]:
+            raise NotFoundError(f"Cannot remove host {host_name} in aggregate {aggregate_id}", field="host")
+        if aggregate.availability_zone:
+            _move([host], f"Cannot remove host from aggregate {aggregate_id}.", ConflictError)
+        return Aggregate.objects.get(pk=aggregate.pk)
+
+
+# ----- zones ----------------------------------------------------------------------------------------------------------
+
+
+def _zone(value: str | None) -> str:
+    """Return a zone's name, empty for None."""
+    if value is None:
+        return ""
+    text = check_text(value, ZONE, shortest=1)
+    if ":" in text:
+        raise InvalidInputError("Invalid input for availability_zone: ':' is not allowed in it.", field=ZONE)
+    if text == INTERNAL_ZONE:
+        raise InvalidInputError(f"Invalid input for availability_zone: {text!r} is the workers' own zone.", field=ZONE)
+    return text
+
+
+def _change_zone(aggregate: Aggregate, zone: str) -> None:
+    """Give the aggregate and its hosts another zone; the aggregate is saved by the caller."""
+    if zone == aggregate.availability_zone:
+        return
+    where = f"Cannot update aggregate {aggregate.pk}."
+    members = aggregate.hosts.select_for_update(no_key=True, of=("self",)).order_by("id")
+    hosts = list(members)
+    aggregate.availability_zone = zone
+    if zone:
+        _check_zone(hosts, aggregate, InvalidInputError, where)
+    Aggregate.objects.filter(pk=aggregate.pk).update(availability_zone=zone)
+    _move(hosts, where, InvalidInputError)
+
+
+def _check_zone(hosts: Iterable[Host], aggregate: Aggregate, error: type[NovellaError], where: str) -> None:
+    """Refuse what would put a host into two zones."""
+    others = Aggregate.objects.filter(hosts__in=list(hosts)).exclude(pk=aggregate.pk)
+    elsewhere = others.exclude(availability_zone__in=["", aggregate.availability_zone])
+    named = sorted(set(elsewhere.values_list(ZONE, flat=True)))
+    if named:
+        raise error(f"{where} Reason: One or more hosts already in availability zone(s) {', '.join(named)}.")
+
+
+def _move(hosts: Iterable[Host], where: str, error: type[NovellaError]) -> None:
+    """Write where these held hosts belong now; refused when one that has servers would change its zone."""
+    zones = _zones_of([host.id for host in hosts])
+    moving = [host for host in hosts if zones.get(host.id, DEFAULT_ZONE) != host.availability_zone]
+    if has_servers([host.id for host in moving]):
+        raise error(f"{where} Reason: One or more hosts have servers, which would change their availability zone.")
+    for host in moving:
+        Host.objects.filter(id=host.id).update(availability_zone=zones.get(host.id, DEFAULT_ZONE))
+
+
+def _zones_of(host_ids: list[uuid.UUID]) -> dict[uuid.UUID, str]:
+    rows = AggregateHost.objects.filter(host__in=host_ids).exclude(aggregate__availability_zone="")
+    return dict(rows.values_list("host_id", "aggregate__availability_zone"))
+
+
+# ----- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _held(aggregate_id: int) -> Aggregate:
+    """Return the aggregate, and let nobody else change it before the caller's transaction ends."""
+    rows = Aggregate.objects.select_for_update(no_key=True).filter(pk=aggregate_id)
+    aggregate = rows.first() if aggregate_id <= MOST else None
+    if aggregate is None:
+        raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
+    return aggregate
+
+
+def _held_host(name: str) -> Host:
+    host = Host.objects.select_for_update(no_key=True).filter(name=name).first()
+    if host is None:
+        raise NotFoundError(f"Compute host {name[:64]} could not be found.", field="host")
+    return host
+
+
+def _saved(aggregate: Aggregate, columns: Mapping[str, Any]) -> Aggregate:
+    Aggregate.objects.filter(pk=aggregate.pk).update(**columns, updated_at=timezone.now())
+    return Aggregate.objects.get(pk=aggregate.pk)
