@@ -8,6 +8,7 @@ import logging
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from compute_agent.contract.base import Message
 from compute_agent.contract.messages import (
     Call,
     CallReply,
@@ -17,7 +18,6 @@ from compute_agent.contract.messages import (
     Events,
     EventsAck,
     Heartbeat,
-    Message,
     Refused,
     Welcome,
     decode_to_agent,

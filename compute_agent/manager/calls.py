@@ -13,12 +13,12 @@ from compute_agent.contract.messages import (
     CallResult,
     ConsoleOutput,
     ConsoleOutputCall,
-    Diagnostics,
     DiagnosticsCall,
+    OpenConsoleCall,
 )
 from compute_agent.manager.parts import HostParts, in_thread
 from compute_agent.virt.driver import ConsoleChunk
-from compute_agent.virt.errors import HostError, InstanceNotFoundError
+from compute_agent.virt.errors import HostError, InstanceNotFoundError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
@@ -48,21 +48,22 @@ class CallDesk:
                     return await self._console(body)
                 case DiagnosticsCall():
                     return await self._diagnostics(body)
+                case OpenConsoleCall():
+                    return CallError(code="unsupported", message="This host cannot open a console.")
         except InstanceNotFoundError as error:
             return CallError(code="not_found", message=error.message)
+        except UnsupportedError as error:
+            return CallError(code="unsupported", message=error.message)
         except HostError as error:
             log.warning("Could not answer %s: %s %s", type(body).__name__, error.message, error.detail)
             return CallError(code="failed", message=error.message)
-        except NotImplementedError:
-            return CallError(code="unsupported", message="This host's hypervisor cannot do that.")
         except Exception:
             log.exception("Could not answer %s.", type(body).__name__)
             return CallError(code="failed", message="The host could not answer.")
 
     async def _diagnostics(self, call: DiagnosticsCall) -> CallResult:
         driver = self._parts.driver
-        state = await in_thread(self._parts.threads.calls, lambda: driver.power_state(call.instance_id))
-        return Diagnostics(power_state=state)
+        return await in_thread(self._parts.threads.calls, lambda: driver.diagnostics(call.instance_id))
 
     async def _console(self, call: ConsoleOutputCall) -> CallResult:
         if call.offset is None:

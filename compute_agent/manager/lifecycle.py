@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import BuildRequest, PowerRequest
+from compute_agent.contract.orders import BuildRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
 from compute_agent.manager.build import Build, BuildCancelledError
 from compute_agent.manager.failures import CANCELLED, SUPERSEDED, Failure, SupersededError, failure_of
 from compute_agent.manager.guests import GuestBook
-from compute_agent.manager.outbox import Outbox
+from compute_agent.manager.orders import Means, OrderCancelledError, Work
+from compute_agent.manager.orders.means import Tell
+from compute_agent.manager.outbox import Outbox, StepReport
 from compute_agent.manager.parts import HostParts, in_thread
 from compute_agent.manager.store import InstanceRecord, StateStore, StoredCommand
 from compute_agent.manager.undo import Undone, find_guest, insist, undo, unplug
@@ -25,7 +29,7 @@ from compute_agent.virt.errors import HostError
 log = logging.getLogger(__name__)
 
 BUILD_FAILED = "The host could not build the instance."
-POWER_FAILED = "The host could not change the instance's power state."
+ORDER_FAILED = "The host could not do it."
 DESTROY_FAILED = Failure("destroy_failed", "The host could not remove the instance yet.", retryable=True)
 
 
@@ -179,30 +183,36 @@ class Lifecycle:
             self._store.mark_gone(record.uuid)
             log.info("Removed what was left of instance %s.", record.uuid)
 
-    # ----- power ----------------------------------------------------------------------------------------------------
+    # ----- other orders ---------------------------------------------------------------------------------------------
 
-    async def power(self, command: Command, request: PowerRequest) -> None:
-        """Start, stop or reboot the guest."""
+    async def carry_out(self, command: Command, work: Work, cancelled: threading.Event) -> None:
+        """Do what an order says, and report its end; ``cancelled`` tells it to stop between two steps."""
+        uuid = command.instance_id
+        known = self._store.specs({uuid}).get(uuid)
+        means = Means(command, self._parts, known, self._teller(command), cancelled)
+        pool = self._parts.threads.work if work.heavy else self._parts.threads.power
+        self._store.begin(command)
         try:
-            state = await in_thread(self._parts.threads.power, lambda: self._switch(command.instance_id, request))
+            async with self._slots if work.heavy else contextlib.nullcontext():
+                state = await in_thread(pool, lambda: work.carry(means, command.body))
+        except OrderCancelledError:
+            self._outbox.failed(command, CANCELLED)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: report)
-            self._log(f"{request.action} of instance {command.instance_id}", error)
-            self._outbox.failed(command, failure_of(error, POWER_FAILED))
+            self._log(f"{type(command.body).__name__} of instance {uuid}", error)
+            self._outbox.failed(command, failure_of(error, ORDER_FAILED))
         else:
+            self._store.describe(command)
             self._outbox.finished(command, state)
-            self._book.reported(Guest(command.instance_id, command.attempt, state))
+            self._book.reported(Guest(uuid, command.attempt, state))
 
-    def _switch(self, uuid: str, request: PowerRequest) -> PowerState:
-        driver = self._parts.driver
-        match request.action:
-            case "start":
-                driver.start(uuid)
-                return driver.wait_for_boot(uuid, self._parts.boot_timeout)
-            case "stop":
-                driver.stop(uuid, request.timeout)
-            case "reboot_soft" | "reboot_hard":
-                driver.reboot(uuid, hard=request.action == "reboot_hard", timeout=request.timeout)
-        return driver.power_state(uuid)
+    def _teller(self, command: Command) -> Tell:
+        loop = asyncio.get_running_loop()
+
+        def tell(step: str, started_at: float, finished_at: float, facts: Mapping[str, str]) -> None:
+            report = StepReport(step, started_at, finished_at, dict(facts))
+            loop.call_soon_threadsafe(lambda: self._outbox.step(command, report))
+
+        return tell
 
 
 def _runs(guest: Guest | None, attempt: int) -> bool:

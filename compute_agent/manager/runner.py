@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import BuildRequest, DestroyRequest, PowerRequest
+from compute_agent.contract.orders import BuildRequest, DestroyRequest
 from compute_agent.manager.build import Build
 from compute_agent.manager.failures import LATE, SUPERSEDED
 from compute_agent.manager.guests import GuestBook
 from compute_agent.manager.lifecycle import Lifecycle
+from compute_agent.manager.orders import work_for
 from compute_agent.manager.outbox import Outbox
 from compute_agent.manager.parts import HostParts
 from compute_agent.manager.store import InstanceRecord, StateStore, StoredCommand
@@ -38,6 +40,8 @@ class Lane:
 
     queue: deque[StoredCommand | Sweep] = field(default_factory=deque)
     build: Build | None = None
+    cancelled: threading.Event | None = None
+    """Set to stop the order that is carried out, when that is no build."""
     task: asyncio.Task[None] | None = None
 
 
@@ -117,6 +121,8 @@ class CommandRunner:
             lane.queue.append(stored)
         if lane.build is not None and self._ends(command, lane.build.command):
             lane.build.cancel()
+        if lane.cancelled is not None and isinstance(command.body, DestroyRequest):
+            lane.cancelled.set()
 
     @staticmethod
     def _ends(command: Command, running: Command) -> bool:
@@ -166,5 +172,9 @@ class CommandRunner:
                 await self._lifecycle.build(stored, lane.build)
             finally:
                 lane.build = None
-        elif isinstance(body, PowerRequest):
-            await self._lifecycle.power(command, body)
+        elif (work := work_for(body)) is not None:
+            lane.cancelled = threading.Event()
+            try:
+                await self._lifecycle.carry_out(command, work, lane.cancelled)
+            finally:
+                lane.cancelled = None

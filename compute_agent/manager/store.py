@@ -19,7 +19,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.contract.orders import BuildRequest
+from compute_agent.contract.orders import BuildRequest, spec_of
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -148,6 +148,14 @@ class StateStore:
                     "UPDATE instances SET spec = ?, leftover = 0 WHERE uuid = ?",
                     (msgspec.json.encode(command.body.instance), command.instance_id),
                 )
+
+    def describe(self, command: Command) -> None:
+        """Note what the guest is made of now that an order is carried out; kept with the order's end."""
+        spec = spec_of(command.body)
+        if spec is not None:
+            self._db.execute(
+                "UPDATE instances SET spec = ? WHERE uuid = ?", (msgspec.json.encode(spec), command.instance_id)
+            )
 
     def finish(self, command: Command, event: AgentEvent, *, gone: bool = False, leftover: bool = False) -> None:
         """Record the command's end and its last event together, on the disk before this returns.

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 
 PowerListener = Callable[[str, PowerState], None]
@@ -139,6 +140,80 @@ class ComputeDriver(abc.ABC):
         ``offset``.
 
         Raises InstanceNotFoundError when there is no such guest; an empty chunk when it has written nothing.
+        """
+
+    @abc.abstractmethod
+    def pause(self, uuid: str) -> None:
+        """Stop the guest's processors; it stays in memory.  A paused guest is left alone.  Raises
+        InstanceNotFoundError, UnsupportedError when it does not run.
+        """
+
+    @abc.abstractmethod
+    def unpause(self, uuid: str) -> None:
+        """Let a paused guest go on.  A running one is left alone."""
+
+    @abc.abstractmethod
+    def suspend(self, uuid: str) -> None:
+        """Save the guest's memory to disk and power it off.  A stopped guest is left alone."""
+
+    @abc.abstractmethod
+    def resume(self, uuid: str) -> None:
+        """Start the guest from its saved memory, or from its disk when there is none."""
+
+    @abc.abstractmethod
+    def crash_dump(self, uuid: str) -> None:
+        """Send the guest a non-maskable interrupt.  Raises UnsupportedError when it does not run."""
+
+    @abc.abstractmethod
+    def set_password(self, uuid: str, user: str, password: str) -> None:
+        """Set a user's password by the agent inside the guest.  Raises UnsupportedError when no agent answers."""
+
+    @abc.abstractmethod
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        """Return the guest's counters.  Raises InstanceNotFoundError."""
+
+    @abc.abstractmethod
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
+        """Define the stopped guest anew so that it boots from a fresh disk over ``base``, with its own root disk as
+        the second one; the seed stays.
+        """
+
+    @abc.abstractmethod
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        """Define the stopped guest as it was before ``rescue`` and remove the rescue disk."""
+
+    @abc.abstractmethod
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        """Define the stopped guest with the size of ``spec.flavor``: its root disk grows on a copy, the one before is
+        kept for ``revert_resize``.  Raises ImageUnacceptableError for a smaller disk, RetryableHostError without room.
+        """
+
+    @abc.abstractmethod
+    def confirm_resize(self, uuid: str) -> None:
+        """Remove what ``resize`` kept; succeeds when there is nothing."""
+
+    @abc.abstractmethod
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        """Give the stopped guest the size of ``spec.flavor`` and the disk that ``resize`` kept."""
+
+    @abc.abstractmethod
+    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
+        """Write a consistent copy of the root disk as a whole image of ``disk_format`` (qcow2 or raw) to ``target``,
+        whether the guest runs, is paused or is off; a running guest goes on.
+        """
+
+    @abc.abstractmethod
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        """Plug the card of ``port`` into the guest, running or not; one that is there is left alone."""
+
+    @abc.abstractmethod
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        """Take the card of ``port`` from the guest; one that is gone already is fine."""
+
+    @abc.abstractmethod
+    def console_socket(self, uuid: str, protocol: str) -> Path:
+        """Return the UNIX socket of the guest's screen (``vnc``) or first serial line (``serial``).  Raises
+        InstanceNotFoundError, UnsupportedError when there is none.
         """
 
     @abc.abstractmethod

@@ -51,3 +51,9 @@ class HypervisorUnavailableError(RetryableHostError):
     """The hypervisor does not answer."""
 
     code = "hypervisor_unavailable"
+
+
+class UnsupportedError(HostError):
+    """This host's hypervisor, or this guest, cannot do that."""
+
+    code = "unsupported"

@@ -13,11 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import ImageRef, InstanceSpec
+from compute_agent.contract.build import ImageRef, InstanceSpec, PortRef
+from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
-from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.errors import (
+    FatalBuildError,
+    ImageUnacceptableError,
+    InstanceNotFoundError,
+    RetryableHostError,
+    UnsupportedError,
+)
 
 FAULT_KINDS = ("retryable", "fatal", "hang")
 
@@ -241,6 +248,83 @@ class FakeDriver(ComputeDriver):
             self._power(guest, PowerState.RUNNING)
         if was != PowerState.RUNNING:
             self._tell(uuid, PowerState.RUNNING)
+
+    def pause(self, uuid: str) -> None:
+        self._switch(uuid, PowerState.PAUSED, {PowerState.RUNNING, PowerState.PAUSED})
+
+    def unpause(self, uuid: str) -> None:
+        self._switch(uuid, PowerState.RUNNING, {PowerState.RUNNING, PowerState.PAUSED})
+
+    def suspend(self, uuid: str) -> None:
+        self.stop(uuid, 0)
+
+    def resume(self, uuid: str) -> None:
+        self.start(uuid)
+
+    def crash_dump(self, uuid: str) -> None:
+        self._switch(uuid, PowerState.RUNNING, {PowerState.RUNNING})
+
+    def set_password(self, uuid: str, user: str, password: str) -> None:
+        with self._changed:
+            if self._guest(uuid).power != PowerState.RUNNING:
+                raise UnsupportedError("The guest's agent does not answer.")
+
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        with self._changed:
+            guest = self._guest(uuid)
+        began = guest.boots[-1][0] if guest.boots and not guest.boots[-1][1] else None
+        return Diagnostics(
+            power_state=guest.power,
+            uptime=time.time() - began if began else None,
+            memory_mb=guest.memory_mb,
+            driver="fake",
+            hypervisor="fake",
+            hypervisor_os="linux",
+            config_drive=guest.uuid in self._state.seeds,
+            cpus=[CpuDiagnostics(id=number, time_ns=0) for number in range(guest.vcpus)],
+            nics=[NicDiagnostics(mac_address=guest.mac, rx_octets=0, tx_octets=0)] if guest.mac else [],
+            disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
+        )
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def confirm_resize(self, uuid: str) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def console_socket(self, uuid: str, protocol: str) -> Path:
+        raise UnsupportedError("This host cannot do that.")
+
+    def _switch(self, uuid: str, power: PowerState, among: set[PowerState]) -> None:
+        """Change the power of a guest that is in one of ``among``."""
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power not in among:
+                raise UnsupportedError("The guest does not run.")
+            if guest.power == power:
+                return
+            guest.power = power
+            self._write(uuid)
+            self._changed.notify_all()
+        self._tell(uuid, power)
 
     def crash(self, uuid: str) -> None:
         """Let the guest die by itself, as a panic or a dead QEMU process would."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from provisioning.common.errors import ConflictError
 
 
@@ -10,11 +12,18 @@ class InstanceBusyError(ConflictError):
 
     code = "instance_busy"
 
-    def __init__(self, action: str, vm_state: str, task_state: str | None) -> None:
+    def __init__(self, action: str, instance_id: uuid.UUID | str, vm_state: str, task_state: str | None) -> None:
         """Say what was asked and what the server is doing, in the words of the Compute API."""
-        if task_state:
-            message = f"Cannot '{action}' the server while it is in task_state {task_state}."
-        else:
-            message = f"Cannot '{action}' the server while it is in vm_state {vm_state}."
-        super().__init__(message)
+        where = f"task_state {task_state}" if task_state else f"vm_state {vm_state}"
+        super().__init__(f"Cannot '{action}' instance {instance_id} while it is in {where}")
         self.action, self.vm_state, self.task_state = action, vm_state, task_state
+
+
+class InstanceLockedError(ConflictError):
+    """The server is locked, and the caller may not act on it."""
+
+    code = "instance_locked"
+
+    def __init__(self, instance_id: uuid.UUID | str, reason: str | None) -> None:
+        """Say so in the words of the Compute API, with the reason that was given."""
+        super().__init__(f"Instance {instance_id} is locked" + (f": {reason}" if reason else ""))

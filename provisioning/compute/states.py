@@ -199,7 +199,7 @@ MOVES: tuple[Move, ...] = (
         for task in (None, *T)
         if task != T.DELETING
     ),
-    *(Move("found_stopped", (vm, None), (V.STOPPED, None)) for vm in (V.ACTIVE, V.PAUSED, V.SUSPENDED)),
+    *(Move("found_stopped", (vm, None), (V.STOPPED, None)) for vm in (V.ACTIVE, V.PAUSED)),
     *(Move("found_running", (vm, None), (V.ACTIVE, None)) for vm in (V.STOPPED, V.SUSPENDED)),
     *(
         Move("delete", (vm, task), (vm, T.DELETING))

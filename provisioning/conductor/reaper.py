@@ -11,14 +11,16 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from compute_agent.contract.messages import decode_command_body
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.delete import send_destroy
-from provisioning.compute.services.power import VERBS
 from provisioning.compute.services.release import finish_delete
+from provisioning.compute.services.tasks import TASKS, Task
 from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor.ends import Outcome, ended
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
@@ -39,7 +41,7 @@ SILENT = "The host did not report within {seconds} seconds."
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
-_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, *VERBS}
+_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, *TASKS}
 
 
 @periodic("conductor.reaper", every=INTERVAL)
@@ -87,12 +89,8 @@ def _look_after(found: Instance) -> None:
         _deleting(instance)
     elif task == TaskState.SPAWNING:
         _spawning(instance)
-    elif task in VERBS:
-        verb = VERBS[task]
-        reason = SILENT.format(seconds=state.POWER_TIMEOUT)
-        if state.advance(instance, "action_failed", attempt=instance.attempt) is not None:
-            hosts.withdraw_power(instance.id)
-            actions.finish(instance.id, verb.action, message=reason)
+    elif task in TASKS:
+        _order_overdue(instance, TASKS[task])
     else:
         _before_hand_off(instance)
 
@@ -128,6 +126,20 @@ def _spawning(instance: Instance) -> None:
         retry(instance, host.id, SILENT.format(seconds=settings.BUILD_TIMEOUT), clean=False)
     else:
         fail(instance, DOWN)
+
+
+def _order_overdue(instance: Instance, task: Task) -> None:
+    """The host has not said how an order ended: whatever it says later is passed over."""
+    command = hosts.order_of(instance.id, instance.attempt)
+    begun = command.created_at if command is not None else instance.updated_at
+    waited = round((timezone.now() - begun).total_seconds())
+    silent = Outcome(
+        well=False, begun_at=begun, ended_at=timezone.now(), message=SILENT.format(seconds=waited), code="silent"
+    )
+    if command is None or not ended(instance, decode_command_body(command.body), silent):
+        state.advance(instance, task.fail, attempt=instance.attempt)
+        actions.finish(instance.id, task.action, message=silent.message)
+    hosts.withdraw_orders(instance.id)
 
 
 def _deleting(instance: Instance) -> None:

@@ -5,6 +5,7 @@ bear.
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,14 +13,15 @@ from typing import Any
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.orders import DestroyRequest, PowerRequest
+from compute_agent.contract.orders import DestroyRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
-from provisioning.compute.services.power import VERBS
 from provisioning.compute.services.release import finish_delete, release_place
 from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor.ends import Outcome, ended
+from provisioning.conductor.ends.ordinary import task_awaiting
 from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.network import services as network
@@ -30,23 +32,21 @@ from provisioning.rpc.models import HostCommand
 log = logging.getLogger(__name__)
 
 MAX_DETAILS = 10
+_STEP = re.compile("[a-z_]{1,40}")
 MAX_DETAIL = 200
 MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
 """A step that claims to be further away than this from now gets the time of its report."""
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
+_ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
 def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) -> None:
-    """Record steps of a build that goes on, and show each to the project's pages."""
-    current = [
-        (event, command)
-        for event, command in known
-        if _is_build(command) and event.step in BUILD_STEPS and _spawning(instance, event.attempt)
-    ]
-    if not current:
+    """Record steps of an order that is carried out, and show each to the project's pages."""
+    current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
+    action = _action_of(instance, current[0][1]) if current else None
+    if action is None:
         return
-    action = InstanceAction.objects.get(instance_id=instance.id, action="create")
     host = instance.host.name if instance.host else ""
     rows: dict[str, InstanceActionEvent] = {}
     for event, _ in current:
@@ -66,11 +66,12 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
-    elif instance.attempt != command.attempt or instance.host_id != command.host_id:
-        return
-    elif isinstance(body, PowerRequest):
-        _power_ended(instance, event, body, well=well)
-    elif not _spawning(instance, command.attempt):
+    elif (
+        instance.attempt != command.attempt
+        or instance.host_id != command.host_id
+        or ended(instance, body, _outcome(event, command, well=well))
+        or not _spawning(instance, command.attempt)
+    ):
         return
     elif well:
         _built(instance, event)
@@ -89,11 +90,11 @@ def sync_power(instance: Instance, power: PowerState | None) -> None:
     if power is None or instance.task_state is not None:
         return
     changes: dict[str, Any] = {"power_state": int(power)}
-    if instance.vm_state == VmState.ACTIVE and power in _OFF:
+    if instance.vm_state in (VmState.ACTIVE, VmState.PAUSED) and power in _OFF:
         state.advance(instance, "found_stopped", attempt=instance.attempt, changes=changes)
-    elif instance.vm_state == VmState.STOPPED and power == PowerState.RUNNING:
+    elif instance.vm_state in (VmState.STOPPED, VmState.SUSPENDED) and power == PowerState.RUNNING:
         state.advance(instance, "found_running", attempt=instance.attempt, changes=changes)
-    elif instance.vm_state in (VmState.ACTIVE, VmState.STOPPED):
+    elif instance.vm_state in _ON_A_HOST:
         state.set_power_state(instance, power)
 
 
@@ -172,27 +173,34 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             cast_schedule(instance)
 
 
-def _power_ended(instance: Instance, event: AgentEvent, body: PowerRequest, *, well: bool) -> None:
-    verb = VERBS.get(TaskState(instance.task_state)) if instance.task_state else None
-    if verb is None or verb.order != body.action:
-        return
-    if well:
-        power = power_state_of(event.power_state)
-        changes = {"power_state": int(power)} if power is not None else None
-        state.advance(instance, verb.end, attempt=instance.attempt, changes=changes)
-        actions.finish(instance.id, verb.action)
-    else:
-        state.advance(instance, "action_failed", attempt=instance.attempt)
-        actions.finish(
-            instance.id, verb.action, message=_plain(event.message, MAX_MESSAGE) or "The host could not do it."
-        )
+def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
+    return Outcome(
+        well=well,
+        begun_at=command.created_at,
+        ended_at=timezone.now(),
+        power=power_state_of(event.power_state),
+        message="" if well else _plain(event.message, MAX_MESSAGE),
+        code=_plain(event.error_code, 60),
+        retryable=event.retryable,
+    )
 
 
 # ----- what a host may say --------------------------------------------------------------------------------------------
 
 
-def _is_build(command: HostCommand) -> bool:
-    return command.kind == "build_request"
+def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
+    """Say whether the instance waits for the order and the step has a name that fits it."""
+    if command.kind == "build_request":
+        return event.step in BUILD_STEPS and _spawning(instance, event.attempt)
+    return instance.attempt == event.attempt and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
+
+
+def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
+    """Return the action that an order belongs to."""
+    if command.kind == "build_request":
+        return actions.current(instance.id, "create")
+    task = task_awaiting(instance, decode_command_body(command.body))
+    return actions.current(instance.id, task.action) if task else None
 
 
 def _spawning(instance: Instance, attempt: int) -> bool:

@@ -101,23 +101,32 @@ def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
-    """The host has done with the command, well or badly; False when that was known or the command is not its own."""
+    """The host has done with the command, well or badly; False when that was known or the command is not its own.
+
+    What the order said is forgotten with its end: there may be passwords in it.
+    """
     now = timezone.now()
     known = HostCommand.objects.filter(host_id=host_id, id__in=_uuids([str(command_id)]), finished_at=None)
-    unacknowledged = known.filter(acknowledged_at=None).update(acknowledged_at=now, finished_at=now)
-    return bool(unacknowledged or known.update(finished_at=now))
+    unacknowledged = known.filter(acknowledged_at=None).update(acknowledged_at=now, finished_at=now, body="")
+    return bool(unacknowledged or known.update(finished_at=now, body=""))
 
 
 def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
     """Send the commands of older attempts no more; returns how many were still unfinished."""
     stale = HostCommand.objects.filter(instance_id=instance_id, attempt__lt=older_than_attempt, finished_at=None)
-    return stale.update(finished_at=timezone.now())
+    return stale.update(finished_at=timezone.now(), body="")
 
 
-def withdraw_power(instance_id: uuid.UUID) -> int:
-    """Send no power order any more, and pass over what is still said of one; returns how many there were."""
-    stale = HostCommand.objects.filter(instance_id=instance_id, kind="power_request", finished_at=None)
-    return stale.update(finished_at=timezone.now())
+def withdraw_orders(instance_id: uuid.UUID) -> int:
+    """Send no order but to destroy any more, and pass over what is still said of one; returns how many there were."""
+    stale = HostCommand.objects.filter(instance_id=instance_id, finished_at=None).exclude(kind="destroy_request")
+    return stale.update(finished_at=timezone.now(), body="")
+
+
+def order_of(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
+    """Return the newest unfinished order about an instance but to build or destroy it."""
+    orders = HostCommand.objects.filter(instance_id=instance_id, attempt=attempt, finished_at=None)
+    return orders.exclude(kind__in=["build_request", "destroy_request"]).order_by("-created_at").first()
 
 
 def send_again(host_id: uuid.UUID) -> int:

@@ -13,7 +13,7 @@ from compute_agent.manager.calls import CallDesk
 from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.virt.driver import ConsoleChunk
-from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError
+from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.fake import FakeDriver, FakeImageCache
 from tests.agent.cast import build, make_spec, make_stage, on_stage
 
@@ -106,7 +106,7 @@ async def test_too_many_readers_are_sent_away(desk: CallDesk, monkeypatch: pytes
     [
         (InstanceNotFoundError("There is no such instance on this host."), "not_found"),
         (HypervisorUnavailableError("The hypervisor does not answer."), "failed"),
-        (NotImplementedError(), "unsupported"),
+        (UnsupportedError("It cannot."), "unsupported"),
         (ZeroDivisionError("inside"), "failed"),
     ],
 )
@@ -122,7 +122,9 @@ async def test_diagnostics_say_what_the_hypervisor_says(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec))
-        assert await stage.host.answer(DiagnosticsCall(instance_id=spec.uuid)) == Diagnostics(power_state=1)
+        told = await stage.host.answer(DiagnosticsCall(instance_id=spec.uuid))
+        assert isinstance(told, Diagnostics)
+        assert (told.power_state, told.memory_mb, len(told.cpus)) == (1, spec.flavor.memory_mb, spec.flavor.vcpus)
         answer = await stage.host.answer(DiagnosticsCall(instance_id="nobody"))
         assert isinstance(answer, CallError)
         assert answer.code == "not_found"

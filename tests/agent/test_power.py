@@ -49,7 +49,7 @@ async def test_an_order_for_a_guest_that_is_not_here_fails(tmp_path: Path) -> No
     ("error", "code", "message"),
     [
         (RetryableHostError("No room."), "host_failed", "No room."),
-        (KeyError("inside"), "host_error", "The host could not change the instance's power state."),
+        (KeyError("inside"), "host_error", "The host could not do it."),
     ],
 )
 async def test_a_failed_power_order_leaves_the_guest(tmp_path: Path, error: Exception, code: str, message: str) -> None:

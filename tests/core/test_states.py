@@ -18,28 +18,15 @@ from tests.support.clouds import Cloud, context
 
 START: State = (VmState.BUILDING, TaskState.SCHEDULING)
 NAMES = sorted(state.MOVE_NAMES)
-OF_THE_REFERENCE = set(
-    [
-        "ACTIVE",
-        "BUILD",
-        "DELETED",
-        "ERROR",
-        "HARD_REBOOT",
-        "PASSWORD",
-        "PAUSED",
-        "REBOOT",
-        "REBUILD",
-        "RESCUE",
-        "RESIZE",
-        "REVERT_RESIZE",
-        "SHELVED",
-        "SHELVED_OFFLOADED",
-        "SHUTOFF",
-        "SOFT_DELETED",
-        "SUSPENDED",
-        "VERIFY_RESIZE",
-    ]
-)
+OF_THE_REFERENCE = {*"ACTIVE BUILD DELETED ERROR HARD_REBOOT PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE".split()} | {
+    "REVERT_RESIZE",
+    "SHELVED",
+    "SHELVED_OFFLOADED",
+    "SHUTOFF",
+    "SOFT_DELETED",
+    "SUSPENDED",
+    "VERIFY_RESIZE",
+}
 
 
 def reachable(start: State) -> set[State]:

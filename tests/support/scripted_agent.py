@@ -10,7 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compute_agent.contract.messages import AgentEvent, Command, Enrol, GuestState, Hello, ResourceAudit
-from compute_agent.contract.orders import BuildRequest, DestroyRequest, PowerRequest
+from compute_agent.contract.orders import (
+    BuildRequest,
+    CommandBody,
+    DestroyRequest,
+    PowerRequest,
+    RebuildRequest,
+    RescueRequest,
+    ResizeRequest,
+    RevertResizeRequest,
+    SnapshotRequest,
+    UnrescueRequest,
+)
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Host
@@ -97,8 +108,8 @@ class ScriptedAgent:
             case DestroyRequest():
                 self.guests.pop(key, None)
                 self.report(command, "finished", power_state=PowerState.NOSTATE)
-            case PowerRequest(action=action):
-                power = PowerState.SHUTDOWN if action == "stop" else PowerState.RUNNING
+            case body:
+                power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.attempt, power)
                 self.report(command, "finished", power_state=power)
 
@@ -143,3 +154,17 @@ class ScriptedAgent:
     def repeat_everything(self) -> None:
         """Send every report again, as after a lost acknowledgement."""
         inbox.receive(self.host.id, self.sent)
+
+
+def power_after(body: CommandBody, before: int) -> int:
+    """The power state of a guest after an order that was carried out well."""
+    match body:
+        case PowerRequest(action="pause"):
+            return PowerState.PAUSED
+        case PowerRequest(action="stop" | "suspend") | SnapshotRequest(stop=True):
+            return PowerState.SHUTDOWN
+        case PowerRequest() | RescueRequest() | UnrescueRequest():
+            return PowerState.RUNNING
+        case RebuildRequest(start=start) | ResizeRequest(start=start) | RevertResizeRequest(start=start):
+            return PowerState.RUNNING if start else PowerState.SHUTDOWN
+    return before

@@ -132,6 +132,9 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths) -> N
     # Appending lets the agent cut the log from its beginning while the guest writes.
     ET.SubElement(serial, "log", file=str(paths.console_log), append="on")
     ET.SubElement(serial, "target", port="0")
+    if spec.image.properties.get("hw_qemu_guest_agent", "").lower() in {"yes", "true", "1", "on"}:
+        channel = ET.SubElement(devices, "channel", type="unix")
+        ET.SubElement(channel, "target", type="virtio", name="org.qemu.guest_agent.0")
     graphics = ET.SubElement(devices, "graphics", type="vnc")
     ET.SubElement(graphics, "listen", type="socket", socket=str(paths.vnc_socket))
     ET.SubElement(ET.SubElement(devices, "video"), "model", type="vga")

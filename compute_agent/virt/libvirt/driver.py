@@ -11,12 +11,13 @@ from typing import Any
 
 import libvirt
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
-from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
-from compute_agent.virt.libvirt import capacity, console_log, disks, kvm, seed
+from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
+from compute_agent.virt.libvirt import capacity, console_log, counters, disks, kvm, seed
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -29,6 +30,13 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
 PRESS_AGAIN = 5.0
 """Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
 TRIM_INTERVAL = 2.0
+_NO_AGENT = {
+    libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
+    libvirt.VIR_ERR_AGENT_UNSYNCED,
+    libvirt.VIR_ERR_OPERATION_INVALID,
+    libvirt.VIR_ERR_CONFIG_UNSUPPORTED,
+    libvirt.VIR_ERR_ARGUMENT_UNSUPPORTED,
+}
 UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
@@ -104,10 +112,13 @@ class LibvirtDriver(ComputeDriver):
         self._board.know(spec.uuid, PowerState.SHUTDOWN)
 
     def start(self, uuid: str) -> None:
+        self._start(uuid)
+
+    def _start(self, uuid: str, flags: int = 0) -> None:
         domain = self._domain(uuid)
         self._board.know(uuid, self._state(domain))
         try:
-            domain.create()
+            domain.createWithFlags(flags)
         except libvirt.libvirtError as error:
             if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID and domain.isActive():
                 return
@@ -135,7 +146,90 @@ class LibvirtDriver(ComputeDriver):
         domain = self._domain(uuid)
         if hard or not self._shut_down(uuid, domain, timeout):
             self._power_off(uuid)
+        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # what was saved by a suspend is not gone on with
+
+    def pause(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        if self._state(domain) is PowerState.PAUSED:
+            return
+        with translated("pause the guest"):
+            if not domain.isActive():
+                raise UnsupportedError("The guest does not run.")
+            domain.suspend()
+        self._board.know(uuid, PowerState.PAUSED)
+
+    def unpause(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        if self._state(domain) is PowerState.RUNNING:
+            return
+        with translated("let the guest go on"):
+            domain.resume()
+        self._board.know(uuid, PowerState.RUNNING)
+
+    def suspend(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("save the guest"):
+            if domain.isActive():
+                domain.managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
+        self._board.know(uuid, PowerState.SHUTDOWN)
+
+    def resume(self, uuid: str) -> None:
         self.start(uuid)
+
+    def crash_dump(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("interrupt the guest"):
+            if not domain.isActive():
+                raise UnsupportedError("The guest does not run.")
+            domain.injectNMI()
+
+    def set_password(self, uuid: str, user: str, password: str) -> None:
+        domain = self._domain(uuid)
+        try:
+            domain.setUserPassword(user, password)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() in _NO_AGENT:
+                raise UnsupportedError("The guest's agent does not answer.", detail=str(error)) from error
+            with translated("set the password"):
+                raise
+
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        domain = self._domain(uuid)
+        with translated("count what the guest did"):
+            return counters.diagnose(
+                self._hypervisor.get(),
+                domain,
+                self._state(domain),
+                hypervisor="kvm" if self._virt_type == "kvm" else "qemu",
+                started=self._board.running_since(uuid),
+            )
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def confirm_resize(self, uuid: str) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        raise UnsupportedError("This host cannot do that.")
+
+    def console_socket(self, uuid: str, protocol: str) -> Path:
+        raise UnsupportedError("This host cannot do that.")
 
     def destroy(self, uuid: str) -> None:
         self._power_off(uuid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection
 
 import libvirt
@@ -27,6 +28,7 @@ _EVENTS = {
     libvirt.VIR_DOMAIN_EVENT_PMSUSPENDED: PowerState.SUSPENDED,
     libvirt.VIR_DOMAIN_EVENT_CRASHED: PowerState.CRASHED,
 }
+_ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 _DIED_EVENTS = frozenset({libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED, libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED})
 _DIED_REASONS = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED, libvirt.VIR_DOMAIN_SHUTOFF_FAILED})
 
@@ -52,11 +54,16 @@ class PowerBoard:
         """Start empty."""
         self._changed = threading.Condition()
         self._states: dict[str, PowerState] = {}
+        self._since: dict[str, float] = {}
 
     def know(self, uuid: str, state: PowerState) -> bool:
         """Put a guest on the board, or its newest state; say whether that is news."""
         with self._changed:
             news = self._states.get(uuid) != state
+            if state not in _ON:
+                self._since.pop(uuid, None)
+            elif self._states.get(uuid) not in _ON:
+                self._since[uuid] = time.time()
             self._states[uuid] = state
             self._changed.notify_all()
             return news
@@ -70,10 +77,16 @@ class PowerBoard:
         with self._changed:
             return list(self._states)
 
+    def running_since(self, uuid: str) -> float | None:
+        """Return when the guest was seen to be powered on, in Unix seconds; None when it is off."""
+        with self._changed:
+            return self._since.get(uuid)
+
     def forget(self, uuid: str) -> None:
         """Take a guest off the board."""
         with self._changed:
             self._states.pop(uuid, None)
+            self._since.pop(uuid, None)
             self._changed.notify_all()
 
     def wait(self, uuid: str, wanted: Collection[PowerState], timeout: float) -> PowerState | None:

@@ -16,8 +16,8 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, host_holding
+from provisioning.compute.services.tasks import check_lock
 from provisioning.compute.states import TaskState
-from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.rpc import hosts
 
@@ -40,8 +40,7 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     for _ in range(TRIES):
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
-            if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
-                raise ConflictError("The server is locked.")
+            check_lock(context, instance)
             if instance.task_state == TaskState.DELETING or _delete(context, instance, started):
                 return instance
     raise ConflictError("The server is changing too quickly; try again.")

@@ -1,79 +1,102 @@
-"""Starting, stopping and rebooting: a move, an action record and an order to the host in one transaction."""
+"""Switching: start, stop, reboot, pause, suspend, a crash dump, and a password set inside the guest."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal
 
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import PowerRequest
+from compute_agent.contract.orders import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
-from provisioning.compute.services import actions, state
-from provisioning.compute.states import TaskState
-from provisioning.identity import policy
+from provisioning.compute.services import actions
+from provisioning.compute.services.tasks import HOST_AWAY, Deed, begin, check_lock
+from provisioning.compute.states import VmState
 from provisioning.rpc import hosts
+
+Power = Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume"]
 
 
 @dataclass(frozen=True, slots=True)
-class PowerVerb:
-    """One thing a power action is: Nova's action name, the move that begins it, the one that ends it, the order to the
-    host.
-    """
+class Switch:
+    """One power action: Nova's action name and the move that begins it."""
 
     action: str
-    begin: str
-    end: str
-    order: Literal["start", "stop", "reboot_soft", "reboot_hard"]
+    move: str
 
 
-VERBS: dict[TaskState, PowerVerb] = {
-    TaskState.POWERING_ON: PowerVerb("start", "power_on", "powered_on", "start"),
-    TaskState.POWERING_OFF: PowerVerb("stop", "power_off", "powered_off", "stop"),
-    TaskState.REBOOTING: PowerVerb("reboot", "reboot", "rebooted", "reboot_soft"),
-    TaskState.REBOOTING_HARD: PowerVerb("reboot", "reboot_hard", "rebooted_hard", "reboot_hard"),
+SWITCHES: dict[Power, Switch] = {
+    "start": Switch("start", "power_on"),
+    "stop": Switch("stop", "power_off"),
+    "reboot_soft": Switch("reboot", "reboot"),
+    "reboot_hard": Switch("reboot", "reboot_hard"),
+    "pause": Switch("pause", "pause"),
+    "unpause": Switch("unpause", "unpause"),
+    "suspend": Switch("suspend", "suspend"),
+    "resume": Switch("resume", "resume"),
 }
 
 
+def switch(context: RequestContext, instance_id: uuid.UUID | str, power: Power) -> Instance:
+    """Order a change of power.  Raises NotFoundError, InstanceBusyError, InstanceLockedError, UnavailableError when its
+    host is down.
+    """
+    verb = SWITCHES[power]
+    return begin(context, instance_id, Deed(verb.action, verb.move, lambda _: PowerRequest(action=power)))
+
+
 def start(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Power a stopped server on.  Raises NotFoundError, InstanceBusyError, UnavailableError when its host is down."""
-    return _change(context, instance_id, TaskState.POWERING_ON)
+    """Power a stopped server on.  Raises as ``switch``."""
+    return switch(context, instance_id, "start")
 
 
 def stop(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Shut an active server down.  Raises as ``start``."""
-    return _change(context, instance_id, TaskState.POWERING_OFF)
+    """Shut an active server down: the guest is asked, then forced.  Raises as ``switch``."""
+    return switch(context, instance_id, "stop")
 
 
 def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:
-    """Reboot an active server: soft asks the guest first, hard resets it.  Raises as ``start``."""
-    return _change(context, instance_id, TaskState.REBOOTING_HARD if hard else TaskState.REBOOTING)
+    """Reboot a server: soft asks the guest first, hard resets it.  Raises as ``switch``."""
+    return switch(context, instance_id, "reboot_hard" if hard else "reboot_soft")
 
 
-def _change(context: RequestContext, instance_id: uuid.UUID | str, task: TaskState) -> Instance:
-    verb, started = VERBS[task], timezone.now()
+def trigger_crash_dump(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    """Make the guest's kernel dump itself, by an NMI; the server's state stays.  Raises as ``switch``."""
+    started = timezone.now()
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
-        if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
-            raise ConflictError("The server is locked.")
-        moved = state.advance(instance, verb.begin, attempt=instance.attempt)
-        if moved is None or moved.host is None:
-            raise InstanceBusyError(verb.action, instance.vm_state, instance.task_state)
-        if not selectors.is_alive(moved.host, started):
-            raise UnavailableError("The server's host does not answer. Try again when it is back.")
-        actions.begin(context, moved.id, verb.action, started)
-        hosts.command(
-            moved.host.id,
-            moved.id,
-            moved.attempt,
-            PowerRequest(action=verb.order),
-            started + timedelta(seconds=state.POWER_TIMEOUT),
-        )
-    return moved
+        check_lock(context, instance)
+        if instance.task_state is not None or instance.vm_state not in _RUNNING or instance.host is None:
+            raise InstanceBusyError("trigger_crash_dump", instance.id, instance.vm_state, instance.task_state)
+        if not selectors.is_alive(instance.host, started):
+            raise UnavailableError(HOST_AWAY)
+        actions.begin(context, instance.id, "trigger_crash_dump", started)
+        body = PowerRequest(action="crash_dump")
+        hosts.command(instance.host.id, instance.id, instance.attempt, body, None)
+    return instance
+
+
+_RUNNING = {VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR}
+
+
+def change_password(context: RequestContext, instance_id: uuid.UUID | str, password: str) -> Instance:
+    """Set the administrator's password inside the guest, by its agent.
+
+    Raises as ``switch``, and ConflictError when the image does not say that the guest has an agent.
+    """
+
+    def ask(instance: Instance) -> PasswordRequest:
+        properties = instance.image_properties
+        if str(properties.get("hw_qemu_guest_agent", "")).lower() not in {"yes", "true", "1", "on"}:
+            raise ConflictError(
+                "The password cannot be set: the server's image has no guest agent (property hw_qemu_guest_agent)."
+            )
+        return PasswordRequest(user=str(properties.get("os_admin_user") or "root"), password=password)
+
+    return begin(context, instance_id, Deed("changePassword", "change_password", ask))

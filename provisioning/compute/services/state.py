@@ -25,6 +25,24 @@ POWER_TIMEOUT = 180
 """Seconds that a power action may take."""
 
 
+_MAKES_DISKS = {
+    TaskState.RESCUING,
+    TaskState.REBUILDING,
+    TaskState.RESIZE_PREP,
+    TaskState.RESIZE_MIGRATING,
+    TaskState.RESIZE_FINISH,
+    TaskState.RESIZE_REVERTING,
+    TaskState.UNSHELVING,
+}
+_SENDS_DISKS = {
+    TaskState.IMAGE_SNAPSHOT,
+    TaskState.IMAGE_BACKUP,
+    TaskState.IMAGE_UPLOADING,
+    TaskState.SHELVING,
+    TaskState.SHELVING_IMAGE_UPLOADING,
+}
+
+
 def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
     """Return when the reaper looks after an instance that entered ``task_state`` now."""
     if task_state is None:
@@ -35,6 +53,8 @@ def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
         TaskState.BLOCK_DEVICE_MAPPING: min(CAST_TIMEOUT, settings.BUILD_TIMEOUT),
         TaskState.SPAWNING: settings.BUILD_TIMEOUT,
         TaskState.DELETING: settings.DELETE_TIMEOUT,
+        **dict.fromkeys(_MAKES_DISKS, settings.BUILD_TIMEOUT),
+        **dict.fromkeys(_SENDS_DISKS, settings.SNAPSHOT_TIMEOUT),
     }.get(TaskState(task_state), POWER_TIMEOUT)
     return now + timedelta(seconds=seconds)
 

@@ -1,0 +1,45 @@
+"""Which function carries out which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from compute_agent.contract.orders import CommandBody
+from compute_agent.contract.power import PowerState
+from compute_agent.manager.orders.means import Means
+
+B = TypeVar("B", bound=CommandBody)
+Carry = Callable[[Means, B], PowerState]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How an order is carried out: the function, and whether it moves disks, so that it takes one of the host's
+    workers.
+    """
+
+    carry: Callable[..., PowerState]
+    heavy: bool
+
+
+_WORK: dict[type, Work] = {}
+
+
+def carries_out(order: type[B], *, heavy: bool = False) -> Callable[[Carry[B]], Carry[B]]:
+    """Register what carries out an order: it blocks, may be repeated, and returns the guest's power state.
+
+    What it raises is reported as the order's failure; it must leave the guest as it was, or say so in the error.
+    """
+
+    def register(carry: Carry[B]) -> Carry[B]:
+        _WORK[order] = Work(carry, heavy)
+        return carry
+
+    return register
+
+
+def work_for(body: CommandBody) -> Work | None:
+    """Return how the order is carried out; None for building and destroying."""
+    return _WORK.get(type(body))

@@ -1,0 +1,11 @@
+"""What follows when an order to a host ends, well or badly: one module for each family of orders."""
+
+from importlib import import_module
+
+from provisioning.conductor.ends.outcome import Outcome
+from provisioning.conductor.ends.registry import end_of, ended
+
+for _family in ("ordinary",):
+    import_module(f"{__name__}.{_family}")
+
+__all__ = ["Outcome", "end_of", "ended"]

@@ -1,0 +1,85 @@
+"""Orders after which the server is simply in its next state: power, pause, suspend, a password."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compute_agent.contract.orders import CommandBody, PasswordRequest, PowerRequest
+from provisioning.compute.models import Instance
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.faults import record_fault
+from provisioning.compute.services.tasks import TASKS, Task
+from provisioning.compute.states import TaskState
+from provisioning.conductor.ends.outcome import Outcome
+from provisioning.conductor.ends.registry import end_of
+
+COULD_NOT = "The host could not do it."
+
+
+@end_of(PowerRequest)
+def switched(instance: Instance, body: PowerRequest, outcome: Outcome) -> None:
+    """End a change of power; what belongs to no task (a crash dump) ends its action alone."""
+    if body.action == "crash_dump":
+        write_end(instance, "trigger_crash_dump", outcome)
+        return
+    end_task(instance, body, outcome)
+
+
+@end_of(PasswordRequest)
+def password_set(instance: Instance, body: PasswordRequest, outcome: Outcome) -> None:
+    """End the setting of a password."""
+    end_task(instance, body, outcome)
+
+
+def end_task(
+    instance: Instance,
+    body: CommandBody,
+    outcome: Outcome,
+    *,
+    end: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Instance | None:
+    """Move the server out of the task that waits for this order, and close its action.
+
+    ``end`` takes the place of the task's own move and ``changes`` are further columns, when it went well.  Returns the
+    instance as it is now; None when no task waits for the order.
+    """
+    task = task_awaiting(instance, body)
+    if task is None:
+        return None
+    columns: dict[str, Any] = {} if outcome.power is None else {"power_state": int(outcome.power)}
+    if outcome.well:
+        moved = state.advance(
+            instance, end or task.end, attempt=instance.attempt, changes={**columns, **(changes or {})}
+        )
+    else:
+        moved = state.advance(instance, task.fail, attempt=instance.attempt, changes=columns)
+    if moved is None:
+        return None
+    if not outcome.well:
+        said = outcome.message or COULD_NOT
+        host = moved.host.name if moved.host else ""
+        record_fault(moved, said, details=f"{task.action}: {outcome.code}", host_name=host)
+    write_end(moved, task.action, outcome)
+    return moved
+
+
+def task_awaiting(instance: Instance, body: CommandBody) -> Task | None:
+    """Return the task that waits for this order, None when the server is about something else."""
+    task = TASKS.get(TaskState(instance.task_state)) if instance.task_state else None
+    return task if task is not None and task.awaits(body) else None
+
+
+def write_end(instance: Instance, action: str, outcome: Outcome) -> None:
+    """Close the action with the step at the host."""
+    row = actions.current(instance.id, action)
+    if row is None:
+        return
+    failure = None if outcome.well else outcome.message or COULD_NOT
+    span = actions.Span(max(outcome.begun_at, row.started_at), outcome.ended_at)
+    host = instance.host.name if instance.host else ""
+    step = actions.step(row, f"compute_{action}", span, attempt=instance.attempt, host=host, failure=failure)
+    actions.write([step])
+    actions.finish(instance.id, action, message=failure)
+    state.announce_all(instance, [{"step": actions.shown(step)}])
