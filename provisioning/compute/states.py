@@ -132,7 +132,7 @@ ORDERS: tuple[Order, ...] = (
     ),
     Order(
         "soft_delete",
-        (*_AT_REST, V.RESCUED, V.RESIZED, V.SHELVED, V.SHELVED_OFFLOADED, V.ERROR),
+        (*_AT_REST, V.SHELVED, V.SHELVED_OFFLOADED, V.ERROR),
         T.SOFT_DELETING,
         {"soft_deleted": V.SOFT_DELETED},
     ),

@@ -3,31 +3,57 @@
 from provisioning.compute.services.checks import LaunchQuote
 from provisioning.compute.services.console import console_output
 from provisioning.compute.services.delete import delete
+from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
+from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
 from provisioning.compute.services.flavors import create_flavor, delete_flavor, update_flavor
 from provisioning.compute.services.hosts import disable_host, enable_host, update_host
-from provisioning.compute.services.instances import delete_metadata, merge_metadata, set_metadata, update
+from provisioning.compute.services.instances import update
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.compute.services.launch import check_launch, launch
-from provisioning.compute.services.power import reboot, start, stop
+from provisioning.compute.services.locks import lock, unlock
+from provisioning.compute.services.metadata import delete_metadata, merge_metadata, set_metadata
+from provisioning.compute.services.passwords import clear_password, generate_password
+from provisioning.compute.services.power import change_password, reboot, start, stop, switch, trigger_crash_dump
+from provisioning.compute.services.reset import reset_state
+from provisioning.compute.services.soft_delete import restore
+from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
 
 __all__ = [
     "LaunchQuote",
+    "add_flavor_access",
+    "add_tag",
+    "change_password",
     "check_launch",
+    "clear_password",
     "console_output",
     "create_flavor",
     "create_key_pair",
     "delete",
+    "delete_extra_spec",
     "delete_flavor",
     "delete_key_pair",
     "delete_metadata",
+    "delete_tag",
+    "delete_tags",
     "disable_host",
     "enable_host",
+    "generate_password",
     "launch",
+    "lock",
+    "merge_extra_specs",
     "merge_metadata",
+    "no_such_spec",
     "reboot",
+    "remove_flavor_access",
+    "reset_state",
+    "restore",
     "set_metadata",
+    "set_tags",
     "start",
     "stop",
+    "switch",
+    "trigger_crash_dump",
+    "unlock",
     "update",
     "update_flavor",
     "update_host",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,6 +17,7 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, host_holding
+from provisioning.compute.services.soft_delete import soft_delete
 from provisioning.compute.services.tasks import check_lock
 from provisioning.compute.states import TaskState
 from provisioning.network import selectors as network
@@ -26,13 +28,16 @@ TRIES = 20
 
 
 @when_broken_off
-def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
     """Delete a server, in one transaction, and return it as it is then.
 
     1. The attempt rises: every older order and report about it means nothing from here on.  2. Where no host has
     anything of it, it is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host has
     done so.  4. When that host is down it is deleted at once for its owner, while its room and addresses stay taken
     until the host is back and confirms.
+
+    Where operators keep deleted servers for a while (RECLAIM_INSTANCE_INTERVAL), one that can come back is stopped and
+    kept instead, unless ``force``, or it was kept already.
 
     A server that is being deleted is left alone.  Raises NotFoundError; ConflictError for a locked server.
     """
@@ -41,6 +46,8 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
             check_lock(context, instance)
+            if not force and settings.RECLAIM_INSTANCE_INTERVAL and soft_delete(context, instance, started):
+                return selectors.instance_for(context, instance_id)
             if instance.task_state == TaskState.DELETING or _delete(context, instance, started):
                 return instance
     raise ConflictError("The server is changing too quickly; try again.")

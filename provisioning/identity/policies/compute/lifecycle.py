@@ -31,4 +31,38 @@ RULES = (
         "Read a server's console log.",
         "POST /servers/{server_id}/action (os-getConsoleOutput)",
     ),
+    rule("compute:servers:pause", MEMBER, "Pause a server.", "POST /servers/{server_id}/action (pause)"),
+    rule("compute:servers:unpause", MEMBER, "Let a paused server go on.", "POST /servers/{server_id}/action (unpause)"),
+    rule("compute:servers:suspend", MEMBER, "Suspend a server.", "POST /servers/{server_id}/action (suspend)"),
+    rule("compute:servers:resume", MEMBER, "Resume a suspended server.", "POST /servers/{server_id}/action (resume)"),
+    rule(
+        "compute:servers:trigger_crash_dump",
+        MEMBER,
+        "Make a server's kernel dump itself.",
+        "POST /servers/{server_id}/action (trigger_crash_dump)",
+    ),
+    rule(
+        "compute:servers:change_password",
+        MEMBER,
+        "Set the administrator's password of a server.",
+        "POST /servers/{server_id}/action (changePassword)",
+    ),
+    rule("compute:servers:lock", MEMBER, "Lock a server.", "POST /servers/{server_id}/action (lock)"),
+    rule("compute:servers:unlock", MEMBER, "Unlock a server.", "POST /servers/{server_id}/action (unlock)"),
+    rule(
+        "compute:servers:reset_state",
+        ADMIN,
+        "Set the state of a server by hand.",
+        "POST /servers/{server_id}/action (os-resetState)",
+    ),
+    rule("compute:servers:restore", MEMBER, "Restore a deleted server.", "POST /servers/{server_id}/action (restore)"),
+    rule(
+        "compute:servers:inject_network_info",
+        ADMIN,
+        "Answered with 410.",
+        "POST /servers/{server_id}/action (injectNetworkInfo)",
+    ),
+    rule(
+        "compute:servers:reset_network", ADMIN, "Answered with 410.", "POST /servers/{server_id}/action (resetNetwork)"
+    ),
 )

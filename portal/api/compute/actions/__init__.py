@@ -1,0 +1,14 @@
+"""``POST /servers/{id}/action``: one module for each family of actions (Compute API reference, "Servers - run an
+action").
+"""
+
+from portal.api.compute.actions import console_log, power, removed, state
+from portal.api.compute.actions.registry import Action
+
+ACTIONS: dict[str, Action] = {
+    **power.ACTIONS,
+    **state.ACTIONS,
+    **console_log.ACTIONS,
+    **removed.ACTIONS,
+}
+"""Every action by the one key of its body."""

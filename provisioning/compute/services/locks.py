@@ -1,0 +1,44 @@
+"""Locking a server against its own project's hands."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.compute import selectors
+from provisioning.compute.models import Instance
+from provisioning.compute.services import actions, state
+from provisioning.compute.services.tasks import check_lock
+
+TRIES = 20
+
+
+def lock(context: RequestContext, instance_id: uuid.UUID | str, *, reason: str | None = None) -> Instance:
+    """Lock a server: until it is unlocked, only operators act on it.  ``reason`` is shown with it.  Raises
+    NotFoundError.
+    """
+    return _write(context, instance_id, "lock", {"locked": True, "locked_reason": reason})
+
+
+def unlock(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    """Take the lock away.  Raises NotFoundError."""
+    return _write(context, instance_id, "unlock", {"locked": False, "locked_reason": None})
+
+
+def _write(context: RequestContext, instance_id: uuid.UUID | str, action: str, columns: dict[str, object]) -> Instance:
+    started = timezone.now()
+    for _ in range(TRIES):
+        with transaction.atomic():
+            instance = selectors.instance_for(context, instance_id)
+            if action == "lock" and instance.locked:
+                check_lock(context, instance)
+            if state.update(instance, columns):
+                row = actions.begin(context, instance.id, action, started)
+                actions.write([actions.step(row, f"api_{action}", actions.since(started), attempt=instance.attempt)])
+                actions.finish(instance.id, action)
+                return instance
+    raise ConflictError("The server is changing too quickly; try again.")

@@ -1,0 +1,42 @@
+"""What operators set by hand when a server is stuck."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Literal
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.compute import selectors
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.models import Instance
+from provisioning.compute.services import actions, state
+from provisioning.rpc import hosts
+
+BY_HAND = "An administrator has reset the server's state."
+
+
+def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Literal["active", "error"]) -> Instance:
+    """Set a server to ``active`` or ``error`` whatever goes on with it; what its host still says is passed over.
+
+    Nothing is done on the host.  Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError
+    when it is being deleted.
+    """
+    started = timezone.now()
+    with transaction.atomic():
+        instance = selectors.instance_for(context, instance_id)
+        if to == "active" and instance.host is None:
+            raise ConflictError("The server is on no host: it cannot be set to active.")
+        was = instance.vm_state, instance.task_state
+        actions.finish(instance.id, message=BY_HAND)
+        moved = state.advance(instance, f"reset_{to}", attempt=instance.attempt)
+        if moved is None:
+            raise InstanceBusyError("os-resetState", instance.id, *was)
+        hosts.withdraw_orders(moved.id)
+        row = actions.begin(context, moved.id, "resetState", started)
+        actions.write([actions.step(row, "api_resetState", actions.since(started), attempt=moved.attempt)])
+        actions.finish(moved.id, "resetState")
+    return moved
