@@ -21,7 +21,7 @@ class ImageRef(Frozen, frozen=True):
 
     id: str
     name: str
-    disk_format: str  # "qcow2" or "raw": the two formats a host opens
+    disk_format: str  # one of contract.disk_formats.FORMATS
     size: int  # bytes on the wire
     hash_algo: str  # e.g. "sha512"
     hash_value: str  # lower-case hex
@@ -104,12 +104,19 @@ class KeyPairRef(Frozen, frozen=True):
     type: str = "ssh"
 
 
+class InjectedFile(Frozen, frozen=True):
+    """One file that the guest finds in its seed."""
+
+    path: str  # where the guest is to have it
+    contents: str  # base64
+
+
 class InstanceSpec(Frozen, frozen=True):
     """The whole guest."""
 
     uuid: str
     name: str  # display name: user's text, hostile until escaped
-    hostname: str  # RFC 952/1123 label
+    hostname: str  # RFC 952/1123 label, or a name with a domain
     project_id: str
     user_id: str
     image: ImageRef
@@ -121,6 +128,7 @@ class InstanceSpec(Frozen, frozen=True):
     config_drive: bool = False
     availability_zone: str = "nova"
     admin_password: str | None = None
+    injected_files: list[InjectedFile] = []
     created_at: str = ""  # ISO 8601
     launch_index: int = 0
     reservation_id: str = ""

@@ -36,11 +36,11 @@ def check_name(value: str) -> str:
 
 
 def check_hostname(value: str) -> str:
-    """Return a host name given by the user: one label of RFC 1123 with at most 63 characters."""
-    if not _LABEL.fullmatch(value):
+    """Return a host name given by the user: labels of RFC 1123 with at most 63 characters, joined by dots."""
+    if len(value) > 255 or not all(_LABEL.fullmatch(label) for label in value.split(".")):
         raise InvalidInputError(
-            f"Invalid input for hostname: {value!r} is not a host name. Use up to 63 letters, digits and hyphens,"
-            " with a letter or digit at both ends.",
+            f"Invalid input for hostname: {value[:64]!r} is not a host name. Use up to 63 letters, digits and hyphens"
+            " in each part, with a letter or digit at both ends.",
             field="hostname",
         )
     return value.lower()
@@ -61,6 +61,12 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
         return name
     suffix = f"-{index + 1}"
     return name[: longest - len(suffix)] + suffix
+
+
+def numbered_host(hostname: str, index: int, count: int) -> str:
+    """Return the host name of one of several servers: its first part is numbered."""
+    label, dot, domain = hostname.partition(".")
+    return numbered(label, index, count, longest=63) + dot + domain
 
 
 def key_pair_owner(user_id: uuid.UUID, name: str) -> uuid.UUID:

@@ -7,11 +7,11 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.build import FlavorRef, ImageRef, InstanceSpec, KeyPairRef, PortRef
+from compute_agent.contract.build import FlavorRef, ImageRef, InjectedFile, InstanceSpec, KeyPairRef, PortRef
 from compute_agent.contract.orders import BuildRequest
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.services import actions, state
+from provisioning.compute.services import actions, passwords, state
 from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
@@ -81,6 +81,8 @@ def spec_of(instance: Instance, host: HostState, image: Image, ports: list[PortR
         metadata=instance.metadata,
         config_drive=instance.config_drive,
         availability_zone=host.availability_zone,
+        admin_password=passwords.opened(instance),
+        injected_files=[InjectedFile(path=file["path"], contents=file["contents"]) for file in instance.injected_files],
         created_at=instance.created_at.isoformat(),
         launch_index=instance.launch_index,
         reservation_id=instance.reservation_id,

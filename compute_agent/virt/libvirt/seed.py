@@ -33,9 +33,14 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
         "openstack/latest/meta_data.json": _json(_meta_data(spec)),
         "openstack/latest/network_data.json": _json(_network_data(spec)),
     }
+    vendor_data = _vendor_data(spec)
+    if vendor_data:
+        files["vendor-data"] = b"#cloud-config\n" + _json(vendor_data)
     if spec.admin_password is not None:
-        password = {"password": spec.admin_password, "chpasswd": {"expire": False}, "ssh_pwauth": True}
-        files["vendor-data"] = b"#cloud-config\n" + _json(password)
+        config = b"#cloud-config\n" + _json(_password(spec.admin_password))
+        files["openstack/latest/vendor_data.json"] = _json({"cloud-init": config.decode()})
+    for number, file in enumerate(spec.injected_files):
+        files[f"openstack{_content_path(number)}"] = _decoded(file.contents, "An injected file")
     if user_data:
         files["openstack/latest/user_data"] = user_data
     return files
@@ -70,13 +75,40 @@ def _json(value: object) -> bytes:
 
 
 def _user_data(spec: InstanceSpec) -> bytes:
+    return _decoded(spec.user_data or "", "The user data")
+
+
+def _decoded(text: str, what: str) -> bytes:
     try:
-        return base64.b64decode(spec.user_data or "", validate=False)
+        return base64.b64decode(text, validate=False)
     except ValueError as error:
-        raise FatalBuildError("The user data is not valid base64.") from error
+        raise FatalBuildError(f"{what} is not valid base64.") from error
+
+
+def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
+    """Return what cloud-init does for NoCloud: the password, and the files, for which that source has no other way."""
+    data: dict[str, Any] = {}
+    if spec.admin_password is not None:
+        data |= _password(spec.admin_password)
+    if spec.injected_files:
+        data["write_files"] = [
+            {"path": file.path, "encoding": "b64", "content": file.contents} for file in spec.injected_files
+        ]
+    return data
+
+
+def _password(password: str) -> dict[str, Any]:
+    return {"password": password, "chpasswd": {"expire": False}, "ssh_pwauth": True}
+
+
+def _content_path(number: int) -> str:
+    """Return where in the config drive's tree a file's contents are, as ``meta_data.json`` says it."""
+    return f"/content/{number:04}"
 
 
 def _fqdn(spec: InstanceSpec) -> str:
+    if "." in spec.hostname:
+        return spec.hostname
     domain = spec.ports[0].network.dns_domain.strip(".") if spec.ports else ""
     return f"{spec.hostname}.{domain}" if domain else spec.hostname
 
@@ -100,6 +132,11 @@ def _meta_data(spec: InstanceSpec) -> dict[str, Any]:
         "meta": dict(spec.metadata),
         "devices": [],
     }
+    if spec.injected_files:
+        data["files"] = [
+            {"path": file.path, "content_path": _content_path(number)}
+            for number, file in enumerate(spec.injected_files)
+        ]
     if spec.reservation_id:
         data["reservation_id"] = spec.reservation_id
     if spec.key_pair:

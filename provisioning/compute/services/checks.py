@@ -5,23 +5,26 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.compute import selectors
-from provisioning.compute.models import Flavor, KeyPair
+from provisioning.compute.models import Flavor, KeyPair, ServerGroup
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.requests import LaunchRequest
+from provisioning.compute.services.disks import check_local_disks
+from provisioning.compute.services.files import check_files
+from provisioning.compute.services.metadata import check_metadata
+from provisioning.compute.services.placement import Place, check_place, group_of
+from provisioning.compute.services.tags import check_tags
 from provisioning.compute.sizes import GIB, quota_amounts
+from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
 from provisioning.network.services import new_ports
 from provisioning.quotas import selectors as quotas
-from provisioning.quotas.services import check_each
 
 MAX_USER_DATA = 65_535
 """Bytes of base64, as Nova's schema."""
@@ -56,7 +59,9 @@ class CheckedLaunch:
     networks: list[dict[str, str | None]]
     security_groups: list[str]
     """Ids; empty: the project's default group, which may have to be made."""
-    availability_zone: str
+    place: Place
+    server_group: ServerGroup | None
+    injected_files: list[dict[str, str]]
 
 
 def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
@@ -70,20 +75,19 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     flavor, image = _flavor(context, request.flavor_ref), _image(context, request.image_id)
     check_fit(flavor, image)
     limits = quotas.limits_of(context.project_id)
-    metadata, tags = _metadata(request.metadata, limits), _tags(request.tags)
+    metadata, tags = check_metadata(request.metadata, limits), check_tags(request.tags)
+    files = check_files(request.injected_files, limits)
+    check_local_disks(request.local_disks, flavor)
     _check_user_data(request.user_data)
-    zone = _zone(request.availability_zone)
+    if request.trusted_certificates is not None:
+        policy.enforce(context, "compute:servers:create:trusted_certs")
+    place = check_place(context, request)
     low, high = _counts(request)
     networks = network.requested_networks_for(context, _asked(request), count=high)
+    amounts = quota_amounts(flavor) | {"ports": new_ports(networks)}
+    quote = _quote(flavor, image, amounts, (low, high), limits, quotas.usage_of(context.project_id))
     return CheckedLaunch(
-        quote=_quote(
-            flavor,
-            image,
-            quota_amounts(flavor) | {"ports": new_ports(networks)},
-            (low, high),
-            limits,
-            quotas.usage_of(context.project_id),
-        ),
+        quote=quote,
         name=name,
         hostname=check_hostname(request.hostname) if request.hostname is not None else None,
         description=check_text(request.description, "description") if request.description is not None else None,
@@ -92,7 +96,9 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         tags=tags,
         networks=networks,
         security_groups=network.security_group_ids_for(context, request.security_groups),
-        availability_zone=zone,
+        place=place,
+        server_group=group_of(context, place, quote.count),
+        injected_files=files,
     )
 
 
@@ -154,41 +160,6 @@ def _key(context: RequestContext, name: str | None) -> KeyPair | None:
         raise InvalidInputError(f"Key pair {name!r} could not be found.", field="key_name") from error
 
 
-def check_metadata(metadata: Mapping[str, Any], limits: Mapping[str, int]) -> dict[str, str]:
-    """Return metadata fit to be kept: keys of 1 to 255 characters, text values of at most 255, no more than the limit
-    of items.
-    """
-    check_each(limits, "metadata_items", len(metadata))
-    for key, value in metadata.items():
-        if not 1 <= len(key) <= 255:
-            raise InvalidInputError(
-                "Invalid input for metadata: a key must have 1 to 255 characters.", field="metadata"
-            )
-        if not isinstance(value, str) or len(value) > 255:
-            raise InvalidInputError(
-                f"Invalid input for metadata: the value of {key!r} must be text of at most 255 characters.",
-                field="metadata",
-            )
-        if "\x00" in key or "\x00" in value:
-            raise InvalidInputError("Invalid input for metadata: the character NUL is not allowed.", field="metadata")
-    return dict(metadata)
-
-
-_metadata = check_metadata
-
-
-def _tags(tags: tuple[str, ...]) -> list[str]:
-    if len(set(tags)) > 50:
-        raise InvalidInputError("Invalid input for tags: a server has at most 50 tags.", field="tags")
-    for tag in tags:
-        if not 1 <= len(tag) <= 60 or "/" in tag or "," in tag or not tag.isprintable():
-            raise InvalidInputError(
-                f"Invalid input for tags: {tag[:60]!r} must have 1 to 60 printable characters without '/' and ','.",
-                field="tags",
-            )
-    return list(dict.fromkeys(tags))
-
-
 def _check_user_data(user_data: str | None) -> None:
     if user_data is None:
         return
@@ -202,16 +173,6 @@ def _check_user_data(user_data: str | None) -> None:
         base64.b64decode("".join(user_data.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidInputError("Invalid input for user_data: it is not base64.", field="user_data") from error
-
-
-def _zone(zone: str | None) -> str:
-    if not zone:
-        return ""
-    if zone not in selectors.availability_zones():
-        raise InvalidInputError(
-            f"The requested availability zone {zone!r} is not available.", field="availability_zone"
-        )
-    return zone
 
 
 def _counts(request: LaunchRequest) -> tuple[int, int]:

@@ -1,71 +1,99 @@
-"""Changes of a server that touch no host: name, description, metadata, and an operator's reset to ERROR."""
+"""Changes of a server that touch no host: name, description, addresses."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.services import state
-from provisioning.compute.services.checks import check_metadata
-from provisioning.quotas import selectors as quotas
-
-_UNSET: Any = object()
 
 
-def update(
-    context: RequestContext,
-    instance_id: uuid.UUID | str,
-    *,
-    name: str | None = None,
-    description: str | None = _UNSET,
-    hostname: str | None = None,
-) -> Instance:
-    """Change a server's name, description (None: remove it) or host name.  Raises NotFoundError, InvalidInputError,
-    ConflictError.
+class Changes(TypedDict, total=False):
+    """What of a server its owner may change; absent: it stays."""
+
+    name: str
+    description: str | None
+    """None: removed."""
+    hostname: str
+    access_ip_v4: str
+    """Empty: removed."""
+    access_ip_v6: str
+    disk_config: str
+    """``MANUAL`` or ``AUTO``."""
+
+
+def _description(value: str | None) -> str | None:
+    return None if value is None else check_text(value, "description")
+
+
+def _address(version: int) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        try:
+            return str(ip_address(value)) if value and ip_address(value).version == version else _empty(value, version)
+        except ValueError:
+            return _empty(value, version)
+
+    return check
+
+
+def _empty(value: str, version: int) -> str:
+    if value:
+        raise InvalidInputError(f"{value[:64]!r} is not an IPv{version} address.", field=f"accessIPv{version}")
+    return ""
+
+
+def _disk_config(value: str) -> str:
+    if value not in {"MANUAL", "AUTO"}:
+        raise InvalidInputError("OS-DCF:diskConfig is AUTO or MANUAL.", field="OS-DCF:diskConfig")
+    return value
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "name": check_name,
+    "description": _description,
+    "hostname": check_hostname,
+    "access_ip_v4": _address(4),
+    "access_ip_v6": _address(6),
+    "disk_config": _disk_config,
+}
+
+
+def update(context: RequestContext, instance_id: uuid.UUID | str, **changes: Unpack[Changes]) -> Instance:
+    """Change what a server is called, how it is described and where it is reached.
+
+    Raises NotFoundError, InvalidInputError, ConflictError.
     """
     columns: dict[str, Any] = {}
-    if name is not None:
-        columns["name"] = check_name(name)
-    if description is not _UNSET:
-        columns["description"] = None if description is None else check_text(description, "description")
-    if hostname is not None:
-        columns["hostname"] = check_hostname(hostname)
-    return _write(context, instance_id, columns)
+    for name, value in changes.items():
+        columns[name] = _CHECKS[name](value)
+    return write(context, instance_id, columns)
 
 
-def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata: Mapping[str, str]) -> Instance:
-    """Replace a server's metadata.  Raises NotFoundError, InvalidInputError, OverQuotaError, ConflictError."""
-    limits = quotas.limits_of(selectors.instance_for(context, instance_id).project_id)
-    return _write(context, instance_id, {"metadata": check_metadata(metadata, limits)})
+def write(
+    context: RequestContext,
+    instance_id: uuid.UUID | str,
+    columns: dict[str, Any] | Callable[[Instance], dict[str, Any]],
+    after: Callable[[Instance], None] | None = None,
+) -> Instance:
+    """Change columns of a server as it is then, in one transaction with what is done ``after``.
 
-
-def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata: Mapping[str, str]) -> Instance:
-    """Add or change items of a server's metadata; the others stay.  Raises as ``set_metadata``."""
-    instance = selectors.instance_for(context, instance_id)
-    merged = check_metadata({**instance.metadata, **metadata}, quotas.limits_of(instance.project_id))
-    return _write(context, instance_id, {"metadata": merged})
-
-
-def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: str) -> Instance:
-    """Remove one item of a server's metadata.  Raises NotFoundError, ConflictError."""
-    metadata = dict(selectors.instance_for(context, instance_id).metadata)
-    if metadata.pop(key, None) is None:
-        raise NotFoundError("Metadata item was not found")
-    return _write(context, instance_id, {"metadata": metadata})
-
-
-def _write(context: RequestContext, instance_id: uuid.UUID | str, columns: dict[str, Any]) -> Instance:
+    Raises NotFoundError, what ``columns`` raises, and ConflictError for a server that does not come to rest.
+    """
     for _ in range(20):
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
-            if not columns or state.update(instance, columns):
+            changed = columns(instance) if callable(columns) else columns
+            if not changed or state.update(instance, changed):
+                if after is not None:
+                    after(instance)
                 return instance
     raise ConflictError("The server is changing too quickly; try again.")

@@ -12,11 +12,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.names import hostname_for, numbered
+from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.requests import LaunchRequest
 from provisioning.compute.services import actions, checks, state
 from provisioning.compute.services.checks import CheckedLaunch, LaunchQuote
+from provisioning.compute.services.passwords import sealed
 from provisioning.compute.services.repeats import instance_id, launched_before, reservation_id
+from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.sizes import flavor_copy
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -62,6 +64,7 @@ def _launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
         for instance in instances:
             instance.security_groups = groups
         Instance.objects.bulk_create(instances)
+        write_tag_rows(instances)
         _record_actions(context, instances, started)
         for instance in instances:
             state.announce_all(instance, [{}])
@@ -97,9 +100,12 @@ def _columns(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         "description": checked.description,
         "attempt": 1,
         "task_deadline": state.deadline_of("scheduling", now),
-        "availability_zone": checked.availability_zone,
+        "availability_zone": checked.place.zone,
+        "requested_host": checked.place.host,
+        "server_group": checked.server_group,
         "image_id": image.id,
         "image_name": image.name,
+        "image_properties": {str(key): str(value) for key, value in image.properties.items()},
         "flavor": flavor_copy(checked.quote.flavor, max(image.virtual_size or 0, image.size or 0)),
         "key_name": checked.key.name if checked.key else None,
         "public_key": checked.key.public_key if checked.key else None,
@@ -108,7 +114,13 @@ def _columns(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         "tags": checked.tags,
         "config_drive": request.config_drive,
         "requested_networks": checked.networks,
-        "scheduler_hints": dict(request.scheduler_hints),
+        "scheduler_hints": checked.place.hints,
+        "injected_files": checked.injected_files,
+        "admin_password": sealed(request.admin_password),
+        "access_ip_v4": request.access_ip_v4,
+        "access_ip_v6": request.access_ip_v6,
+        "disk_config": request.disk_config,
+        "trusted_certificates": request.trusted_certificates and list(request.trusted_certificates),
         "reservation_id": reservation_id(context, request),
         "request_id": context.request_id,
         "created_at": now,
@@ -121,9 +133,7 @@ def _instance(
 ) -> Instance:
     identity = instance_id(request, columns["reservation_id"], index)
     name = numbered(checked.name, index, count)
-    hostname = (
-        numbered(checked.hostname, index, count, longest=63) if checked.hostname else hostname_for(name, identity)
-    )
+    hostname = numbered_host(checked.hostname, index, count) if checked.hostname else hostname_for(name, identity)
     return Instance(id=identity, name=name, hostname=hostname, launch_index=index, **columns)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.contract.build import InstanceSpec, KeyPairRef
+from compute_agent.contract.build import InjectedFile, InstanceSpec, KeyPairRef
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 from compute_agent.virt.libvirt import seed
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -103,6 +103,30 @@ def test_a_password_is_in_both_trees(spec: InstanceSpec) -> None:
     header, _, body = seed_files(spec)["vendor-data"].partition(b"\n")
     assert header == b"#cloud-config"
     assert json.loads(body)["password"] == "s3cret"
+    assert loaded(spec, "openstack/latest/vendor_data.json")["cloud-init"].encode() == seed_files(spec)["vendor-data"]
+
+
+def test_injected_files_are_in_both_trees(spec: InstanceSpec) -> None:
+    contents = [b"hello\n", bytes(range(256))]
+    files = [
+        InjectedFile(path=f"/etc/file{number}", contents=base64.b64encode(data).decode())
+        for number, data in enumerate(contents)
+    ]
+    spec = replace(spec, injected_files=files)
+    seed = seed_files(spec)
+    told = loaded(spec, "openstack/latest/meta_data.json")["files"]
+    assert [seed[f"openstack{entry['content_path']}"] for entry in told] == contents
+    assert [entry["path"] for entry in told] == ["/etc/file0", "/etc/file1"]
+    written = json.loads(seed["vendor-data"].partition(b"\n")[2])["write_files"]
+    assert [base64.b64decode(entry["content"]) for entry in written] == contents
+    assert [entry["path"] for entry in written] == ["/etc/file0", "/etc/file1"]
+    assert "openstack/latest/vendor_data.json" not in seed, "there the source itself writes the files"
+
+
+def test_a_host_name_with_a_domain_is_kept_whole(spec: InstanceSpec) -> None:
+    spec = replace(spec, hostname="web.example.org")
+    assert loaded(spec, "openstack/latest/meta_data.json")["hostname"] == "web.example.org"
+    assert loaded(spec, "meta-data")["local-hostname"] == "web.example.org"
 
 
 def label(image: Path) -> str:

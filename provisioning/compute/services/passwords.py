@@ -1,0 +1,46 @@
+"""Passwords of guests: made for a launch, kept until the guest has it, and forgotten."""
+
+from __future__ import annotations
+
+import secrets
+import string
+import uuid
+
+from cryptography.fernet import InvalidToken
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import Instance
+from provisioning.compute.services.instances import write
+from provisioning.identity import keys
+
+LENGTH = 12
+"""Characters of a password that is made here, as in Nova."""
+_KINDS = (string.ascii_uppercase, string.ascii_lowercase, "23456789")
+
+
+def generate_password() -> str:
+    """Return a random password with a capital, a small letter and a digit in it."""
+    letters = [secrets.choice(kind) for kind in _KINDS]
+    letters += [secrets.choice("".join(_KINDS)) for _ in range(LENGTH - len(letters))]
+    secrets.SystemRandom().shuffle(letters)
+    return "".join(letters)
+
+
+def sealed(password: str | None) -> str:
+    """Return a password as it is kept; nothing for none."""
+    return keys.CREDENTIALS.current().encrypt(password.encode()).decode() if password else ""
+
+
+def opened(instance: Instance) -> str | None:
+    """Return the password that an instance is to be built with; None when there is none, or when its key is gone."""
+    if not instance.admin_password:
+        return None
+    try:
+        return keys.CREDENTIALS.current().decrypt(instance.admin_password.encode()).decode()
+    except InvalidToken:
+        return None
+
+
+def clear_password(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    """Forget the password that the guest has posted (``os-server-password``).  Raises NotFoundError."""
+    return write(context, instance_id, {"password": ""})
