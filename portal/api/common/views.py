@@ -120,7 +120,8 @@ class ServiceView(APIView):
     def checked_query(self) -> dict[str, list[str]]:
         """Return the query, every name with all its values, checked by ``queries``; InvalidInputError names the one."""
         query = {str(name): list(values) for name, values in self.request.query_params.lists()}
-        schema = schema_for(self.queries, "GET", self.microversion)
+        method = "GET" if self.request.method == "HEAD" else str(self.request.method)
+        schema = schema_for(self.queries, method, self.microversion)
         checked: dict[str, list[str]] = validate(query, schema, "query parameters")
         return checked
 

@@ -1,71 +1,30 @@
-"""Flavors (Compute API reference, "Flavors", "Flavors extra-specs", "Flavors access")."""
+"""Flavors (Compute API reference, "Flavors")."""
 
 from __future__ import annotations
 
-import functools
+import re
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.paging import next_links, read_page
-from portal.api.compute import schemas
-from portal.api.compute.server_requests import truth
+from portal.api.compute import flavor_schemas
+from portal.api.compute.fields import boolean, last
 from portal.api.compute.views import ComputeView
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ordering import Sort
 from provisioning.compute import selectors, services
 from provisioning.compute.models import Flavor
 from provisioning.compute.requests import FlavorRequest
 
-_create_schema = functools.cache(schemas.flavor_create)
+_TRUE = {"1", "t", "true", "on", "y", "yes"}
+_FALSE = {"0", "f", "false", "off", "n", "no"}
+_NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
-class FlavorsView(ComputeView):
-    """``GET`` and ``POST /flavors``."""
-
-    rules = {"GET": "compute:flavors:list", "POST": "compute:flavors:create"}
-    detailed = False
-
-    def get(self, request: Request) -> Response:
-        """List the flavors the project may use."""
-        page = read_page(request)
-        query = request.query_params
-        found = selectors.flavors_for(
-            self.context,
-            is_public=self._is_public(query.get("is_public")),
-            min_ram=_number(query.get("minRam"), "minRam"),
-            min_disk=_number(query.get("minDisk"), "minDisk"),
-            limit=page.limit,
-            marker=page.marker,
-        )
-        shapes = [self.shape(flavor) if self.detailed else self.brief(flavor) for flavor in found]
-        answer: dict[str, Any] = {"flavors": shapes}
-        url = f"{self.base}/flavors{'/detail' if self.detailed else ''}"
-        following = next_links(request, page, [flavor.flavorid for flavor in found], url)
-        if following:
-            answer["flavors_links"] = following
-        return Response(answer)
-
-    def post(self, request: Request) -> Response:
-        """Make a flavor."""
-        given = self.body(_create_schema(self.microversion))["flavor"]
-        ident = given.get("id")
-        flavor = services.create_flavor(
-            self.context,
-            FlavorRequest(
-                name=given["name"],
-                vcpus=int(given["vcpus"]),
-                memory_mb=int(given["ram"]),
-                root_gb=int(given["disk"]),
-                ephemeral_gb=int(given.get("OS-FLV-EXT-DATA:ephemeral") or 0),
-                swap_mb=int(given.get("swap") or 0),
-                flavorid=None if ident in {None, "auto"} else str(ident),
-                description=given.get("description") or "",
-                is_public=truth(given.get("os-flavor-access:is_public", True)),
-                rxtx_factor=float(given.get("rxtx_factor", 1.0)),
-            ),
-        )
-        return Response({"flavor": self.shape(flavor)})
+class FlavorShapes(ComputeView):
+    """How flavors look in answers."""
 
     def brief(self, flavor: Flavor) -> dict[str, Any]:
         """An entry of the plain list."""
@@ -75,7 +34,7 @@ class FlavorsView(ComputeView):
         return shape
 
     def shape(self, flavor: Flavor) -> dict[str, Any]:
-        """One flavor whole."""
+        """One flavor whole, with its extra specs for those who may see them."""
         shape: dict[str, Any] = {
             "id": flavor.flavorid,
             "name": flavor.name,
@@ -91,7 +50,7 @@ class FlavorsView(ComputeView):
         }
         if self.microversion >= (2, 55):
             shape["description"] = flavor.description or None
-        if self.microversion >= (2, 61):
+        if self.microversion >= (2, 61) and self.allows("compute:flavor_extra_specs:list"):
             shape["extra_specs"] = flavor.extra_specs
         return shape
 
@@ -102,13 +61,60 @@ class FlavorsView(ComputeView):
             {"rel": "bookmark", "href": f"{bookmark}/flavors/{flavor.flavorid}"},
         ]
 
-    def _is_public(self, text: str | None) -> bool | None:
-        """Operators see public flavors unless they ask for others; everybody else sees what they may use."""
-        if not self.allows("compute:flavors:list:all"):
-            return None
-        if text is None:
-            return True
-        return None if text.lower() == "none" else truth(text)
+
+class FlavorsView(FlavorShapes):
+    """``GET`` and ``POST /flavors``."""
+
+    rules = {"GET": "compute:flavors:list", "POST": "compute:flavors:create"}
+    schemas = {"POST": flavor_schemas.create}
+    queries = {"GET": flavor_schemas.listing}
+    detailed = False
+
+    def get(self, request: Request) -> Response:
+        """List the flavors that the project may use; operators see public ones unless they ask for others."""
+        query = self.checked_query()
+        page = read_page(request)
+        key = flavor_schemas.SORT_KEYS[last(query, "sort_key") or "flavorid"]
+        falling = last(query, "sort_dir") == "desc"
+        operator = self.allows("compute:flavors:list:all")
+        found = selectors.flavors_for(
+            self.context,
+            is_public=_is_public(last(query, "is_public")) if operator else None,
+            min_ram=_number(last(query, "minRam"), "minRam"),
+            min_disk=_number(last(query, "minDisk"), "minDisk"),
+            disabled=operator,
+            sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
+            limit=page.limit,
+            marker=page.marker,
+        )
+        shapes = [self.shape(flavor) if self.detailed else self.brief(flavor) for flavor in found]
+        answer: dict[str, Any] = {"flavors": shapes}
+        url = f"{self.base}/flavors{'/detail' if self.detailed else ''}"
+        following = next_links(request, page, [flavor.flavorid for flavor in found], url)
+        if following:
+            answer["flavors_links"] = following
+        return Response(answer)
+
+    def post(self, request: Request) -> Response:
+        """Make a flavor."""
+        given = self.checked_body()["flavor"]
+        ident = given.get("id")
+        flavor = services.create_flavor(
+            self.context,
+            FlavorRequest(
+                name=given["name"],
+                vcpus=int(given["vcpus"]),
+                memory_mb=int(given["ram"]),
+                root_gb=int(given["disk"]),
+                ephemeral_gb=int(given.get("OS-FLV-EXT-DATA:ephemeral") or 0),
+                swap_mb=int(given.get("swap") or 0),
+                flavorid=None if ident in {None, "auto"} else str(ident),
+                description=given.get("description") or "",
+                is_public=boolean(given.get("os-flavor-access:is_public", True)),
+                rxtx_factor=float(given.get("rxtx_factor", 1.0)),
+            ),
+        )
+        return Response({"flavor": self.shape(flavor)})
 
 
 class FlavorsDetailView(FlavorsView):
@@ -118,19 +124,25 @@ class FlavorsDetailView(FlavorsView):
     detailed = True
 
 
-class FlavorView(FlavorsView):
-    """``GET`` and ``DELETE /flavors/{id}``."""
+class FlavorView(FlavorShapes):
+    """``GET``, ``PUT`` (2.55) and ``DELETE /flavors/{id}``."""
 
-    http_method_names = ["get", "head", "delete"]
     rules = {
         "GET": "compute:flavors:show",
-        "POST": "compute:flavors:create",
+        "PUT": "compute:flavors:update",
         "DELETE": "compute:flavors:delete",
     }
+    schemas = {"PUT": flavor_schemas.update}
 
-    def get(self, request: Request, flavor_id: str = "") -> Response:
+    def get(self, request: Request, flavor_id: str) -> Response:
         """Show one flavor."""
-        return Response({"flavor": self.shape(selectors.flavor_for(self.context, flavor_id))})
+        return Response({"flavor": self.shape(selectors.flavor_for(self.context, flavor_id, disabled=True))})
+
+    def put(self, request: Request, flavor_id: str) -> Response:
+        """Describe a flavor; null removes the description."""
+        self.require(minimum=(2, 55))
+        text = self.checked_body()["flavor"]["description"]
+        return Response({"flavor": self.shape(services.update_flavor(self.context, flavor_id, description=text or ""))})
 
     def delete(self, request: Request, flavor_id: str) -> Response:
         """Delete a flavor; servers keep their copy."""
@@ -138,46 +150,21 @@ class FlavorView(FlavorsView):
         return Response(status=202)
 
 
-class ExtraSpecsView(ComputeView):
-    """``GET /flavors/{id}/os-extra_specs``."""
-
-    rules = {"GET": "compute:flavor_extra_specs:list"}
-
-    def get(self, request: Request, flavor_id: str, key: str | None = None) -> Response:
-        """The extra specs of a flavor."""
-        specs = selectors.flavor_for(self.context, flavor_id).extra_specs
-        if key is None:
-            return Response({"extra_specs": specs})
-        if key not in specs:
-            raise NotFoundError(f"Flavor {flavor_id} has no extra specs with key {key[:64]}.")
-        return Response({key: specs[key]})
-
-
-class ExtraSpecView(ExtraSpecsView):
-    """``GET /flavors/{id}/os-extra_specs/{key}``."""
-
-    rules = {"GET": "compute:flavor_extra_specs:show"}
-
-
-class FlavorAccessView(ComputeView):
-    """``GET /flavors/{id}/os-flavor-access``."""
-
-    rules = {"GET": "compute:flavor_access:list"}
-
-    def get(self, request: Request, flavor_id: str) -> Response:
-        """The projects that see a private flavor."""
-        flavor = selectors.flavor_for(self.context, flavor_id)
-        if flavor.is_public:
-            raise NotFoundError("Access list not available for public flavors.")
-        rows = flavor.access.order_by("project_id")
-        return Response(
-            {"flavor_access": [{"flavor_id": flavor.flavorid, "tenant_id": row.project_id.hex} for row in rows]}
-        )
+def _is_public(text: str | None) -> bool | None:
+    """Read the filter of operators: public ones without it, all for ``None``."""
+    if text is None:
+        return True
+    word = text.strip().lower()
+    if word == "none":
+        return None
+    if word not in _TRUE | _FALSE:
+        raise InvalidInputError(f"Invalid is_public filter [{text[:32]}]", field="is_public")
+    return word in _TRUE
 
 
 def _number(text: str | None, field: str) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+    if not _NUMBER.fullmatch(text):
         raise InvalidInputError(f"Invalid {field} filter [{text[:32]}]", field=field)
     return int(text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.compute import quota_schemas
+from portal.api.compute.fields import last
 from portal.api.compute.quota_sets import known_project
 from portal.api.compute.views import ComputeView
 from provisioning.compute import selectors
@@ -37,13 +39,14 @@ class LimitsView(ComputeView):
     """``GET /limits``."""
 
     rules = {"GET": "compute:limits:show"}
+    queries = {"GET": quota_schemas.limits}
 
     def get(self, request: Request) -> Response:
         """The project's absolute limits and what it uses, in use and reserved together; there are no rate limits.
 
         ``tenant_id`` names another project, for operators; ``reserved`` changes nothing, as in Nova.
         """
-        asked, context = request.query_params.get("tenant_id"), self.context
+        asked, context = last(self.checked_query(), "tenant_id"), self.context
         if asked:
             project = known_project(self.context, asked)
             if project != context.project_id:

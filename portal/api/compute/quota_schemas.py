@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
+from portal.api.compute.fields import BOOLEAN, Schema, Version, body, query
 from provisioning.quotas.limits import COMPUTE, MOST, VOLUME
-
-Schema = dict[str, Any]
-Version = tuple[int, int]
 
 FIXED_IPS = "fixed_ips"
 """A resource of nova-network: always unlimited."""
@@ -21,8 +18,7 @@ _OF_NETWORKS = {
     "security_group_rules": "security_group_rules",
 }
 _LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MOST}
-_TRUE = (True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes")
-_FALSE = (False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no")
+_GROUPS = ("server_groups", "server_group_members")
 
 
 @functools.cache
@@ -32,30 +28,31 @@ def resources_of(microversion: Version) -> dict[str, str]:
     return names | (_OF_NETWORKS if microversion < (2, 36) else {})
 
 
-def boolean(value: object) -> bool:
-    """Read one of the words that Nova takes for a boolean."""
-    return value in _TRUE
-
-
 @functools.cache
-def quota_set(microversion: Version) -> Schema:
-    """Return the schema of ``PUT /os-quota-sets/{project}``."""
-    return _schema("quota_set", microversion, {"force": {"enum": [*_TRUE, *_FALSE]}})
+def class_resources_of(microversion: Version) -> dict[str, str]:
+    """Return name in the API → resource for quota classes: with 2.50 networks' went, and server groups came."""
+    if microversion >= (2, 50):
+        return resources_of(microversion)
+    return {name: resource for name, resource in resources_of((2, 1)).items() if name not in _GROUPS}
 
 
-@functools.cache
-def quota_class_set(microversion: Version) -> Schema:
-    """Return the schema of ``PUT /os-quota-class-sets/default``."""
-    return _schema("quota_class_set", microversion, dict.fromkeys(CLASS_ONLY, _LIMIT))
+def quota_set(version: Version) -> Schema:
+    """``PUT /os-quota-sets/{project}``."""
+    properties = dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN}
+    return body("quota_set", properties | ({FIXED_IPS: _LIMIT} if version < (2, 36) else {}))
 
 
-def _schema(name: str, microversion: Version, more: Schema) -> Schema:
-    properties = dict.fromkeys(resources_of(microversion), _LIMIT) | more
-    if microversion < (2, 36):
-        properties[FIXED_IPS] = _LIMIT
-    return {
-        "type": "object",
-        "properties": {name: {"type": "object", "properties": properties, "additionalProperties": False}},
-        "required": [name],
-        "additionalProperties": False,
-    }
+def quota_class_set(version: Version) -> Schema:
+    """``PUT /os-quota-class-sets/{class}``."""
+    names = [*class_resources_of(version), *_GROUPS, *CLASS_ONLY, *([FIXED_IPS] if version < (2, 50) else [])]
+    return body("quota_class_set", dict.fromkeys(names, _LIMIT))
+
+
+def of_user(version: Version) -> Schema:
+    """The query of ``/os-quota-sets/{project}`` and of its detail."""
+    return query(version, {"user_id": {"type": "string"}})
+
+
+def limits(version: Version) -> Schema:
+    """The query of ``GET /limits``."""
+    return query(version, {"tenant_id": {"type": "string"}, "reserved": {"type": "string"}})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute import quota_schemas
-from portal.api.compute.quota_schemas import CLASS_ONLY, FIXED_IPS, resources_of
+from portal.api.compute.fields import boolean, last
+from portal.api.compute.quota_schemas import CLASS_ONLY, FIXED_IPS, class_resources_of, resources_of
 from portal.api.compute.views import ComputeView
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -37,9 +39,9 @@ class QuotaSetBase(ComputeView):
         """Return the project in question."""
         return known_project(self.context, project_id)
 
-    def refuse_user(self, request: Request) -> None:
+    def refuse_user(self) -> None:
         """Refuse to change what there is not: this cloud has quotas of projects only."""
-        if request.query_params.get("user_id"):
+        if any(self.checked_query().get("user_id", ())):
             raise InvalidInputError(
                 "Quotas of single users are not supported; change the project's, without user_id.", field="user_id"
             )
@@ -53,25 +55,28 @@ class QuotaSetView(QuotaSetBase):
         "PUT": "compute:quotas:update",
         "DELETE": "compute:quotas:delete",
     }
+    schemas = {"PUT": quota_schemas.quota_set}
+    queries = dict.fromkeys(("GET", "PUT", "DELETE"), quota_schemas.of_user)
 
     def get(self, request: Request, project_id: str) -> Response:
         """The project's limits; with ``user_id`` the same, for no user has others."""
+        self.checked_query()
         project = self.project(project_id)
         shape = shape_of(selectors.limits_of(project), self.microversion)
         return Response({"quota_set": {"id": project.hex, **shape}})
 
     def put(self, request: Request, project_id: str) -> Response:
         """Set some limits, none of them below what is used unless ``force``; the answer has no id, as in Nova."""
-        self.refuse_user(request)
-        asked = self.body(quota_schemas.quota_set(self.microversion))["quota_set"]
+        self.refuse_user()
+        asked = self.checked_body()["quota_set"]
         project = self.project(project_id)
-        force = quota_schemas.boolean(asked.pop("force", False))
-        services.set_limits(project, read_limits(asked, self.microversion), force=force)
+        force = boolean(asked.pop("force", False))
+        services.set_limits(project, read_limits(asked, resources_of(self.microversion)), force=force)
         return Response({"quota_set": shape_of(selectors.limits_of(project), self.microversion)})
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Give the project the defaults again."""
-        self.refuse_user(request)
+        self.refuse_user()
         services.reset_limits(self.project(project_id), resources_of(self.microversion).values())
         return Response(status=202)
 
@@ -92,12 +97,13 @@ class QuotaSetDetailView(QuotaSetBase):
     """``GET /os-quota-sets/{project}/detail``."""
 
     rules = {"GET": "compute:quotas:show:detail"}
+    queries = {"GET": quota_schemas.of_user}
 
     def get(self, request: Request, project_id: str) -> Response:
         """Limits, what is in use and what is reserved; ``user_id`` shows that user's key pairs."""
         project = self.project(project_id)
         found = selectors.detail_of(project)
-        user = read_id(request.query_params.get("user_id"))
+        user = read_id(last(self.checked_query(), "user_id"))
         if user is not None:
             keys = selectors.detail_of(user)["key_pairs"]
             found["key_pairs"] = keys._replace(limit=found["key_pairs"].limit)
@@ -109,23 +115,32 @@ class QuotaSetDetailView(QuotaSetBase):
 
 
 class QuotaClassSetView(ComputeView):
-    """``GET`` and ``PUT /os-quota-class-sets/default``: the defaults of the cloud, the only class there is."""
+    """``GET`` and ``PUT /os-quota-class-sets/{class}``: the defaults of the cloud, its only class."""
 
     rules = {"GET": "compute:quota_classes:show", "PUT": "compute:quota_classes:update"}
+    schemas = {"PUT": quota_schemas.quota_class_set}
 
-    def get(self, request: Request) -> Response:
-        """The limits of projects that have none of their own."""
-        return Response({"quota_class_set": {"id": "default", **self._shape()}})
+    def get(self, request: Request, class_name: str) -> Response:
+        """The limits of projects that have none of their own; every class has the same."""
+        return Response({"quota_class_set": {"id": class_name[:255], **self._shape()}})
 
-    def put(self, request: Request) -> Response:
+    def put(self, request: Request, class_name: str) -> Response:
         """Change some of them; the answer has no id, as in Nova."""
-        asked = self.body(quota_schemas.quota_class_set(self.microversion))["quota_class_set"]
-        services.set_limits(None, read_limits(asked, self.microversion))
+        asked = self.checked_body()["quota_class_set"]
+        if class_name != "default":
+            raise InvalidInputError("There is no quota class but 'default'.", field="quota_class_name")
+        services.set_limits(None, read_limits(asked, self._names()))
         return Response({"quota_class_set": self._shape()})
+
+    def _names(self) -> dict[str, str]:
+        return class_resources_of(self.microversion)
 
     def _shape(self) -> dict[str, int]:
         limits = selectors.default_limits()
-        return shape_of(limits, self.microversion) | {name: limits[name] for name in CLASS_ONLY}
+        shape = {name: limits[resource] for name, resource in self._names().items()}
+        if self.microversion < (2, 50):
+            shape[FIXED_IPS] = -1
+        return shape | {name: limits[name] for name in CLASS_ONLY}
 
 
 def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str, int]:
@@ -134,9 +149,8 @@ def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str,
     return shape | ({FIXED_IPS: -1} if microversion < (2, 36) else {})
 
 
-def read_limits(asked: dict[str, Any], microversion: tuple[int, int]) -> dict[str, int | None]:
+def read_limits(asked: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
     """Read limits by their names in the API; ``fixed_ips`` is what it always is: unlimited."""
-    names = resources_of(microversion) | {name: name for name in CLASS_ONLY}
     if int(asked.get(FIXED_IPS, -1)) != -1:
         raise InvalidInputError("fixed_ips cannot be limited here: limit ports instead.", field=FIXED_IPS)
-    return {names[name]: int(limit) for name, limit in asked.items() if name != FIXED_IPS}
+    return {names.get(name, name): int(limit) for name, limit in asked.items() if name != FIXED_IPS}

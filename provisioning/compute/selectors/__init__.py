@@ -2,9 +2,11 @@
 
 from provisioning.compute.selectors.catalog import (
     Limits,
+    flavor_access_for,
     flavor_for,
     flavors_for,
     key_pair_for,
+    key_pair_user,
     key_pairs_for,
     limits_for,
 )
@@ -20,6 +22,7 @@ __all__ = [
     "availability_zones",
     "decision_for",
     "fault_of",
+    "flavor_access_for",
     "flavor_for",
     "flavors_for",
     "host_states",
@@ -28,6 +31,7 @@ __all__ = [
     "instances_for",
     "is_alive",
     "key_pair_for",
+    "key_pair_user",
     "key_pairs_for",
     "limits_for",
     "timeline_for",

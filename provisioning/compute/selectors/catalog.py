@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.compute.models import Flavor, KeyPair
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.compute.models import Flavor, FlavorAccess, KeyPair
 from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas
+
+SMALLEST_FIRST = tuple(Sort(key, descending=False) for key in ("memory_mb", "vcpus", "root_gb", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,60 +38,92 @@ def flavors_for(
     is_public: bool | None = None,
     min_ram: int | None = None,
     min_disk: int | None = None,
+    disabled: bool = False,
+    sort: Sequence[Sort] = SMALLEST_FIRST,
     limit: int | None = None,
     marker: str | None = None,
 ) -> list[Flavor]:
     """Return the flavors the caller may use, the smallest first; ``marker`` is a flavor's id.
 
-    ``is_public`` narrows them for operators, who see all; ``min_ram`` in MiB, ``min_disk`` in GiB.  Raises
-    NotFoundError for an unknown marker.
+    ``is_public`` narrows them for operators, who see all: True leaves public ones and those of the caller's project;
+    ``min_ram`` in MiB, ``min_disk`` in GiB; ``disabled`` adds those that no launch may choose.  ``sort`` ends with
+    ``id``.  Raises InvalidInputError for an unknown marker.
     """
-    rows = _visible(context)
+    visible = _visible(context, disabled=disabled)
+    rows = visible
     if is_public is not None:
-        rows = rows.filter(is_public=is_public)
+        rows = rows.filter(Q(is_public=True) | _granted(context) if is_public else Q(is_public=False))
     if min_ram is not None:
         rows = rows.filter(memory_mb__gte=min_ram)
     if min_disk is not None:
         rows = rows.filter(root_gb__gte=min_disk)
-    flavors = list(rows.order_by("memory_mb", "vcpus", "root_gb", "id"))
     if marker is not None:
-        position = next((index for index, flavor in enumerate(flavors) if flavor.flavorid == marker), None)
-        if position is None:
-            raise NotFoundError(f"Flavor {marker} could not be found.", field="marker")
-        flavors = flavors[position + 1 :]
-    return flavors[:limit] if limit is not None else flavors
+        last = visible.filter(flavorid=marker).first()
+        if last is None:
+            raise InvalidInputError(f"marker [{marker}] not found", field="marker")
+        rows = rows.filter(behind(last, sort))
+    return list(rows.order_by(*order_by(sort))[:limit])
 
 
-def flavor_for(context: RequestContext, ref: str) -> Flavor:
-    """Return one flavor by its id.  Raises NotFoundError."""
-    flavor = _visible(context).filter(flavorid=ref).first()
+def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> Flavor:
+    """Return one flavor by its id; ``disabled`` finds one that no launch may choose, too.  Raises NotFoundError."""
+    flavor = _visible(context, disabled=disabled).filter(flavorid=ref).first()
     if flavor is None:
         raise NotFoundError(f"Flavor {ref} could not be found.")
     return flavor
 
 
-def _visible(context: RequestContext) -> QuerySet[Flavor]:
-    rows = Flavor.objects.filter(disabled=False)
+def flavor_access_for(context: RequestContext, ref: str) -> tuple[Flavor, list[uuid.UUID]]:
+    """Return a flavor and the ids of the projects that see it beside those that see all.  Raises NotFoundError."""
+    flavor = flavor_for(context, ref, disabled=True)
+    return flavor, list(flavor.access.order_by("project_id").values_list("project_id", flat=True))
+
+
+def _visible(context: RequestContext, *, disabled: bool) -> QuerySet[Flavor]:
+    rows = Flavor.objects.all() if disabled else Flavor.objects.filter(disabled=False)
     if policy.allows(context, "compute:flavors:list:all"):
         return rows
-    return rows.filter(Q(is_public=True) | Q(access__project_id=context.project_id or NOBODY)).distinct()
+    return rows.filter(Q(is_public=True) | _granted(context))
 
 
-def key_pairs_for(context: RequestContext, *, limit: int | None = None, marker: str | None = None) -> list[KeyPair]:
-    """Return the caller's key pairs by name; ``marker`` is a name."""
-    rows = KeyPair.objects.filter(user_id=context.user_id or NOBODY).order_by("name")
+def _granted(context: RequestContext) -> Q:
+    """Match the private flavors that the caller's project was given."""
+    return Q(pk__in=FlavorAccess.objects.filter(project_id=context.project_id or NOBODY).values("flavor_id"))
+
+
+def key_pairs_for(
+    context: RequestContext, *, user_id: uuid.UUID | None = None, limit: int | None = None, marker: str | None = None
+) -> list[KeyPair]:
+    """Return key pairs by name: the caller's own, or another user's for who may see them; ``marker`` is a name.
+
+    Raises ForbiddenError, InvalidInputError for an unknown marker.
+    """
+    mine = KeyPair.objects.filter(user_id=key_pair_user(context, user_id)).order_by("name")
+    rows = mine
     if marker is not None:
-        key_pair_for(context, marker)
+        if not mine.filter(name=marker).exists():
+            raise InvalidInputError(f"Marker {marker} could not be found.", field="marker")
         rows = rows.filter(name__gt=marker)
-    return list(rows[:limit] if limit is not None else rows)
+    return list(rows[:limit])
 
 
-def key_pair_for(context: RequestContext, name: str) -> KeyPair:
-    """Return one of the caller's key pairs.  Raises NotFoundError."""
-    row = KeyPair.objects.filter(user_id=context.user_id or NOBODY, name=name).first()
+def key_pair_for(context: RequestContext, name: str, *, user_id: uuid.UUID | None = None) -> KeyPair:
+    """Return one key pair of the caller or, for who may see them, of another user.  Raises NotFoundError,
+    ForbiddenError.
+    """
+    owner = key_pair_user(context, user_id)
+    row = KeyPair.objects.filter(user_id=owner, name=name).first()
     if row is None:
-        raise NotFoundError(f"Keypair {name} not found for user {context.user_id.hex if context.user_id else '-'}")
+        raise NotFoundError(f"Keypair {name} not found for user {owner.hex}")
     return row
+
+
+def key_pair_user(context: RequestContext, user_id: uuid.UUID | None) -> uuid.UUID:
+    """Return whose key pairs are meant: the caller's without ``user_id``.  Raises ForbiddenError for others'."""
+    if user_id is None or user_id == context.user_id:
+        return context.user_id or NOBODY
+    policy.enforce(context, "compute:keypairs:other_users", {"user_id": user_id})
+    return user_id
 
 
 def limits_for(context: RequestContext) -> Limits:

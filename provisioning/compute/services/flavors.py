@@ -17,6 +17,8 @@ from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
 _MOST = 2_147_483_647
+MOST_RXTX = 3.40282e38
+"""The largest number of single precision, Nova's limit."""
 
 
 def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
@@ -43,14 +45,15 @@ def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
                 extra_specs=dict(request.extra_specs),
             )
     except IntegrityError as error:
-        taken = "name" if Flavor.objects.filter(name=name).exists() else "id"
-        raise ConflictError(f"A flavor with this {taken} exists already.", field=taken) from error
+        if Flavor.objects.filter(name=name).exists():
+            raise ConflictError(f"Flavor with name {name} already exists.", field="name") from error
+        raise ConflictError(f"Flavor with ID {flavorid} already exists.", field="id") from error
 
 
 def delete_flavor(context: RequestContext, ref: str) -> None:
     """Remove a flavor.  Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, "compute:flavors:delete")
-    selectors.flavor_for(context, ref).delete()
+    selectors.flavor_for(context, ref, disabled=True).delete()
 
 
 def update_flavor(
@@ -89,5 +92,7 @@ def _check_numbers(request: FlavorRequest) -> None:
         if not low <= value <= _MOST:
             field = names.get(column, column)
             raise InvalidInputError(f"Invalid input for {field}: {value} is not from {low} to {_MOST}.", field=field)
-    if request.rxtx_factor <= 0:
-        raise InvalidInputError("Invalid input for rxtx_factor: it must be greater than 0.", field="rxtx_factor")
+    if not 0 < request.rxtx_factor <= MOST_RXTX:
+        raise InvalidInputError(
+            f"Invalid input for rxtx_factor: it must be greater than 0 and at most {MOST_RXTX}.", field="rxtx_factor"
+        )

@@ -12,8 +12,10 @@ RULES = (
     rule("compute:quotas:defaults", READER, "Show the default quotas.", "GET /os-quota-sets/{project_id}/defaults"),
     rule("compute:quotas:update", ADMIN, "Change a project's quotas.", "PUT /os-quota-sets/{project_id}"),
     rule("compute:quotas:delete", ADMIN, "Give a project the default quotas.", "DELETE /os-quota-sets/{project_id}"),
-    rule("compute:quota_classes:show", ADMIN, "Show the cloud's default quotas.", "GET /os-quota-class-sets/default"),
-    rule("compute:quota_classes:update", ADMIN, "Change the default quotas.", "PUT /os-quota-class-sets/default"),
+    rule(
+        "compute:quota_classes:show", ADMIN, "Show the cloud's default quotas.", "GET /os-quota-class-sets/{class_name}"
+    ),
+    rule("compute:quota_classes:update", ADMIN, "Change the default quotas.", "PUT /os-quota-class-sets/{class_name}"),
     rule("network:quotas:list", ADMIN, "List projects with quotas of their own.", "GET /v2.0/quotas"),
     rule(
         "network:quotas:tenant",

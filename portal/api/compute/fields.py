@@ -1,0 +1,51 @@
+"""Fields that the schemas of several resources share, and the queries of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+Version = tuple[int, int]
+
+MOST = 2_147_483_647
+"""The largest number that a column holds."""
+POSITIVE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MOST}
+NOT_NEGATIVE: Schema = POSITIVE | {"minimum": 0}
+_TRUE = (True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes")
+_FALSE = (False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no")
+BOOLEAN: Schema = {"enum": [*_TRUE, *_FALSE]}
+"""The words that Nova takes for a boolean."""
+TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
+"""Text of a query; no database looks up a NUL character."""
+COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{0,10}\Z"}
+"""A whole number from 0 in a query."""
+PAGES: Schema = {"limit": COUNT, "marker": TEXT}
+"""How a list is taken page by page."""
+STRICT_QUERIES = (2, 75)
+"""From this version on an unknown parameter is refused."""
+
+
+def boolean(value: object) -> bool:
+    """Read one of the words of ``BOOLEAN``; the schema has refused all others."""
+    return value in _TRUE
+
+
+def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``."""
+    inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    if required:
+        inner["required"] = list(required)
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+
+
+def query(version: Version, parameters: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a query: each parameter any number of times, others only before 2.75."""
+    properties = {name: {"type": "array", "items": schema} for name, schema in parameters.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": version < STRICT_QUERIES}
+
+
+def last(found: Mapping[str, list[str]], name: str) -> str | None:
+    """Return the last value of a parameter, as Nova does; None when it is not there."""
+    values = found.get(name)
+    return values[-1] if values else None

@@ -1,0 +1,161 @@
+"""How long servers ran and how large they were: the accounting of projects, from the instances' own records."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.compute.models import Instance
+from provisioning.identity import policy
+
+COLUMNS = ("id", "project_id", "name", "vm_state", "flavor", "launched_at", "terminated_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From ``start`` to ``stop``, both in UTC; ``now`` is when it was asked."""
+
+    start: datetime
+    stop: datetime
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUsage:
+    """One server in a period: ``hours`` within it, sizes of its copy of the flavor (MiB, GiB), its whole life."""
+
+    id: uuid.UUID
+    project_id: uuid.UUID
+    name: str
+    flavor: str
+    hours: float
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    state: str
+    """The ``vm_state``, or ``terminated``."""
+    started_at: datetime
+    ended_at: datetime | None
+    uptime: int
+    """Seconds since the start, or to the end."""
+
+
+@dataclass(slots=True)
+class ProjectUsage:
+    """What one project used in a period: hours, and hours times vCPUs, MiB and GiB."""
+
+    project_id: uuid.UUID
+    hours: float = 0.0
+    vcpus: float = 0.0
+    memory_mb: float = 0.0
+    local_gb: float = 0.0
+    servers: list[ServerUsage] = field(default_factory=list)
+
+    def add(self, server: ServerUsage, *, keep: bool) -> None:
+        """Count one server; ``keep`` lists it, too."""
+        self.hours += server.hours
+        self.vcpus += server.vcpus * server.hours
+        self.memory_mb += server.memory_mb * server.hours
+        self.local_gb += server.local_gb * server.hours
+        if keep:
+            self.servers.append(server)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A page of the accounting: projects by id, and the ids of the servers that were counted, in order."""
+
+    projects: list[ProjectUsage]
+    counted: list[uuid.UUID]
+
+
+def usage_for(
+    context: RequestContext,
+    period: Period,
+    *,
+    project_id: uuid.UUID | None = None,
+    detailed: bool = False,
+    limit: int | None = None,
+    marker: str | None = None,
+) -> Usage:
+    """Count the servers that ran in a period, deleted ones included, by project and then by id, in one query.
+
+    ``project_id`` None: of every project.  ``limit`` and ``marker`` (a server's id) take a part of the servers; a
+    project that continues on the next page is in both.  Raises ForbiddenError, InvalidInputError for the marker.
+    """
+    _check(context, project_id)
+    rows = _ran_within(period)
+    if project_id is not None:
+        rows = rows.filter(project_id=project_id)
+    if marker is not None:
+        last = rows_of_marker(marker, project_id)
+        rows = rows.filter(Q(project_id__gt=last.project_id) | Q(project_id=last.project_id, id__gt=last.id))
+    ordered = rows.order_by("project_id", "id").values(*COLUMNS)
+    if limit is not None:
+        ordered = ordered[:limit]
+    return _count(ordered.iterator(chunk_size=2000), period, detailed=detailed)
+
+
+def rows_of_marker(marker: str, project_id: uuid.UUID | None) -> Instance:
+    """Return the server that a page begins behind; InvalidInputError when there is none."""
+    key = read_id(marker)
+    found = None
+    if key is not None:
+        mine = Instance.objects.filter(id=key)
+        found = (mine if project_id is None else mine.filter(project_id=project_id)).only("id", "project_id").first()
+    if found is None:
+        raise InvalidInputError(f"Marker {marker[:64]} could not be found.", field="marker")
+    return found
+
+
+def _check(context: RequestContext, project_id: uuid.UUID | None) -> None:
+    if project_id is None:
+        policy.enforce(context, "compute:simple_tenant_usage:list")
+    else:
+        policy.enforce(context, "compute:simple_tenant_usage:show", {"project_id": project_id})
+
+
+def _ran_within(period: Period) -> QuerySet[Instance]:
+    """Return servers that began before the period's end and did not end before its beginning."""
+    still = Q(terminated_at=None) | Q(terminated_at__gt=period.start)
+    return Instance.objects.filter(still, launched_at__lt=period.stop)
+
+
+def _count(rows: Iterable[dict[str, Any]], period: Period, *, detailed: bool) -> Usage:
+    projects: dict[uuid.UUID, ProjectUsage] = {}
+    counted = []
+    for row in rows:
+        server = _server(row, period)
+        usage = projects.get(server.project_id)
+        if usage is None:
+            usage = projects[server.project_id] = ProjectUsage(server.project_id)
+        usage.add(server, keep=detailed)
+        counted.append(server.id)
+    return Usage(list(projects.values()), counted)
+
+
+def _server(row: dict[str, Any], period: Period) -> ServerUsage:
+    flavor, began, ended = row["flavor"], row["launched_at"], row["terminated_at"]
+    within = min(period.stop, ended or period.stop) - max(began, period.start)
+    return ServerUsage(
+        id=row["id"],
+        project_id=row["project_id"],
+        name=row["name"],
+        flavor=flavor["name"],
+        hours=max(within.total_seconds(), 0) / 3600,
+        vcpus=flavor["vcpus"],
+        memory_mb=flavor["memory_mb"],
+        local_gb=flavor["root_gb"] + flavor["ephemeral_gb"],
+        state="terminated" if ended else str(row["vm_state"]),
+        started_at=began,
+        ended_at=ended,
+        uptime=max(int(((ended or period.now) - began).total_seconds()), 0),
+    )

@@ -1,0 +1,63 @@
+"""Extra specs of flavors; instances keep the copy they were made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import extra_specs
+from provisioning.compute.models import Flavor
+from provisioning.identity import policy
+
+LONGEST = 255
+"""Characters of a key and of a value."""
+
+
+def merge_extra_specs(
+    context: RequestContext, ref: str, specs: Mapping[str, str | float], *, rule: str, known_only: bool = False
+) -> Flavor:
+    """Add or change extra specs, the others stay; numbers are kept as text.
+
+    ``rule`` is the operation's; ``known_only`` checks what stands in a namespace that the Compute API knows.  Raises
+    ForbiddenError, NotFoundError, InvalidInputError.
+    """
+    policy.enforce(context, rule)
+    texts = {key: str(value) for key, value in specs.items()}
+    for key, value in texts.items():
+        if len(value) > LONGEST:
+            raise InvalidInputError(
+                f"Invalid input for {key}: extra_specs value has {len(value)} characters, more than {LONGEST}.",
+                field=key,
+            )
+        if known_only:
+            extra_specs.check(key, value)
+    with transaction.atomic():
+        flavor = _locked(ref)
+        flavor.extra_specs = flavor.extra_specs | texts
+        flavor.save(update_fields=["extra_specs"])
+    return flavor
+
+
+def delete_extra_spec(context: RequestContext, ref: str, key: str) -> None:
+    """Remove one extra spec.  Raises ForbiddenError, NotFoundError."""
+    policy.enforce(context, "compute:flavor_extra_specs:delete")
+    with transaction.atomic():
+        flavor = _locked(ref)
+        if flavor.extra_specs.pop(key, None) is None:
+            raise no_such_spec(flavor, key)
+        flavor.save(update_fields=["extra_specs"])
+
+
+def no_such_spec(flavor: Flavor, key: str) -> NotFoundError:
+    """Return the error for a key that a flavor does not have."""
+    return NotFoundError(f"Flavor {flavor.flavorid} has no extra specs with key {key[:LONGEST]}.")
+
+
+def _locked(ref: str) -> Flavor:
+    flavor = Flavor.objects.select_for_update().filter(flavorid=ref).first()
+    if flavor is None:
+        raise NotFoundError(f"Flavor {ref} could not be found.")
+    return flavor

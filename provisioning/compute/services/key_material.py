@@ -1,0 +1,145 @@
+"""Keys and certificates: made or imported, and their fingerprints."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
+from django.utils import timezone
+
+from provisioning.common.errors import InvalidInputError
+
+MIN_RSA_BITS = 2048
+RSA_BITS = 3072
+LONGEST = 16_384
+"""Characters of an imported key or certificate."""
+CERTIFICATE_LIFETIME = timedelta(days=3650)
+_UPN = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")
+"""The name of a Windows user, by which WinRM finds the account of a certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A public key in OpenSSH's format or a certificate in PEM, its fingerprint, and what was made with it."""
+
+    public_key: str
+    fingerprint: str
+    private_key: str | None = None
+    """In OpenSSH's format, or PKCS 8 for a certificate; None when the public half was imported."""
+
+
+def make_ssh(algorithm: str) -> Material:
+    """Make a pair of keys; ``algorithm`` is ``ed25519`` or ``rsa``.  Raises InvalidInputError."""
+    key: Ed25519PrivateKey | RSAPrivateKey
+    if algorithm == "ed25519":
+        key = Ed25519PrivateKey.generate()
+    elif algorithm == "rsa":
+        key = generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+    else:
+        raise InvalidInputError(
+            f"Keys of kind {algorithm!r} cannot be made; use 'ed25519' or 'rsa'.", field="algorithm"
+        )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = f"{_line(key.public_key())} Generated-by-Novella"
+    return Material(public, _md5(public), private.decode())
+
+
+def make_certificate(user: str) -> Material:
+    """Make a self-signed certificate with which this user signs in to a Windows guest by WinRM."""
+    key = generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, user[:64])])
+    upn = f"{user[:64]}@localhost".encode()
+    now = timezone.now()
+    certificate = (
+        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + CERTIFICATE_LIFETIME)
+        .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.OtherName(_UPN, _utf8_string(upn))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Material(_pem(certificate), _sha1(certificate), private.decode())
+
+
+def read_ssh(text: str) -> Material:
+    """Return an imported key as one clean line, written anew from what was parsed, with its comment.
+
+    Raises InvalidInputError for ``public_key``.
+    """
+    line = text.strip()
+    if len(line) > LONGEST or not line.isprintable():
+        raise _invalid("a public key is one line of at most 16,384 characters.")
+    try:
+        key = serialization.load_ssh_public_key(line.encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise _invalid("it is not an OpenSSH public key.") from error
+    if isinstance(key, RSAPublicKey):
+        _check_strength(key)
+    elif not isinstance(key, Ed25519PublicKey | EllipticCurvePublicKey):
+        raise _invalid("use an ed25519, RSA or ECDSA key.")
+    comment = " ".join(line.split()[2:])
+    public = f"{_line(key)} {comment}".rstrip()
+    return Material(public, _md5(public))
+
+
+def read_certificate(text: str) -> Material:
+    """Return an imported certificate in PEM, written anew from what was parsed.  Raises InvalidInputError."""
+    if len(text) > LONGEST:
+        raise _invalid("a certificate has at most 16,384 characters.")
+    try:
+        certificate = x509.load_pem_x509_certificate(text.strip().encode())
+        key = certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise _invalid("it is not an X.509 certificate in PEM.") from error
+    if isinstance(key, RSAPublicKey):
+        _check_strength(key)
+    return Material(_pem(certificate), _sha1(certificate))
+
+
+def _invalid(why: str) -> InvalidInputError:
+    return InvalidInputError(f"Keypair data is invalid: {why}", field="public_key")
+
+
+def _check_strength(key: RSAPublicKey) -> None:
+    if key.key_size < MIN_RSA_BITS:
+        raise _invalid(f"an RSA key of {key.key_size} bits is too weak; {MIN_RSA_BITS} are the least.")
+
+
+def _line(key: Ed25519PublicKey | RSAPublicKey | EllipticCurvePublicKey) -> str:
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _utf8_string(text: bytes) -> bytes:
+    """Return a short text in DER."""
+    return bytes((0x0C, len(text))) + text
+
+
+def _md5(line: str) -> str:
+    """Return the MD5 of the key's blob as hex pairs with colons: the Compute API's fingerprint."""
+    return _pairs(hashlib.md5(base64.b64decode(line.split()[1]), usedforsecurity=False).digest())
+
+
+def _sha1(certificate: x509.Certificate) -> str:
+    return _pairs(certificate.fingerprint(hashes.SHA1()))  # noqa: S303 - the reference's fingerprint
+
+
+def _pairs(digest: bytes) -> str:
+    return ":".join(f"{byte:02x}" for byte in digest)
