@@ -2,6 +2,7 @@
 
 What a guest's disk is laid upon is never the file as it was uploaded: its format is inspected, then its content is
 copied into a plain raw file, by a program with limits, so that nothing in it can make the host open another file.
+A kernel or a ramdisk is no disk: its file is kept as it came.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
+from compute_agent.contract.disk_formats import FORMATS
 from compute_agent.images.inspect import inspect
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError
 from compute_agent.virt.programs import Limits, ProgramError, run_program
@@ -29,7 +31,9 @@ Fetch = Callable[[ImageRef, str], Iterable[bytes]]
 """Gives the bits of an image in pieces, by the right of the instance whose uuid is the second argument."""
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
-NAME = re.compile(r"^[a-z0-9]+-[0-9a-f]{32,128}$")
+NAME = re.compile(r"^[a-z0-9]+-[0-9a-f]{32,128}(-[a-z0-9]+)?$")
+SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
+"""Formats that no bits can be two of, or that are kept as they are: what is held is the same by any of these names."""
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
 RESERVE = 128 << 20
 """Bytes that an image must leave free on the cache's file system."""
@@ -37,7 +41,7 @@ RESERVE = 128 << 20
 
 @dataclass(frozen=True)
 class CachedImage:
-    """An image's bits on this host: a raw file, not to be written."""
+    """An image's bits on this host: a raw disk, or a kernel's or ramdisk's file; not to be written."""
 
     path: Path
     cached: bool
@@ -131,8 +135,11 @@ class ImageCache:
         try:
             self._download(image, instance_uuid, download)
             virtual_size = inspect(download, image)
-            self._check_room(virtual_size)
-            _flatten(download, flat, image, virtual_size)
+            if FORMATS[image.disk_format].driver is None:
+                download.replace(flat)
+            else:
+                self._check_room(virtual_size)
+                _flatten(download, flat, image, virtual_size)
             flat.chmod(0o400)
             flat.replace(path)
         except OSError as error:
@@ -167,16 +174,28 @@ class ImageCache:
 
 def _name(image: ImageRef) -> str:
     """Return the name of the image's file; raises ImageUnacceptableError for a record without a usable hash."""
-    name = f"{image.hash_algo}-{image.hash_value}"
+    kind = "" if image.disk_format in SHARED else f"-{image.disk_format}"
+    name = f"{image.hash_algo}-{image.hash_value}{kind}"
     if image.hash_algo not in ALGORITHMS or not NAME.fullmatch(name):
         raise ImageUnacceptableError(f"Image {image.name!r} has no checksum that a host can verify.")
     return name
 
 
 def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int) -> None:
-    """Copy the content into a sparse raw file; the format is said, never guessed."""
+    """Copy the content into a sparse raw file; the format is said, never guessed, and no other file is opened."""
     target.unlink(missing_ok=True)
-    command = ("qemu-img", "convert", "-q", "-f", image.disk_format, "-O", "raw", "-S", "4k", str(source), str(target))
+    driver: dict[str, object] = {
+        "driver": FORMATS[image.disk_format].driver,
+        "file": {"driver": "file", "filename": str(source)},
+        "backing": None,  # whatever the file says
+        "read-only": True,
+    }
+    if driver["driver"] == "vpc":
+        driver["force_size_calc"] = "current_size"  # not what its cylinders come to
+    if driver["driver"] == "raw":
+        del driver["backing"]
+    words = ("-O", "raw", "-S", "4k", f"json:{json.dumps(driver)}", str(target))
+    command = ("qemu-img", "convert", "-q", *words)
     try:
         run_program(*command, limits=CONVERT)
     except ProgramError as error:

@@ -168,7 +168,7 @@ def another_format(tmp_path: Path, disk: Path) -> tuple[Path, str]:
 
 
 def not_opened_here(tmp_path: Path, disk: Path) -> tuple[Path, str]:
-    return disk, "vhd"
+    return disk, "qed"
 
 
 def damaged(tmp_path: Path, disk: Path) -> tuple[Path, str]:
@@ -189,7 +189,7 @@ def damaged(tmp_path: Path, disk: Path) -> tuple[Path, str]:
         (disguised_as_qcow2, "declared as qcow2 but is raw"),
         (unknown_feature, "unknown features"),
         (another_format, "declared as raw but is vmdk"),
-        (not_opened_here, "hosts open qcow2 and raw"),
+        (not_opened_here, "hosts open raw, qcow2, vmdk"),
         (damaged, "cannot be read"),
     ],
 )

@@ -1,0 +1,105 @@
+"""Which formats are taken, and what is looked for in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.images import selectors, services
+from provisioning.images.errors import ImageContentError
+from tests.image import pictures
+from tests.image.conftest import MakeImage, files
+from tests.support import disks
+from tests.support.cast import Person
+
+
+def pieces(path: Path, size: int) -> Iterator[bytes]:
+    data = path.read_bytes()
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("size", [3001, 1 << 21], ids=["dribbled", "whole"])
+@pytest.mark.parametrize("name", disks.GOOD)
+def test_a_foreign_disk_is_taken_and_its_size_known(
+    alice: Person, make: MakeImage, tmp_path: Path, name: str, size: int
+) -> None:
+    disk_format, driver, options = disks.GOOD[name]
+    image = make(disk_format=disk_format)
+    taken = services.upload(alice.context, image.id, pieces(disks.make(tmp_path, driver, options), size))
+    assert (taken.status, taken.virtual_size) == ("active", disks.SIZE)
+    assert selectors.usable_image_for(alice.context, image.id).id == image.id
+
+
+def test_a_vmdk_with_a_footer_is_taken(alice: Person, make: MakeImage, tmp_path: Path) -> None:
+    image = services.upload(
+        alice.context, make(disk_format="vmdk").id, pieces(disks.vmdk_with_footer(tmp_path), 1 << 20)
+    )
+    assert (image.status, image.virtual_size) == ("active", disks.SIZE)
+
+
+@pytest.mark.parametrize("name", disks.BAD)
+def test_a_hostile_disk_is_refused_and_nothing_is_kept(
+    alice: Person, make: MakeImage, store: Path, tmp_path: Path, name: str
+) -> None:
+    maker, _ = disks.BAD[name]
+    image = make(disk_format=name.removeprefix("fixed_").partition("_")[0])
+    with pytest.raises(ImageContentError):
+        services.upload(alice.context, image.id, pieces(maker(tmp_path), 1 << 20))
+    image.refresh_from_db()
+    assert (image.status, files(store)) == ("queued", [])
+
+
+@pytest.mark.parametrize("declared", ["raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "iso", "ami", "aki"])
+@pytest.mark.parametrize("name", disks.GOOD)
+def test_a_disk_is_what_it_is_declared_to_be(
+    alice: Person, make: MakeImage, tmp_path: Path, name: str, declared: str
+) -> None:
+    disk_format, driver, options = disks.GOOD[name]
+    if declared == disk_format or name == "fixed VHD":  # a raw disk and 512 bytes more: it may be called one
+        return
+    image = make(disk_format=declared, container_format=declared if declared.startswith("a") else "bare")
+    with pytest.raises(ImageContentError, match=f"does not match disk_format {declared}"):
+        services.upload(alice.context, image.id, pieces(disks.make(tmp_path, driver, options), 1 << 20))
+
+
+@pytest.mark.parametrize("hybrid", [True, False])
+def test_a_cd_is_taken(alice: Person, make: MakeImage, hybrid: bool) -> None:
+    image = make(data=disks.iso(hybrid=hybrid), disk_format="iso")
+    assert (image.status, image.virtual_size) == ("active", len(disks.iso()))
+
+
+def test_no_cd_is_refused(alice: Person, make: MakeImage) -> None:
+    with pytest.raises(ImageContentError, match="does not match disk_format iso: it is raw"):
+        make(data=pictures.raw(), disk_format="iso")
+
+
+@pytest.mark.parametrize("kind", ["aki", "ari"])
+def test_a_kernel_or_ramdisk_is_taken_but_is_no_disk(alice: Person, make: MakeImage, kind: str) -> None:
+    image = make(data=b"not a disk at all", disk_format=kind, container_format=kind)
+    assert image.status == "active"
+    with pytest.raises(InvalidInputError, match=f"{kind} is no disk"):
+        selectors.usable_image_for(alice.context, image.id)
+    assert image.id not in [row.id for row in selectors.usable_images_for(alice.context)]
+
+
+def test_a_machine_image_boots_as_a_raw_disk(alice: Person, make: MakeImage) -> None:
+    image = make(data=pictures.partitioned(), disk_format="ami", container_format="ami")
+    assert selectors.usable_image_for(alice.context, image.id).id == image.id
+
+
+@pytest.mark.parametrize(("disk", "container"), [("qcow2", "aki"), ("aki", "ari"), ("raw", "ami")])
+def test_a_container_holds_what_it_is_for(alice: Person, make: MakeImage, disk: str, container: str) -> None:
+    with pytest.raises(InvalidInputError, match="Invalid mix of disk and container formats"):
+        make(data=pictures.raw(), disk_format=disk, container_format=container)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("disk_format", "ploop"), ("container_format", "ova"), ("container_format", "docker")]
+)
+def test_what_no_host_can_use_is_refused_at_once(alice: Person, make: MakeImage, name: str, value: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        make(**{name: value})
+    assert caught.value.field == name
