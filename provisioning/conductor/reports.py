@@ -111,7 +111,7 @@ def power_state_of(number: int | None) -> PowerState | None:
 
 def _built(instance: Instance, event: AgentEvent) -> None:
     power = power_state_of(event.power_state) or PowerState.RUNNING
-    changes = {"launched_at": timezone.now(), "power_state": int(power)}
+    changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
     end = notification("create.end", instance)
     if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, also=[end]) is None:
         return

@@ -54,7 +54,12 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
         instance,
         "deleted",
         attempt=instance.attempt,
-        changes={"deleted_at": now, "terminated_at": now, "power_state": int(PowerState.NOSTATE)},
+        changes={
+            "deleted_at": now,
+            "terminated_at": now,
+            "power_state": int(PowerState.NOSTATE),
+            "admin_password": "",
+        },
     )
     if gone is None:
         return None
