@@ -4,6 +4,7 @@ docs/operator-guide.md lists them all."""
 
 from __future__ import annotations
 
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,17 @@ HEARTBEAT_INTERVAL = _integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
 HOST_DOWN_AFTER = _integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
 """Seconds without a heartbeat after which a host gets no new instances."""
 AUDIT_INTERVAL = _integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
+INSTANCE_USAGE_AUDIT_PERIOD = env.str("NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD", default="month")
+"""``hour``, ``day``, ``month`` or ``year``, with ``@`` and the minute, hour, day or month at which it begins."""
+if not re.fullmatch(
+    r"hour(@[1-5]?\d)?|day(@(1?\d|2[0-3]))?|month(@([1-9]|1\d|2[0-8]))?|year(@([1-9]|1[0-2]))?",
+    INSTANCE_USAGE_AUDIT_PERIOD,
+):
+    msg = (
+        f"NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD is {INSTANCE_USAGE_AUDIT_PERIOD!r}; it must be hour, day, month or year,"
+        " and may name where it begins: hour@30, day@18, month@15, year@3."
+    )
+    raise ImproperlyConfigured(msg)
 BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
 SNAPSHOT_TIMEOUT = _integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)

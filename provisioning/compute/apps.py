@@ -12,6 +12,7 @@ class ComputeConfig(AppConfig):
     label = "compute"
 
     def ready(self) -> None:
-        """Make known what projects own here, and what quotas limit."""
+        """Make known what projects own here, what quotas limit, and what is done by the clock."""
         import_module("provisioning.compute.ownership").register()
         import_module("provisioning.compute.holdings").register()
+        import_module("provisioning.compute.jobs")

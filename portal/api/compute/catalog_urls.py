@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api.compute import flavor_parts, flavors, keypairs, limits, quota_sets
+from portal.api.compute import flavor_parts, flavors, keypairs, limits, quota_sets, usage, usage_audit
 
 _FLAVOR = "/v2.1/flavors/<str:flavor_id>"
 
@@ -23,4 +23,8 @@ urlpatterns: list[URLPattern] = [
     path("/v2.1/os-quota-sets/<str:project_id>/defaults", quota_sets.QuotaSetDefaultsView.as_view()),
     path("/v2.1/os-quota-sets/<str:project_id>/detail", quota_sets.QuotaSetDetailView.as_view()),
     path("/v2.1/os-quota-class-sets/<str:class_name>", quota_sets.QuotaClassSetView.as_view()),
+    path("/v2.1/os-simple-tenant-usage", usage.UsagesView.as_view()),
+    path("/v2.1/os-simple-tenant-usage/<str:project_id>", usage.UsageView.as_view()),
+    path("/v2.1/os-instance_usage_audit_log", usage_audit.UsageAuditsView.as_view()),
+    path("/v2.1/os-instance_usage_audit_log/<str:before>", usage_audit.UsageAuditView.as_view()),
 ]

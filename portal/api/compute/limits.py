@@ -32,6 +32,7 @@ _NETWORK_MAXIMA = {
     "maxSecurityGroups": "security_groups",
     "maxSecurityGroupRules": "security_group_rules",
 }
+_FILE_MAXIMA = {"maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes"}
 _NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed": "security_groups"}
 
 
@@ -59,8 +60,8 @@ class LimitsView(ComputeView):
             used |= _NETWORK_USED
         if self.microversion < (2, 39):
             maxima["maxImageMeta"] = "metadata_items"
+        if self.microversion < (2, 57):
+            maxima |= _FILE_MAXIMA
         absolute = {name: found.limits[resource] for name, resource in maxima.items()}
-        if self.microversion < (2, 57):  # a launch takes no files, whatever the quota says
-            absolute |= {"maxPersonality": 0, "maxPersonalitySize": 0}
         absolute |= {name: found.usage[resource] for name, resource in used.items()}
         return Response({"limits": {"rate": [], "absolute": absolute}})

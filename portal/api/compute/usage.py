@@ -20,6 +20,7 @@ from provisioning.compute.selectors import usage
 from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
 
 PAGED = (2, 40)
+_WRONG_MOMENT = "Invalid datetime string: Datetime is in invalid format"
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.ASCII)
 
 
@@ -152,9 +153,9 @@ def _moment(text: str, now: datetime) -> datetime:
     if not text:
         return now
     found = _MOMENT.fullmatch(text)
+    if found is None or (found[2] == " " and not found[4]):
+        raise InvalidInputError(_WRONG_MOMENT, field="start")
     try:
-        if found is None or (found[2] == " " and not found[4]):
-            raise ValueError(text)
         return datetime.fromisoformat(f"{found[1]}T{found[3]}{(found[4] or '.0').ljust(7, '0')}").replace(tzinfo=UTC)
     except ValueError as error:
-        raise InvalidInputError("Invalid datetime string: Datetime is in invalid format", field="start") from error
+        raise InvalidInputError(_WRONG_MOMENT, field="start") from error

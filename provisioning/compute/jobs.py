@@ -1,0 +1,17 @@
+"""Work of compute by the clock."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from provisioning.compute.services.usage_audit import audit_usage
+from provisioning.rpc.registry import periodic
+
+EVERY = 600.0
+"""Seconds after which a period that ended is noticed."""
+
+
+@periodic("compute.usage_audit", every=EVERY)
+def audit() -> None:
+    """Audit the period that ended last, once for each host."""
+    audit_usage(timezone.now())
