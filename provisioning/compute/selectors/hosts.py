@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.models import AggregateHost, Host
+from provisioning.compute.models import AggregateHost, Host, Instance
 from provisioning.identity import policy
 from provisioning.scheduler import HostState
 
@@ -57,6 +58,48 @@ def hosts_for(context: RequestContext) -> list[Host]:
     if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
         policy.enforce(context, SEEING_HOSTS[0])
     return list(Host.objects.order_by("name"))
+
+
+def zones() -> dict[str, bool]:
+    """Return each zone that has a host, and whether one of its hosts is enabled."""
+    found: dict[str, bool] = {}
+    for zone, enabled in Host.objects.values_list("availability_zone", "enabled").distinct().order_by():
+        found[zone] = found.get(zone, False) or enabled
+    return found
+
+
+def servers_on(host_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[tuple[str, uuid.UUID]]]:
+    """Return host → name and id of its servers that are not deleted, in one query; for operators."""
+    found: dict[uuid.UUID, list[tuple[str, uuid.UUID]]] = {}
+    rows = Instance.objects.filter(host__in=list(host_ids), deleted_at=None).order_by("created_at", "id")
+    for host_id, name, server in rows.values_list("host_id", "name", "id"):
+        if host_id is not None:
+            found.setdefault(host_id, []).append((name, server))
+    return found
+
+
+def workloads() -> dict[uuid.UUID, int]:
+    """Return host → how many of its servers have a task that goes on, in one query; for operators."""
+    busy = Instance.objects.filter(host__isnull=False, task_state__isnull=False, deleted_at=None)
+    counted = busy.order_by().values_list("host_id").annotate(many=Count("id"))
+    return {host_id: many for host_id, many in counted if host_id is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one project's servers take of a host: memory in MiB, disk in GiB."""
+
+    project_id: uuid.UUID
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+
+
+def shares_of(host: Host) -> list[Share]:
+    """Return what each project's servers take of a host, in one query; for operators."""
+    held = host.allocations.filter(instance__deleted_at=None).order_by("instance__project_id")
+    sums = held.values_list("instance__project_id").annotate(Sum("vcpus"), Sum("memory_mb"), Sum("disk_gb"))
+    return [Share(*row) for row in sums]
 
 
 def availability_zones() -> list[str]:
