@@ -36,7 +36,7 @@ class ImageFetcher:
         """Yield the image's bytes; what they hash to is the cache's to check.  Raises ImageFetchError."""
         connection = self._connect()
         try:
-            with self._ask(connection, instance_uuid) as response:
+            with self._ask(connection, image, instance_uuid) as response:
                 if response.status != http.HTTPStatus.OK:
                     raise _failed(f"the portal answers HTTP {response.status}")
                 while piece := response.read(CHUNK):
@@ -73,11 +73,14 @@ class ImageFetcher:
         connection.sock = connected
         return connection
 
-    def _ask(self, connection: http.client.HTTPConnection, instance_uuid: str) -> http.client.HTTPResponse:
+    def _ask(
+        self, connection: http.client.HTTPConnection, image: ImageRef, instance_uuid: str
+    ) -> http.client.HTTPResponse:
         settings = self._settings
         secret = load_or_make(settings.state_dir, settings.host).secret
         headers = {"Authorization": f"Bearer {secret}", "X-Novella-Host": settings.host, "Connection": "close"}
-        connection.request("GET", f"/agent/v1/instances/{quote(instance_uuid)}/image", headers=headers)
+        path = f"/agent/v1/instances/{quote(instance_uuid)}/image?id={quote(image.id)}"
+        connection.request("GET", path, headers=headers)
         return connection.getresponse()
 
 

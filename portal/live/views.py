@@ -19,7 +19,10 @@ from provisioning.rpc.selectors import live_workers
 
 @require_GET
 def image_bits(request: HttpRequest, instance_id: uuid.UUID) -> HttpResponseBase:
-    """The bits of the image of an instance that the calling host is building; 404 for anything else."""
+    """The bits of the image, kernel or ramdisk of an instance that the calling host is building; 404 otherwise.
+
+    ``id`` says which of them; without it, the image.
+    """
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     name = request.headers.get("X-Novella-Host", "")
     try:
@@ -27,7 +30,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID) -> HttpResponseBase
     except NotAuthenticatedError as error:
         return HttpResponse(error.message, status=401, content_type="text/plain")
     try:
-        image = agents.image_for_build(host.id, instance_id)
+        image = agents.image_for_build(host.id, instance_id, request.GET.get("id", ""))
         bits = images.open_data(image).open("rb")
     except (NovellaError, FileNotFoundError):
         return HttpResponse("There is no image for this host here.", status=404, content_type="text/plain")

@@ -22,6 +22,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.guests import compare
 from provisioning.conductor.hand_off import image_of
 from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 
@@ -153,8 +154,10 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     compare(host_id, report.guests, complete=False)
 
 
-def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID) -> Image:
+def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: str = "") -> Image:
     """Return the image whose bits the host may have now: it holds an unfinished build of the instance that needs them.
+
+    ``image_id``: the image, or the kernel or ramdisk that it names; empty for the image.
 
     Raises NotFoundError for anything else.
     """
@@ -178,8 +181,18 @@ def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID) -> Image:
         ).exists()
         image = image_of(allocation.instance)
         if building and image is not None:
-            return image
+            return _named(image, allocation.instance.project_id, image_id)
     raise NotFoundError("There is no image for this host here.")
+
+
+def _named(image: Image, project_id: uuid.UUID, image_id: str) -> Image:
+    """Return the image itself or one of its companions; NotFoundError when the id is neither's."""
+    if image_id in {"", str(image.id)}:
+        return image
+    try:
+        return next(each for each in companions(image, project_id).values() if str(each.id) == image_id)
+    except (StopIteration, InvalidInputError):
+        raise NotFoundError("There is no image for this host here.") from None
 
 
 def _check_contract(version: int) -> None:

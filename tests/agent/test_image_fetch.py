@@ -16,6 +16,8 @@ from compute_agent.virt.errors import ImageFetchError
 from tests.agent.cast import make_spec
 from tests.agent.small_portal import SmallPortal, small_portal
 
+IMAGE = "9c000000-0000-4000-8000-000000000009"
+
 
 def fetch(tmp_path: Path, portal: SmallPortal) -> bytes:
     store(tmp_path, Credential("host-1", "secret-1", enrolled=True))
@@ -29,7 +31,7 @@ async def test_the_bits_come_by_the_right_of_the_instance(tmp_path: Path) -> Non
     async with small_portal(image=bits) as portal:
         assert await asyncio.to_thread(fetch, tmp_path, portal) == bits
         assert portal.asked == [
-            ("/agent/v1/instances/1b000000-0000-4000-8000-00000000000b/image", "Bearer secret-1"),
+            (f"/agent/v1/instances/1b000000-0000-4000-8000-00000000000b/image?id={IMAGE}", "Bearer secret-1"),
         ]
 
 

@@ -16,6 +16,7 @@ from compute_agent.contract.messages import Enrol
 from provisioning.compute.models import Host, Instance
 from provisioning.conductor import agents
 from provisioning.images import store
+from provisioning.images.models import Image
 from provisioning.rpc.models import WorkerBeat
 from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context
@@ -75,6 +76,33 @@ def test_the_builder_gets_the_bits_and_nobody_else(cloud: Cloud, client: Client)
     assert fetch(client, instance.id, "h1", other).status_code == 401
     assert fetch(client, instance.id, "h1", "").status_code == 401
     assert client.get(f"/agent/v1/instances/{instance.id}/image").status_code == 401
+
+
+def test_the_builder_gets_the_kernel_and_the_ramdisk_that_the_image_names(cloud: Cloud, client: Client) -> None:
+    def make(disk_format: str, project_id: uuid.UUID, bits: bytes) -> Image:
+        values = {"disk_format": disk_format, "container_format": disk_format, "status": Image.Status.ACTIVE}
+        image = Image.objects.create(project_id=project_id, visibility="private", size=len(bits), **values)
+        store.path_of(image.id).write_bytes(bits)
+        return image
+
+    project_id = context("alice").project_id
+    assert project_id is not None
+    kernel, ramdisk = make("aki", project_id, b"kernel"), make("ari", project_id, b"ramdisk")
+    foreign = make("ari", uuid.uuid4(), b"somebody else's")
+    instance, credential = being_built(cloud)
+
+    def named(**properties: Image) -> list[bytes | int]:
+        cloud.image.properties = {name: str(image.id) for name, image in properties.items()}
+        cloud.image.save(update_fields=["properties"])
+        url = f"/agent/v1/instances/{instance.id}/image?id="
+        headers = {"authorization": f"Bearer {credential}", "x-novella-host": "h1"}
+        answers = [client.get(f"{url}{image.id}", headers=headers) for image in (kernel, ramdisk, foreign)]
+        return [bits_of(answer) if answer.status_code == 200 else answer.status_code for answer in answers]
+
+    assert named() == [404, 404, 404]
+    assert named(kernel_id=kernel, ramdisk_id=ramdisk) == [b"kernel", b"ramdisk", 404]
+    assert named(kernel_id=ramdisk) == [404, 404, 404]
+    assert named(kernel_id=kernel, ramdisk_id=foreign) == [404, 404, 404]
 
 
 def test_a_finished_build_gets_no_more_bits(cloud: Cloud, client: Client) -> None:

@@ -14,6 +14,7 @@ from provisioning.common.errors import GoneError, InvalidInputError, TooLargeErr
 from provisioning.images import inspection, store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
+from provisioning.images.selectors.storage import storage_left
 from provisioning.images.services.access import move
 
 HASH_ALGORITHM = "sha512"
@@ -34,7 +35,8 @@ class Wanted:
 
 def largest(project_id: uuid.UUID) -> int:
     """Return how many bytes a project's next image may have."""
-    return int(settings.MAX_IMAGE_SIZE)
+    left = storage_left(project_id)
+    return int(settings.MAX_IMAGE_SIZE) if left is None else min(left, int(settings.MAX_IMAGE_SIZE))
 
 
 def receive(

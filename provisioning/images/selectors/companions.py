@@ -1,0 +1,45 @@
+"""The kernel and the ramdisk that an image names for its guests."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import Q
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.images.models import Image, ImageMember
+
+KINDS = {"kernel_id": "aki", "ramdisk_id": "ari"}
+"""Property of an image → the disk format of what it names; Glance's own names."""
+
+
+def companions(image: Image, project_id: uuid.UUID) -> dict[str, Image]:
+    """Return the kernel and the ramdisk an image names, by property; empty for an image that boots from its own disk.
+
+    They must be ones that the project may use.  Raises InvalidInputError for one that is not there, has no data, or is
+    no kernel or ramdisk.
+    """
+    named = {name: read_id(str(image.properties[name])) for name in KINDS if image.properties.get(name)}
+    if not named:
+        return {}
+    usable = (
+        Q(project_id=project_id)
+        | Q(visibility__in=(Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY))
+        | Q(
+            visibility=Image.Visibility.SHARED,
+            pk__in=ImageMember.objects.filter(project_id=project_id).values("image_id"),
+        )
+    )
+    wanted = [each for each in named.values() if each is not None]
+    rows = {row.id: row for row in Image.objects.filter(usable, pk__in=wanted, status=Image.Status.ACTIVE)}
+    found: dict[str, Image] = {}
+    for name, identity in named.items():
+        row = rows.get(identity) if identity is not None else None
+        if row is None or row.disk_format != KINDS[name]:
+            what = name.removesuffix("_id")
+            given = str(image.properties[name])[:64]
+            msg = f"Image {image.id} names a {what} {given}, which is not there or is no {what}."
+            raise InvalidInputError(msg, field="imageRef")
+        found[name] = row
+    return found
