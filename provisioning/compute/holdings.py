@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.db.models import Count
 
-from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.models import Instance, KeyPair, ServerGroup
 from provisioning.compute.names import key_pair_owner
 from provisioning.compute.states import VmState
 from provisioning.network import services as network
@@ -26,6 +26,7 @@ def register() -> None:
         {
             "compute.Instance": ("instances", "cores", "ram", "ports", "metadata_items"),
             "compute.KeyPair": ("key_pairs",),
+            "compute.ServerGroup": ("server_groups", "server_group_members"),
         },
     )
     registry.leave_free(
@@ -39,23 +40,22 @@ def register() -> None:
             "compute.Migration": _HISTORY,
             "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
             "compute.ConsoleToken": "Gone after minutes, and few of each server.",
-            "compute.ServerGroup": "An empty name until it is limited.",
         }
     )
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield what each server holds until it is deleted, the ports that go with one, and each key pair.
+    """Yield what each server holds until it is deleted, the ports that go with one, each key pair and server group.
 
     While a server is built all is reserved, its ports as many as were asked for; afterwards it holds the ports there
     are, which may stay for a while behind a deleted server whose host is down.
     """
     servers = Instance.objects.exclude(vm_state=VmState.DELETED)
     ports = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
-    keys = KeyPair.objects.all()
+    keys, groups = KeyPair.objects.all(), ServerGroup.objects.all()
     if scope_id is not None:
         servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
-        keys = keys.filter(user_id=scope_id)
+        keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
     being_built = set()
     columns = ("id", "project_id", "vm_state", "flavor", "requested_networks")
     for server, project, vm_state, flavor, cards in servers.values_list(*columns).iterator():
@@ -72,3 +72,5 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
             yield Holding(project, server, "ports", many)
     for user, name in keys.values_list("user_id", "name").iterator():
         yield Holding(user, key_pair_owner(user, name), "key_pairs")
+    for project, group in groups.values_list("project_id", "id").iterator():
+        yield Holding(project, group, "server_groups")

@@ -24,6 +24,7 @@ from pytest_django import Settings
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute import services as compute
 from provisioning.compute.models import Instance
+from provisioning.compute.services import server_groups
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project
 from provisioning.network import services as network
@@ -38,8 +39,6 @@ from tests.support.clouds import Cloud
 ROOT = Path(__file__).resolve().parents[2]
 V21 = "/compute/v2.1"
 NOT_YET = {
-    "server_groups",
-    "server_group_members",
     "injected_files",
     "injected_file_content_bytes",
     "injected_file_path_bytes",
@@ -97,6 +96,7 @@ def test_every_limit_limits_something_or_waits_for_it() -> None:
 MAKERS = {
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
     "provisioning/compute/services/launch.py": {"Instance"},
+    "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks.py": {"Network", "Subnet"},
     "provisioning/network/services/ports.py": {"Port"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
@@ -232,6 +232,16 @@ def rule_by_service(world: World) -> bool:
     return done(lambda: network.allow_ingress(group, "tcp", 22))
 
 
+def group_by_api(world: World) -> bool:
+    return made(world.api.post(f"{V21}/os-server-groups", {"server_group": {"name": "a", "policies": ["affinity"]}}))
+
+
+def member_by_service(world: World) -> bool:
+    caller = world.people.alice.context
+    group = server_groups.create_server_group(caller, "apart", "anti-affinity")
+    return done(lambda: server_groups.group_for_launch(caller, group.id))
+
+
 def metadata_by_api(world: World) -> bool:
     body = world.body()
     body["server"]["metadata"] = {"a": "b"}
@@ -249,6 +259,8 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "cores": LAUNCHES,
     "ram": LAUNCHES,
     "ports": [*LAUNCHES, port_by_service, port_for_a_stray_device],
+    "server_groups": [group_by_api],
+    "server_group_members": [member_by_service],
     "key_pairs": [key_by_api, key_by_page, key_by_wizard],
     "networks": [network_by_service],
     "subnets": [subnet_by_service],
