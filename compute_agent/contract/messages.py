@@ -211,6 +211,7 @@ class ResourceAudit(Message, frozen=True):
     host_ip: str = ""
     cached_images: list[str] = []
     guests: list[GuestState] = []
+    uptime: str = ""  # of the machine, as ``uptime`` prints it
 
 
 class Heartbeat(Message, frozen=True):

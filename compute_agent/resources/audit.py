@@ -34,4 +34,5 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         host_ip=host_ip,
         cached_images=cached_images,
         guests=guest_states(driver.guests()),
+        uptime=capacity.uptime,
     )

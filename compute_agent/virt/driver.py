@@ -35,7 +35,9 @@ class HostCapacity:
     hypervisor_type: str
     hypervisor_version: int
     cpu_info: dict[str, str] = field(default_factory=dict)
+    """``arch model vendor sockets cores threads`` (of one NUMA node) and ``features`` with commas between."""
     architecture: str = "x86_64"
+    uptime: str = ""  # as ``uptime`` prints it
 
 
 @dataclass(frozen=True)

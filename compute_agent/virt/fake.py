@@ -25,6 +25,7 @@ from compute_agent.virt.errors import (
     RetryableHostError,
     UnsupportedError,
 )
+from compute_agent.virt.uptime import uptime_line
 
 FAULT_KINDS = ("retryable", "fatal", "hang")
 
@@ -46,6 +47,15 @@ _BOOT_LOG = (
     (1.05, "{hostname} login: "),
 )
 """What a guest writes: seconds after its start, and the line."""
+
+_PROCESSOR = {
+    "arch": "x86_64",
+    "model": "novella-fake",
+    "vendor": "Novella",
+    "features": "fake,pge,clflush",
+    "cores": "1",
+    "threads": "1",
+}
 
 
 class FaultPoint:
@@ -139,6 +149,7 @@ class FakeDriver(ComputeDriver):
         self._encoder = msgspec.json.Encoder()
         self._ready = False
         self._lines = 0
+        self._since = time.monotonic()
 
     # ----- the host -------------------------------------------------------------------------------------------------
 
@@ -168,7 +179,8 @@ class FakeDriver(ComputeDriver):
             running_vms=len(running),
             hypervisor_type="fake",
             hypervisor_version=1_000_000,
-            cpu_info={"model": "novella-fake", "vendor": "Novella", "features": ""},
+            cpu_info=_PROCESSOR | {"sockets": str(vcpus)},
+            uptime=uptime_line(time.localtime(), time.monotonic() - self._since, (0.0, 0.0, 0.0)),
         )
 
     def guests(self) -> list[Guest]:

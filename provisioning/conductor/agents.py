@@ -148,8 +148,9 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         hypervisor_hostname=report.hypervisor_hostname[:255],
         architecture=report.architecture[:40],
         host_ip=report.host_ip[:45],
-        cpu_info=dict(islice(report.cpu_info.items(), 50)),
+        cpu_info={_line(name, 40): _line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
         cached_images=report.cached_images[:1000],
+        uptime=_line(report.uptime, 255),
     )
     compare(host_id, report.guests, complete=False)
 
@@ -204,6 +205,11 @@ def _check_contract(version: int) -> None:
 
 def _amount(value: int) -> int:
     return max(0, min(value, _MOST))
+
+
+def _line(text: str, longest: int) -> str:
+    """Return the text of a host, which is not trusted, without what is not printable, cut."""
+    return "".join(character for character in text[:longest] if character.isprintable())
 
 
 def _digest(secret: str) -> str:

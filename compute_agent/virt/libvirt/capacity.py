@@ -11,6 +11,7 @@ import libvirt
 
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.libvirt.connection import unless_gone
+from compute_agent.virt.uptime import machine_uptime
 
 GIB = 1 << 30
 KIB_PER_MIB = 1024
@@ -36,6 +37,7 @@ def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str
         hypervisor_version=connection.getVersion(),
         cpu_info=_processor(connection.getCapabilities()),
         architecture=node[0],
+        uptime=machine_uptime(),
     )
 
 
@@ -47,4 +49,5 @@ def _processor(capabilities: str) -> dict[str, str]:
     topology = cpu.find("topology")
     if topology is not None:
         found |= {name: topology.get(name, "") for name in ("sockets", "cores", "threads")}
+    found["features"] = ",".join(feature.get("name", "") for feature in cpu.findall("feature"))
     return {name: value for name, value in found.items() if value}
