@@ -26,6 +26,17 @@ INSTANCE_STATUS = {
     "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
     "REBOOT": Status("Rebooting", "busy", "arrow-repeat"),
     "HARD_REBOOT": Status("Resetting", "busy", "arrow-repeat"),
+    "PASSWORD": Status("Setting password", "busy", "arrow-repeat"),
+    "REBUILD": Status("Rebuilding", "busy", "arrow-repeat"),
+    "RESIZE": Status("Resizing", "busy", "arrow-repeat"),
+    "VERIFY_RESIZE": Status("Resized, to be confirmed", "warn", "question-circle-fill"),
+    "REVERT_RESIZE": Status("Reverting", "busy", "arrow-repeat"),
+    "PAUSED": Status("Paused", "off", "pause-circle-fill"),
+    "SUSPENDED": Status("Suspended", "off", "moon-fill"),
+    "RESCUE": Status("In rescue", "warn", "life-preserver"),
+    "SHELVED": Status("Shelved", "off", "archive-fill"),
+    "SHELVED_OFFLOADED": Status("Shelved", "off", "archive-fill"),
+    "SOFT_DELETED": Status("Deleted, can be restored", "off", "trash"),
     "DELETED": Status("Deleted", "off", "trash-fill"),
 }
 IMAGE_STATUS = {
@@ -43,6 +54,28 @@ TASKS = {
     "powering-off": "Shutting down",
     "rebooting": "Rebooting",
     "rebooting_hard": "Resetting",
+    "pausing": "Pausing",
+    "unpausing": "Going on",
+    "suspending": "Saving its memory",
+    "resuming": "Resuming",
+    "updating_password": "Setting the password",
+    "rescuing": "Starting in rescue",
+    "unrescuing": "Leaving rescue",
+    "rebuilding": "Rebuilding",
+    "resize_prep": "Preparing to resize",
+    "resize_migrating": "Resizing",
+    "resize_finish": "Finishing the resize",
+    "resize_confirming": "Confirming the resize",
+    "resize_reverting": "Reverting the resize",
+    "image_snapshot": "Taking a snapshot",
+    "image_backup": "Taking a backup",
+    "image_uploading": "Sending the snapshot",
+    "shelving": "Shelving",
+    "shelving_image_uploading": "Sending its disk away",
+    "shelving_offloading": "Leaving its host",
+    "unshelving": "Coming back",
+    "soft-deleting": "Deleting",
+    "restoring": "Restoring",
     "deleting": "Deleting",
 }
 """What is happening now, for people; the API's own word stands beside it where there is room."""
@@ -52,6 +85,34 @@ ACTIONS = {
     "start": "Started",
     "stop": "Stopped",
     "reboot": "Rebooted",
+    "pause": "Paused",
+    "unpause": "Unpaused",
+    "suspend": "Suspended",
+    "resume": "Resumed",
+    "lock": "Locked",
+    "unlock": "Unlocked",
+    "changePassword": "Password set",
+    "trigger_crash_dump": "Crash dump asked for",
+    "resetState": "State reset by an operator",
+    "rescue": "Rescued",
+    "unrescue": "Left rescue",
+    "rebuild": "Rebuilt",
+    "resize": "Resized",
+    "confirmResize": "Resize confirmed",
+    "revertResize": "Resize reverted",
+    "migrate": "Migrated",
+    "live-migration": "Migrated live",
+    "evacuate": "Evacuated",
+    "createImage": "Snapshot taken",
+    "createBackup": "Backup taken",
+    "shelve": "Shelved",
+    "shelveOffload": "Taken from its host",
+    "unshelve": "Unshelved",
+    "restore": "Restored",
+    "attach_interface": "Interface attached",
+    "detach_interface": "Interface detached",
+    "addSecurityGroup": "Security group added",
+    "removeSecurityGroup": "Security group removed",
 }
 POWER = {
     PowerState.NOSTATE: "No state yet",
@@ -80,13 +141,11 @@ FILTERS = {
 
 def instance_status(api_status: str, task_state: str | None) -> Status:
     """Return how an instance's status looks; a task on an instance that stands is shown as what it becomes."""
-    if task_state == "deleting" and api_status != "DELETED":
-        return Status("Deleting", "busy", "arrow-repeat")
-    if task_state == "powering-on":
-        return Status("Starting", "busy", "arrow-repeat")
-    if task_state == "powering-off":
-        return Status("Stopping", "busy", "arrow-repeat")
-    return INSTANCE_STATUS.get(api_status, UNKNOWN)
+    usual = INSTANCE_STATUS.get(api_status, UNKNOWN)
+    if not task_state or usual.tone == "busy" or api_status == "DELETED":
+        return usual
+    word = {"powering-off": "Stopping"}.get(task_state) or TASKS.get(task_state)
+    return Status(word, "busy", "arrow-repeat") if word else usual
 
 
 JOINED = "\N{NO-BREAK SPACE}"

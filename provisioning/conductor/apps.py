@@ -15,3 +15,4 @@ class ConductorConfig(AppConfig):
         """Make the jobs known: whoever casts one must be able to name it."""
         import_module("provisioning.conductor.schedule")
         import_module("provisioning.conductor.reaper")
+        import_module("provisioning.conductor.reclaim")

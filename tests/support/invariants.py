@@ -17,6 +17,7 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.rpc.models import HostCommand
 
 GONE = (VmState.DELETED, VmState.ERROR)
+AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "shelved"}
 PLACED = {"networking", "block_device_mapping", "spawning"}
 SIZES = ("instances", "cores", "ram")
 OF_SERVERS = (*SIZES, "ports")
@@ -45,6 +46,10 @@ def check_empty() -> None:
     for host in Host.objects.all():
         used = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
         assert used == (0, 0, 0, 0), f"{host} still counts {used}"
+
+
+def _at_a_host(row: Instance) -> bool:
+    return row.vm_state in AT_A_HOST or (row.vm_state in {"error", "soft-delete"} and row.host_id is not None)
 
 
 def _check_states(instances: dict[uuid.UUID, Instance]) -> None:
@@ -94,7 +99,7 @@ def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
         assert host.vcpus_allocated <= state.vcpus_limit
         assert host.memory_mb_allocated <= state.memory_mb_limit
         assert host.disk_gb_allocated <= state.disk_gb_limit
-    placed = {row.id for row in instances.values() if row.vm_state in ("active", "stopped") or row.task_state in PLACED}
+    placed = {row.id for row in instances.values() if _at_a_host(row) or row.task_state in PLACED}
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
     assert placed <= holding, f"servers without room: {placed - holding}"
     for instance_id in holding - placed:
@@ -110,7 +115,7 @@ def _check_ports(instances: dict[uuid.UUID, Instance]) -> None:
         instance = instances[device_id]
         assert device_id in holding or instance.vm_state == VmState.BUILDING, f"{device_id} has ports and no room"
     for row in instances.values():
-        if row.vm_state in ("active", "stopped") or row.task_state in ("block_device_mapping", "spawning"):
+        if _at_a_host(row) or row.task_state in ("block_device_mapping", "spawning"):
             assert count[row.id] == len(row.requested_networks), f"{row.id} has {count[row.id]} ports"
     for port in Port.objects.all():
         assert port.fixed_ips.count() == 1, f"port {port.id} has not one address"

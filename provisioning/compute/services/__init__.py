@@ -3,6 +3,7 @@
 from provisioning.compute.services.checks import LaunchQuote
 from provisioning.compute.services.console import console_output
 from provisioning.compute.services.delete import delete
+from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
 from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
 from provisioning.compute.services.flavors import create_flavor, delete_flavor, update_flavor
@@ -35,6 +36,7 @@ __all__ = [
     "delete_metadata",
     "delete_tag",
     "delete_tags",
+    "diagnostics",
     "disable_host",
     "enable_host",
     "generate_password",

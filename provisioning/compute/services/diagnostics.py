@@ -1,0 +1,34 @@
+"""The counters of a server, asked of its host."""
+
+from __future__ import annotations
+
+import uuid
+
+from compute_agent.contract.messages import CallError, Diagnostics, DiagnosticsCall
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, UnavailableError
+from provisioning.compute import selectors
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.states import VmState
+from provisioning.rpc import hosts
+
+TIMEOUT = 10.0
+"""Seconds a host has to answer."""
+_THERE = {VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED, VmState.STOPPED}
+
+
+def diagnostics(context: RequestContext, instance_id: uuid.UUID | str) -> Diagnostics:
+    """Return what the hypervisor counts of a server.
+
+    Raises NotFoundError, InstanceBusyError while no host has the guest, ConflictError when the host cannot tell,
+    UnavailableError when it does not answer.
+    """
+    instance = selectors.instance_for(context, instance_id)
+    if instance.host_id is None or instance.vm_state not in _THERE:
+        raise InstanceBusyError("get_diagnostics", instance.id, instance.vm_state, None)
+    result = hosts.call(instance.host_id, DiagnosticsCall(instance_id=str(instance.id)), timeout=TIMEOUT)
+    if isinstance(result, Diagnostics):
+        return result
+    if isinstance(result, CallError) and result.code in {"not_found", "unsupported"}:
+        raise ConflictError(f"Instance {instance.id} has no diagnostics now: {result.message}")
+    raise UnavailableError("The server's counters cannot be read now.")
