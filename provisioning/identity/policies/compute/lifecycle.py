@@ -65,4 +65,5 @@ RULES = (
     rule(
         "compute:servers:reset_network", ADMIN, "Answered with 410.", "POST /servers/{server_id}/action (resetNetwork)"
     ),
+    rule("compute:servers:diagnostics", ADMIN, "See a server's counters.", "GET /servers/{server_id}/diagnostics"),
 )
