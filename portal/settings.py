@@ -283,6 +283,9 @@ Q_CLUSTER = {
     "log_level": "WARNING",
 }
 
+LONG_JOBS = _integer("NOVELLA_LONG_JOBS", 2, 1, 64)
+"""Downloads of images and the like that one worker process runs at once, beside its other work."""
+
 # Launching
 MAX_SCHEDULE_ATTEMPTS = _integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
 SCHEDULER_SUBSET_SIZE = _integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)

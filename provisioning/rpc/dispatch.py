@@ -15,7 +15,7 @@ from django.db import Error, connection
 from django_q.exceptions import TimeoutException
 
 from provisioning.common import tracing
-from provisioning.rpc import groups, queue, registry
+from provisioning.rpc import groups, long_jobs, queue, registry
 from provisioning.rpc.envelope import Envelope
 
 MOST_STARTS = 3
@@ -28,7 +28,14 @@ logger = logging.getLogger(__name__)
 
 
 def run(message_id: int, group: str, envelope: Envelope) -> None:
-    """Run one message in a worker process."""
+    """Run one message in a worker process; a long one beside the next ones."""
+    if registry.jobs[envelope.job].long:
+        long_jobs.begin(message_id, group, lambda: _run(message_id, group, envelope))
+    else:
+        _run(message_id, group, envelope)
+
+
+def _run(message_id: int, group: str, envelope: Envelope) -> None:
     mark = tracing.request_id.set(envelope.request_id)
     try:
         starts = queue.start(message_id, group, groups.process_mark(os.getpid()))

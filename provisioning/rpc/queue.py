@@ -67,6 +67,13 @@ def start(message_id: int, group: str, worker: str) -> int | None:
         return mine.values_list("starts", flat=True).get()
 
 
+def hold(message_id: int, group: str) -> bool:
+    """Keep a message that takes long for the group that runs it; whether it still is the group's."""
+    if not JobRun.objects.filter(message_id=message_id, group=group).exists():
+        return False
+    return bool(OrmQ.objects.filter(id=message_id).update(lock=_until(timezone.now())))
+
+
 def finish(message_id: int) -> None:
     """Remove a message that is done with."""
     with transaction.atomic():

@@ -19,6 +19,8 @@ class RegisteredJob:
     topic: str
     run: Callable[..., None]
     on_give_up: GiveUp | None
+    long: bool = False
+    """Whether it may take longer than a worker's time for a job, and runs beside the others."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,17 @@ jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
 
 
-def job(name: str, *, topic: str, on_give_up: GiveUp | None = None) -> Callable[[Job], Job]:
+def job(name: str, *, topic: str, on_give_up: GiveUp | None = None, long: bool = False) -> Callable[[Job], Job]:
     """Register a function that ``cast`` may name; it takes the cast's payload as keywords.
 
     It runs at least once, so it must look at the state first.  An exception is logged and the job tried again shortly;
-    after three starts ``on_give_up(reason, **payload)`` is called instead.
+    after three starts ``on_give_up(reason, **payload)`` is called instead.  A ``long`` job runs in a thread beside the
+    others, for as long as it takes; it is given back when its worker dies or stops.
     """
 
     def register(function: Job) -> Job:
         _unique(jobs, name, function)
-        jobs[name] = RegisteredJob(name, topic, function, on_give_up)
+        jobs[name] = RegisteredJob(name, topic, function, on_give_up, long)
         return function
 
     return register

@@ -49,6 +49,16 @@ def wait_for_file(log: str, release: str) -> None:
         time.sleep(0.01)
 
 
+@registry.job("tests.worker.long", topic=TOPICS[0], long=True)
+def takes_long(log: str, release: str) -> None:
+    wait_for_file(log, release)
+
+
+@registry.job("tests.worker.fail_long", topic=TOPICS[0], on_give_up=given_up, long=True)
+def fail_long(log: str) -> None:
+    fail(log)
+
+
 @registry.job("tests.worker.kill_worker", topic=TOPICS[0], on_give_up=given_up)
 def kill_worker(log: str) -> None:
     note(log, "begun")
