@@ -15,6 +15,7 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.release import finish_delete
@@ -169,9 +170,8 @@ def _more_time(instance: Instance) -> None:
 
 
 def _deleting_on_hosts_down() -> list[Instance]:
-    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
     rows = Instance.objects.select_related("host").filter(
-        task_state=TaskState.DELETING, allocation__host__last_seen_at__lt=limit
+        ~alive(timezone.now(), "allocation__host__"), task_state=TaskState.DELETING, allocation__isnull=False
     )
     return list(rows[:BATCH])
 
@@ -187,9 +187,9 @@ def _leftovers() -> list[Instance]:
     held = Instance.objects.filter(
         ~Exists(hosts.destroys_awaited().filter(instance_id=OuterRef("id"))),
         ~Exists(lately.filter(instance_id=OuterRef("id"))),
+        alive(now, "allocation__host__"),
         vm_state__in=[VmState.ERROR, VmState.DELETED],
         task_state=None,
-        allocation__host__last_seen_at__gte=now - timedelta(seconds=settings.HOST_DOWN_AFTER),
     )
     return list(held[:BATCH])
 
