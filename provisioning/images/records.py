@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, TooLargeError
+from provisioning.common.ids import read_id
 from provisioning.identity import policy
+from provisioning.images import protections
 from provisioning.images.inspection import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.models import Image
 
@@ -18,45 +20,96 @@ MAX_TAGS = 128
 """Glance's image_tag_quota."""
 FIELDS = frozenset(
     {"name", "visibility", "disk_format", "container_format", "min_disk", "min_ram", "protected", "hidden"}
-    | {"tags", "properties"}
+    | {"owner", "tags", "properties"}
 )
 """What a request may set."""
+COLUMN_OF = {"os_hidden": "hidden"}
+"""Attributes of the API that have another name here."""
+BASE = FIELDS - {"hidden", "properties"} | COLUMN_OF.keys()
+"""Attributes of the API that are always there: they can be replaced, not removed."""
 FIXED_ONCE_UPLOADED = {"disk_format", "container_format"}
-RESERVED = frozenset(
-    {"id", "owner", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"}
-    | {"created_at", "updated_at", "deleted_at", "deleted", "is_public", "direct_url", "locations", "stores"}
-    | {"self", "file", "schema"}
+READ_ONLY = frozenset(
+    {"id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at", "updated_at"}
+    | {"direct_url", "self", "file", "schema", "stores"}
 )
-"""Glance's own fields: never additional properties."""
-PROPERTY_NAME = re.compile(r"[\w.:\-]{1,255}")
+"""Attributes that only this service writes."""
+RESERVED = frozenset({"location", "locations", "deleted", "deleted_at"})
+"""Names that are no attributes here, and no additional properties either."""
+RESERVED_BEGINNING = "os_glance"
+MAX_VALUE = 65_535
+"""Characters of an additional property's value."""
 MAX_INT = 2_147_483_647
+BECOMING = {
+    Image.Visibility.PUBLIC.value: ("image:images:publicize", "publicize_image"),
+    Image.Visibility.COMMUNITY.value: ("image:images:communitize", "communitize_image"),
+}
+"""Visibility → the rule that lets an image become so, and its name in Glance."""
 
 
 def check_values(context: RequestContext, values: Mapping[str, Any], image: Image | None = None) -> dict[str, Any]:
-    """Return the values fit for the record's columns.
+    """Return the values fit for the record's columns; ``owner`` becomes ``project_id``.
 
-    Raises InvalidInputError naming the field, ForbiddenError when only an operator may do it.
+    Raises InvalidInputError naming the field, TooLargeError for too many tags or properties, ForbiddenError when only
+    others may do it.
     """
     unknown = values.keys() - FIELDS
     if unknown:
-        msg = f"Attribute '{min(unknown)}' is read-only."
-        raise ForbiddenError(msg, field=min(unknown))
+        raise read_only(min(unknown))
     result = dict(values)
     for name, check in _CHECKS.items():
         if name in result:
             result[name] = check(name, result[name])
-    becomes_public = result.get("visibility") == Image.Visibility.PUBLIC and (
-        image is None or image.visibility != Image.Visibility.PUBLIC
-    )
-    if becomes_public and not policy.allows(context, "image:images:publicize"):
-        msg = "You are not authorized to complete publicize_image action."
-        raise ForbiddenError(msg, field="visibility")
+    if "visibility" in result:
+        _check_visibility(context, result["visibility"], image)
+    if "properties" in result:
+        protections.check_change(context, image.properties if image else {}, result["properties"])
+    if "owner" in result:
+        result["project_id"] = _check_owner(context, result.pop("owner"), image)
     if image is not None and image.status != Image.Status.QUEUED:
         for name in FIXED_ONCE_UPLOADED & result.keys():
             if result[name] != getattr(image, name):
                 msg = f"Attribute {name} can be only replaced for a queued image."
                 raise ForbiddenError(msg, field=name)
     return result
+
+
+def check_name(name: str) -> None:
+    """Raise ForbiddenError for an attribute that no request may set."""
+    if name in READ_ONLY:
+        raise read_only(name)
+    if name in RESERVED or name.startswith(RESERVED_BEGINNING):
+        msg = f"Attribute '{name[:80]}' is reserved."
+        raise ForbiddenError(msg, field=name[:80])
+
+
+def read_only(name: str) -> ForbiddenError:
+    """Return the error for an attribute that only this service writes."""
+    return ForbiddenError(f"Attribute '{name[:80]}' is read-only.", field=name[:80])
+
+
+def _check_visibility(context: RequestContext, visibility: str, image: Image | None) -> None:
+    if visibility in BECOMING and (image is None or image.visibility != visibility):
+        rule, action = BECOMING[visibility]
+        if not policy.allows(context, rule):
+            msg = f"You are not authorized to complete {action} action."
+            raise ForbiddenError(msg, field="visibility")
+
+
+def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uuid.UUID:
+    """Return the project; whose image it is now stays so for anybody, the rest is for operators."""
+    found = read_id(owner)
+    same = found is not None and found == (context.project_id if image is None else image.project_id)
+    if not same and not policy.allows(context, "image:images:set_owner"):
+        msg = (
+            f"You are not permitted to create images owned by '{owner!s:.80}'."
+            if image is None
+            else "Owner can't be updated by non admin."
+        )
+        raise ForbiddenError(msg, field="owner")
+    if found is None:
+        msg = f"{owner!r:.80} is not the id of a project."
+        raise InvalidInputError(msg, field="owner")
+    return found
 
 
 def _name(field: str, value: Any) -> str:
@@ -111,8 +164,11 @@ def _tags(field: str, value: Any) -> list[str]:
         raise InvalidInputError(msg, field=field)
     tags = sorted({_text(field, tag) for tag in value})
     if len(tags) > MAX_TAGS:
-        msg = f"An image has at most {MAX_TAGS} tags."
-        raise InvalidInputError(msg, field=field)
+        msg = (
+            "The limit has been exceeded on the number of allowed image tags."
+            f" Attempted: {len(tags)}, Maximum: {MAX_TAGS}"
+        )
+        raise TooLargeError(msg, field=field)
     return tags
 
 
@@ -120,19 +176,23 @@ def _properties(field: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         msg = f"{value!r:.80} is not of type 'object'."
         raise InvalidInputError(msg, field=field)
-    if len(value) > MAX_PROPERTIES:
-        msg = f"An image has at most {MAX_PROPERTIES} additional properties."
-        raise InvalidInputError(msg, field=field)
     for name, text in value.items():
-        if name in RESERVED or name in FIELDS:
+        check_name(name)
+        if name in BASE:
             msg = f"Attribute '{name}' is reserved."
             raise ForbiddenError(msg, field=name)
-        if not PROPERTY_NAME.fullmatch(name):
-            msg = f"{name!r:.80} is not a name for a property."
+        if not 0 < len(name) <= 255 or "\0" in name:
+            msg = "Custom property should not be greater than 255 characters, and not without a name."
             raise InvalidInputError(msg, field=field)
-        if not isinstance(text, str) or len(text) > 65_535 or "\0" in text:
-            msg = f"The value of property {name} is not text of at most 65535 characters."
-            raise InvalidInputError(msg, field=name)
+        if not isinstance(text, str) or len(text) > MAX_VALUE or "\0" in text:
+            msg = f"The value of property {name[:80]} is not text of at most {MAX_VALUE} characters."
+            raise InvalidInputError(msg, field=name[:80])
+    if len(value) > MAX_PROPERTIES:
+        msg = (
+            "The limit has been exceeded on the number of allowed image properties."
+            f" Attempted: {len(value)}, Maximum: {MAX_PROPERTIES}"
+        )
+        raise TooLargeError(msg, field=field)
     return dict(value)
 
 

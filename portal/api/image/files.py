@@ -38,7 +38,7 @@ class ImageFile(ImageView):
         """Send the data, or the range of it that is asked for; 204 before there is any."""
         image = selectors.image_for(self.context, image_id)
         try:
-            path = selectors.open_data(image)
+            path = selectors.data_for(self.context, image)
             file = path.open("rb")
         except (NoImageDataError, FileNotFoundError):
             return Response(status=204)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from portal.api.common.parsing import JSONParser
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
-from provisioning.images.models import Image
-from provisioning.images.records import FIELDS, RESERVED
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.images.changes import Change, Operation
+from provisioning.images.records import check_name
 
-API_NAMES = {"os_hidden": "hidden"}
-"""Attributes whose column has another name."""
-BASE = (FIELDS - {"properties"}) - {"hidden"} | API_NAMES.keys()
-"""Attributes that are always there: they can be replaced, not removed."""
-OPERATIONS = ("add", "replace", "remove")
+OPERATIONS: tuple[Operation, ...] = ("add", "remove", "replace")
 MAX_OPERATIONS = 1000
+LOCATION_DEPTHS = {"add": 2, "remove": 2, "replace": 1}
+"""Parts that a path into ``locations`` has, by operation."""
 
 
 class PatchParser(JSONParser):
@@ -24,78 +23,86 @@ class PatchParser(JSONParser):
 
 
 class OldPatchParser(JSONParser):
-    """Version 2.0: ``{"replace": "/name", "value": …}``."""
+    """Version 2.0: ``{"replace": "/name", "value": …}``; ``add`` is for what is not there yet."""
 
     media_type = "application/openstack-images-v2.0-json-patch"
 
 
-def apply_patch(image: Image, patch: Any) -> dict[str, Any]:
-    """Return the new values of an image's fields for ``images.services.update``, in the order of the operations.
+PATCHES = ", ".join(sorted((PatchParser.media_type, OldPatchParser.media_type)))
+"""The types of body that a PATCH may have."""
 
-    Raises InvalidInputError for a malformed patch, ForbiddenError for attributes that are not the caller's to set,
-    ConflictError for one that is not there.
+
+def read_patch(patch: Any, *, old: bool = False) -> list[Change]:
+    """Return the changes that a patch lists, for ``images.services.patch``; ``old`` is version 2.0.
+
+    Raises InvalidInputError for a malformed patch, ForbiddenError for attributes that are not the caller's to set.
     """
     if not isinstance(patch, list) or len(patch) > MAX_OPERATIONS:
         msg = "Request body must be a JSON array of operation objects."
         raise InvalidInputError(msg)
-    values: dict[str, Any] = {}
-    properties = dict(image.properties)
-    for entry in patch:
-        operation, path, value = _read(entry)
-        if path[0] == "tags" and len(path) == 2:
-            values["tags"] = _tagged(values.get("tags", image.tags), operation, path[1])
-        elif len(path) > 1:
-            msg = f"Invalid JSON pointer for this resource: '/{'/'.join(path)[:80]}'"
-            raise InvalidInputError(msg)
-        elif path[0] in BASE:
-            if operation == "remove":
-                msg = f"Property {path[0]} may not be removed."
-                raise ForbiddenError(msg, field=path[0])
-            values[API_NAMES.get(path[0], path[0])] = value
-        elif path[0] in RESERVED:
-            msg = f"Attribute '{path[0]}' is read-only."
-            raise ForbiddenError(msg, field=path[0])
-        else:
-            _change(properties, operation, path[0], value)
-            values["properties"] = properties
-    return values
+    return [_read(entry, old=old) for entry in patch]
 
 
-def _read(entry: Any) -> tuple[str, list[str], Any]:
-    """Return operation, path in parts and value of one entry, in either version's form."""
+def _read(entry: Any, *, old: bool) -> Change:
     if not isinstance(entry, dict):
         msg = "Operations must be JSON objects."
         raise InvalidInputError(msg)
-    operation = entry.get("op")
-    pointer = entry.get("path")
-    if operation is None:
-        operation = next((name for name in OPERATIONS if name in entry), None)
-        pointer = entry.get(operation) if operation else None
-    if operation not in OPERATIONS:
-        msg = f"Operations must be one of: {', '.join(OPERATIONS)}."
-        raise InvalidInputError(msg)
-    if not isinstance(pointer, str) or not pointer.startswith("/") or pointer == "/":
-        msg = f"Invalid JSON pointer for this resource: {pointer!r:.80}"
+    operation, pointer = _old_form(entry) if old else _form(entry)
+    path = _parts(pointer)
+    if len(path) != (LOCATION_DEPTHS[operation] if path[0] == "locations" else 1):
+        msg = f"Invalid JSON pointer for this resource: '/{'/'.join(path)[:80]}'"
         raise InvalidInputError(msg)
     if operation != "remove" and "value" not in entry:
         msg = f'Operation "{operation}" requires a member named "value".'
         raise InvalidInputError(msg)
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
-    return operation, parts, entry.get("value")
+    if path[0] == "locations":
+        verb = {"add": "add", "remove": "remove", "replace": "update"}[operation]
+        msg = f"It's not allowed to {verb} locations if locations are invisible."
+        raise ForbiddenError(msg, field="locations")
+    check_name(path[0])
+    return Change(operation, path[0], entry.get("value"), only_new=old)
 
 
-def _tagged(tags: list[str], operation: str, tag: str) -> list[str]:
-    """Add or remove one tag, ``/tags/NAME``."""
-    rest = [known for known in tags if known != tag]
-    return rest if operation == "remove" else [*rest, tag]
+def _form(entry: dict[str, Any]) -> tuple[Operation, Any]:
+    """Return operation and pointer of version 2.1."""
+    known = f"It must be one of the following: {', '.join(OPERATIONS)}."
+    if entry.get("op") is None:
+        msg = f"Unable to find `op` in JSON Schema change. {known}"
+        raise InvalidInputError(msg)
+    operation = next((name for name in OPERATIONS if name == entry["op"]), None)
+    if operation is None:
+        msg = f"Invalid operation: `{str(entry['op'])[:80]}`. {known}"
+        raise InvalidInputError(msg)
+    if "path" not in entry:
+        msg = "Unable to find 'path' in JSON Schema change"
+        raise InvalidInputError(msg)
+    return operation, entry["path"]
 
 
-def _change(properties: dict[str, str], operation: str, name: str, value: Any) -> None:
-    """Add, replace or remove one additional property."""
-    if operation != "add" and name not in properties:
-        msg = f"Property {name[:80]} does not exist."
-        raise ConflictError(msg, field=name[:80])
-    if operation == "remove":
-        del properties[name]
-    else:
-        properties[name] = value
+def _old_form(entry: dict[str, Any]) -> tuple[Operation, Any]:
+    """Return operation and pointer of version 2.0."""
+    found = [name for name in OPERATIONS if name in entry]
+    if len(found) != 1:
+        quantity = "only" if found else "exactly"
+        msg = f'Operation objects must contain {quantity} one member named "add", "remove", or "replace".'
+        raise InvalidInputError(msg)
+    return found[0], entry[found[0]]
+
+
+def _parts(pointer: Any) -> list[str]:
+    """Return the parts of a JSON pointer, unescaped."""
+    shown = f"Pointer `{str(pointer)[:80]}`"
+    problem = ""
+    if not isinstance(pointer, str) or not pointer.startswith("/"):
+        problem = 'does not start with "/".'
+    elif re.search(r"/\s*/", pointer[1:]):
+        problem = 'contains adjacent "/".'
+    elif not pointer[1:].strip():
+        problem = "does not contains valid token."
+    elif pointer.endswith("/"):
+        problem = 'end with "/".'
+    elif re.search("~(?![01])", pointer):
+        problem = 'contains "~" not part of a recognized escape sequence.'
+    if problem:
+        raise InvalidInputError(f"{shown} {problem}")
+    return [part.replace("~1", "/").replace("~0", "~").strip() for part in pointer.lstrip("/").split("/")]

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import csv
 import datetime
+import re
 from typing import Any
 
 from rest_framework.request import Request
 
+from portal.api.common.paging import LARGEST, Page
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.common.ordering import Sort
-from provisioning.images.models import Image
-from provisioning.images.selectors import NEWEST_FIRST, NOBODY, SORT_KEYS, TIMES
+from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors import NEWEST_FIRST, NOBODY, SORT_KEYS
+from provisioning.images.selectors.lists import NUMBERS
 
-NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir", "member_status"}
-"""``member_status`` changes nothing: images have no members."""
+PAGE = 100
+"""Images of one answer when the client names no limit."""
+NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir"}
 LISTS = {"name", "status", "disk_format", "container_format", "id"}
 """Filters that take ``in:`` with several values."""
+COMPARISONS = ("gt", "gte", "eq", "neq", "lt", "lte")
+"""Glance's comparisons of times."""
+DAYS = datetime.timedelta(days=2)
+"""What comparisons and time zones may add to a time or take from it."""
+
+
+def read_page(request: Request) -> Page:
+    """Return the page asked for; ``limit=0`` is an empty one.  InvalidInputError when ``limit`` is no such number."""
+    text = request.query_params.get("limit")
+    marker = request.query_params.get("marker")
+    if text is None:
+        return Page(PAGE, marker, asked=False)
+    if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
+        msg = "limit param must be an integer"
+        raise InvalidInputError(msg, field="limit")
+    if text.startswith("-"):
+        msg = "limit param must be positive"
+        raise InvalidInputError(msg, field="limit")
+    limit = int(text) if len(text) < 10 else LARGEST
+    return Page(min(limit, LARGEST), marker, asked=True)
 
 
 def read_filters(request: Request) -> dict[str, Any]:
@@ -26,6 +50,8 @@ def read_filters(request: Request) -> dict[str, Any]:
     properties: dict[str, str] = {}
     for name, values in request.query_params.lists():
         value = values[-1]
+        if any("\0" in text for text in (name, *values)):
+            raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", "")[:80])
         if name in NOT_FILTERS:
             continue
         if name in LISTS:
@@ -33,7 +59,7 @@ def read_filters(request: Request) -> dict[str, Any]:
         elif name in {"created_at", "updated_at"}:
             filters.setdefault("times", []).append((name, *_time(name, value)))
         elif name == "tag":
-            filters["tags"] = values
+            filters["tags"] = [tag.strip() for tag in values]
         elif name in _READERS:
             key, read = _READERS[name]
             filters[key] = read(name, value)
@@ -76,32 +102,40 @@ def _sort(name: str, way: str) -> Sort:
 
 def _values(name: str, value: str) -> list[object]:
     """Read one value, or several behind ``in:``; a value with a comma stands in double quotes."""
+    operator, separator, rest = value.partition(":")
     texts = [value]
-    if value.startswith("in:"):
+    if separator and operator == "in":
         try:
-            texts = next(csv.reader([value.removeprefix("in:")], strict=True), [])
+            texts = next(csv.reader([rest], strict=True), [])
         except csv.Error:
             msg = f"Invalid filter value {value[:80]}. The quote is not closed."
             raise InvalidInputError(msg, field=name) from None
+    elif separator and operator == "eq":
+        texts = [rest]
+    elif separator and operator in COMPARISONS:
+        msg = f"Unable to filter by unknown operator '{operator}'."
+        raise InvalidInputError(msg, field=name)
     return [read_id(text) or NOBODY for text in texts] if name == "id" else list(texts)
 
 
 def _time(name: str, value: str) -> tuple[str, datetime.datetime]:
-    """Read ``gte:2026-01-01T00:00:00Z``; without an operator the time itself."""
+    """Read ``gte:2026-01-01T00:00:00Z`` in whole seconds; without an operator the time itself."""
     comparison, separator, rest = value.partition(":")
-    if not separator or comparison not in TIMES:
+    if not separator or comparison not in COMPARISONS:
         comparison, rest = "eq", value
     try:
-        moment = datetime.datetime.fromisoformat(rest)
-    except ValueError:
-        msg = f"Filter {name} is not a time in ISO 8601: {value[:80]}"
+        moment = datetime.datetime.fromisoformat(rest).replace(microsecond=0)
+        moment = moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        _ = moment - DAYS, moment + DAYS
+    except (ValueError, OverflowError):
+        msg = f'Bad "{name}" query filter format. Use ISO 8601 DateTime notation.'
         raise InvalidInputError(msg, field=name) from None
-    return comparison, moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    return comparison, moment
 
 
-def _size(name: str, value: str) -> int:
+def _number(name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 18):
-        msg = f"Size filter {name} must be a whole number from 0: {value[:80]}"
+        msg = f"Unable to filter on a range with a non-numeric value: {name} is {value[:80]!r}."
         raise InvalidInputError(msg, field=name)
     return int(value)
 
@@ -122,6 +156,22 @@ def _visibility(name: str, value: str) -> str:
     return value
 
 
+def _member_status(name: str, value: str) -> str:
+    if value not in {*ImageMember.Status.values, "all"}:
+        msg = f"Invalid status: {value[:80]}"
+        raise InvalidInputError(msg, field=name)
+    return value
+
+
+def _text(_name: str, value: str) -> str:
+    return value
+
+
+def _changes_since(name: str, _value: str) -> object:
+    msg = 'The "changes-since" filter is no longer available on v2.'
+    raise InvalidInputError(msg, field=name)
+
+
 def _owner(_name: str, value: str) -> object:
     return read_id(value) or NOBODY
 
@@ -131,7 +181,9 @@ _READERS: dict[str, Any] = {
     "owner": ("owner", _owner),
     "protected": ("protected", _boolean),
     "os_hidden": ("hidden", _boolean),
-    "size_min": ("size_min", _size),
-    "size_max": ("size_max", _size),
+    "member_status": ("member_status", _member_status),
+    "changes-since": ("", _changes_since),
+    **{name: (name, _text) for name in ("checksum", "os_hash_algo", "os_hash_value")},
+    **{name + tail: (name + tail, _number) for name in NUMBERS for tail in ("", "_min", "_max")},
 }
 """Query parameter → the selector's name and how it is read."""

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import views
+from portal.api.image import members, views
 from portal.api.image.files import ImageFile
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
@@ -15,9 +15,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^/v2/images/?$", views.Images.as_view()),
     re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
     re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
-    re_path(rf"{IMAGE}/members/?$", views.Members.as_view()),
+    re_path(rf"{IMAGE}/members/?$", members.Members.as_view()),
+    re_path(rf"{IMAGE}/members/(?P<member_id>[^/]+)/?$", members.MemberDetail.as_view()),
+    re_path(rf"{IMAGE}/actions/deactivate/?$", views.Deactivate.as_view()),
+    re_path(rf"{IMAGE}/actions/reactivate/?$", views.Reactivate.as_view()),
     re_path(rf"{IMAGE}/tags/(?P<tag>[^/]+)/?$", views.ImageTag.as_view()),
-    re_path(r"^/v2/schemas/(?P<name>[^/]+)/?$", views.Schema.as_view()),
+    re_path(r"^/v2/schemas/(?P<name>[^/]+)/?$", views.PublishedSchema.as_view()),
     re_path(r"^/v2/info/import/?$", views.ImportInfo.as_view()),
     re_path(r"^/v2/info/stores/?$", views.StoresInfo.as_view()),
     re_path(r"", NoSuchResource.of("image")),

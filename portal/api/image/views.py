@@ -1,35 +1,38 @@
-"""Image service API v2: version documents, images, members, tags, schemas and what the service offers."""
+"""Image service API v2: version documents, images, their tags and actions, and the schemas."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.paging import next_query, read_page
-from portal.api.common.parsing import JSONParser
-from portal.api.common.views import ServiceView
+from portal.api.common.paging import next_query
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.image import shapes
-from portal.api.image.patches import API_NAMES, BASE, OldPatchParser, PatchParser, apply_patch
-from portal.api.image.queries import read_filters, read_sort
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from portal.api.image.patches import PATCHES, OldPatchParser, PatchParser, read_patch
+from portal.api.image.queries import read_filters, read_page, read_sort
+from portal.api.image.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, PUBLISHED
+from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.images import selectors, services
+from provisioning.images import protections, selectors, services
 from provisioning.images.models import Image
+from provisioning.images.records import BASE, COLUMN_OF
 
 MINOR_VERSIONS = (7, 5, 2, 1, 0)
 """Of v2, the newest first: 2.5 brought shared and community images, 2.7 hidden ones and the multihash."""
-PAGE = 100
-"""Images of one answer when the client names no limit."""
 
 
 class ImageView(ServiceView):
     """Base of the service's views."""
 
     service = "image"
+
+    def shape(self, image: Image) -> shapes.Shape:
+        """Show an image as far as the caller may read it."""
+        return shapes.image(image, protections.readable(self.context, image.properties))
 
 
 class Versions(ImageView):
@@ -56,12 +59,12 @@ class Images(ImageView):
     """``/image/v2/images``."""
 
     rules = {"GET": "image:images:list", "POST": "image:images:create"}
+    schemas: ClassVar[Schemas] = {"POST": IMAGE_CREATE}
+    queries: ClassVar[Schemas] = {"GET": IMAGE_QUERY}
 
     def get(self, request: Request) -> Response:
         """List images: filters, ``sort``, ``limit``, ``marker``."""
         page = read_page(request)
-        if not page.asked:
-            page = replace(page, limit=PAGE)
         rows = selectors.images_for(
             self.context, read_filters(request), limit=page.limit, marker=page.marker, sort=read_sort(request)
         )
@@ -69,7 +72,7 @@ class Images(ImageView):
         first.pop("marker", None)
         following = next_query(request, page, [row.id for row in rows])
         body: dict[str, Any] = {
-            "images": [shapes.image(row) for row in rows],
+            "images": [self.shape(row) for row in rows],
             "first": f"/v2/images?{first.urlencode()}" if first else "/v2/images",
             "schema": "/v2/schemas/images",
             **({"next": f"/v2/images?{following}"} if following else {}),
@@ -78,36 +81,20 @@ class Images(ImageView):
 
     def post(self, request: Request) -> Response:
         """Make a record; what is no attribute is an additional property."""
-        body = request.data
-        if not isinstance(body, dict):
-            msg = "Request body must be a JSON object."
-            raise InvalidInputError(msg)
-        image = services.create(self.context, image_id=_new_id(body), **_values(body))
-        shape = shapes.image(image)
+        body = self.checked_body()
+        image = services.create(self.context, image_id=read_id(body.get("id")), **_values(body))
+        shape = self.shape(image)
         response = Response(shape, status=201)
         response["Location"] = f"{endpoint(request, 'image')}{shape['self']}"
         return response
 
 
-def _new_id(body: dict[str, Any]) -> Any:
-    """Return the id that the client chose, or None."""
-    if "id" not in body:
-        return None
-    found = read_id(body["id"])
-    if found is None:
-        msg = f"Invalid image id format: {body['id']!r:.80}"
-        raise InvalidInputError(msg, field="id")
-    return found
-
-
 def _values(body: dict[str, Any]) -> dict[str, Any]:
     """Split a body into the record's fields and additional properties."""
-    values: dict[str, Any] = {API_NAMES.get(name, name): body[name] for name in BASE & body.keys()}
-    owner = body.get("owner")
-    if owner is not None:
-        msg = "Attribute 'owner' is reserved: an image belongs to the project of the token."
-        raise ForbiddenError(msg, field="owner")
-    properties = {name: value for name, value in body.items() if name not in BASE and name not in {"id", "owner"}}
+    values: dict[str, Any] = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
+    if values.get("owner", "") is None:
+        del values["owner"]
+    properties = {name: value for name, value in body.items() if name not in BASE and name != "id"}
     return {**values, "properties": properties}
 
 
@@ -115,21 +102,32 @@ class ImageDetail(ImageView):
     """``/image/v2/images/{id}``."""
 
     rules = {"GET": "image:images:show", "PATCH": "image:images:update", "DELETE": "image:images:delete"}
-    parser_classes = [PatchParser, OldPatchParser, JSONParser]
+    parser_classes = [PatchParser, OldPatchParser]
+    schemas: ClassVar[Schemas] = {"PATCH": IMAGE_PATCH}
 
     def get(self, request: Request, image_id: str) -> Response:
         """Show an image."""
-        return Response(shapes.image(selectors.image_for(self.context, image_id)))
+        return Response(self.shape(selectors.image_for(self.context, image_id)))
 
     def patch(self, request: Request, image_id: str) -> Response:
         """Change an image by JSON patch."""
-        values = apply_patch(selectors.image_for(self.context, image_id), request.data)
-        return Response(shapes.image(services.update(self.context, image_id, values)))
+        old = str(request.content_type).partition(";")[0].strip().lower() == OldPatchParser.media_type
+        changes = read_patch(request.data, old=old)
+        return Response(self.shape(services.patch(self.context, image_id, changes)))
 
     def delete(self, request: Request, image_id: str) -> Response:
         """End an image."""
         services.delete(self.context, image_id)
         return Response(status=204)
+
+    def fault(self, error: Exception) -> Response:
+        """Say with a refusal of the body's type which ones there are."""
+        if not isinstance(error, UnsupportedMediaType):
+            return super().fault(error)
+        response = super().fault(error)
+        response.data["message"] = f"Image PATCH expects Content-Type one of: {PATCHES}"
+        response["Accept-Patch"] = PATCHES
+        return response
 
 
 class ImageTag(ImageView):
@@ -148,31 +146,39 @@ class ImageTag(ImageView):
         return Response(status=204)
 
 
-class Members(ImageView):
-    """``/image/v2/images/{id}/members``: an image is shared with no project by name."""
+class Deactivate(ImageView):
+    """``/image/v2/images/{id}/actions/deactivate``."""
 
-    rules = {"GET": "image:members:list"}
+    rules = {"POST": "image:images:deactivate"}
 
-    def get(self, request: Request, image_id: str) -> Response:
-        """List the members; only an image that could have some answers, as in Glance."""
-        image = selectors.image_for(self.context, image_id)
-        if image.visibility != Image.Visibility.SHARED:
-            msg = "Only shared images have members."
-            raise ForbiddenError(msg)
-        return Response({"members": [], "schema": "/v2/schemas/members"})
+    def post(self, request: Request, image_id: str) -> Response:
+        """Keep everybody but operators from the data."""
+        services.deactivate(self.context, image_id)
+        return Response(status=204)
 
 
-class Schema(ImageView):
+class Reactivate(ImageView):
+    """``/image/v2/images/{id}/actions/reactivate``."""
+
+    rules = {"POST": "image:images:reactivate"}
+
+    def post(self, request: Request, image_id: str) -> Response:
+        """Give the data free again."""
+        services.reactivate(self.context, image_id)
+        return Response(status=204)
+
+
+class PublishedSchema(ImageView):
     """``/image/v2/schemas/{name}``."""
 
     rules = {"GET": "image:schemas:show"}
 
     def get(self, request: Request, name: str) -> Response:
         """Show the JSON schema of a resource."""
-        if name not in shapes.SCHEMAS:
+        if name not in PUBLISHED:
             msg = f"There is no schema {name[:80]}."
             raise NotFoundError(msg)
-        return Response(shapes.SCHEMAS[name])
+        return Response(PUBLISHED[name])
 
 
 class ImportInfo(ImageView):

@@ -9,24 +9,28 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.images.selectors import image_for
+from provisioning.images.selectors.access import owns
+
+NOT_YOURS = "You are not permitted to modify this image."
 
 
-def owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = False) -> Image:
+def owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = False, refusal: str = NOT_YOURS) -> Image:
     """Return an image the caller may change: the project's own, or any for an operator; others' are forbidden."""
     image = image_for(context, image_id)
-    if image.project_id != context.project_id and not policy.allows(context, "image:images:list:all_projects"):
-        msg = "You are not permitted to modify this image."
-        raise ForbiddenError(msg)
-    if not lock:
-        return image
-    locked = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image.pk).first()
-    if locked is None:
+    if not owns(context, image):
+        raise ForbiddenError(refusal)
+    return locked(image.id) if lock else image
+
+
+def locked(image_id: uuid.UUID) -> Image:
+    """Return an image as it is now, kept from others until the transaction ends; NotFoundError when it is gone."""
+    found = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image_id).first()
+    if found is None:
         msg = f"No image found with ID {image_id}"
         raise NotFoundError(msg)
-    return locked
+    return found
 
 
 def move(image_id: uuid.UUID, before: Image.Status, after: Image.Status, **columns: Any) -> bool:

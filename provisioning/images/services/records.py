@@ -1,69 +1,81 @@
-"""Writes of an image's record: made, changed, tagged, ended."""
+"""Writes of an image's record: made, changed, tagged, ended, and taken out of use for a time."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import presence
+from provisioning.identity.models import Project
 from provisioning.images import store
+from provisioning.images.changes import Change, apply
 from provisioning.images.models import Image
 from provisioning.images.records import check_values
-from provisioning.images.services.access import owned
+from provisioning.images.services import filter_rows
+from provisioning.images.services.access import move, owned
 
 
 def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:
     """Make a record without data, ``queued``.
 
     ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB.  Raises InvalidInputError,
-    ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went.
+    TooLargeError, ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went.
     """
     if context.project_id is None:
         msg = "An image needs a project to belong to."
         raise ForbiddenError(msg)
-    checked = check_values(context, values)
+    checked = {"project_id": context.project_id, **check_values(context, values)}
     try:
         with transaction.atomic():
-            presence.hold_project(context.project_id)
-            return Image.objects.create(id=image_id or uuid.uuid4(), project_id=context.project_id, **checked)
+            if checked["project_id"] == context.project_id:
+                presence.hold_project(context.project_id)
+            else:
+                _hold_new_owner(checked["project_id"])
+            image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
+            _write_filter_rows(image, checked)
     except IntegrityError:
         msg = f"Image ID {image_id} already exists!"
         raise ConflictError(msg, field="id") from None
+    return image
 
 
 def update(context: RequestContext, image_id: str | uuid.UUID, values: Mapping[str, Any]) -> Image:
     """Change fields of a record; ``tags`` and ``properties`` are replaced whole.
 
-    Raises NotFoundError, InvalidInputError, ForbiddenError.
+    Raises NotFoundError, InvalidInputError, TooLargeError, ForbiddenError.
     """
-    with transaction.atomic():
-        image = owned(context, image_id, lock=True)
-        checked = check_values(context, values, image)
-        for name, value in checked.items():
-            setattr(image, name, value)
-        image.save(update_fields=[*checked, "updated_at"])
-    return image
+    return _rewrite(context, image_id, lambda _: values)
+
+
+def patch(context: RequestContext, image_id: str | uuid.UUID, changes: Sequence[Change]) -> Image:
+    """Apply changes in their order, all or none.
+
+    Raises NotFoundError, InvalidInputError, TooLargeError, ForbiddenError, ConflictError for a property that is not
+    there.
+    """
+    return _rewrite(context, image_id, lambda image: apply(context, image, changes))
 
 
 def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, present: bool) -> None:
     """Add or remove one tag.  Removing one that is not there raises NotFoundError."""
-    with transaction.atomic():
-        image = owned(context, image_id, lock=True)
+
+    def tagged(image: Image) -> Mapping[str, Any]:
         if not present and tag not in image.tags:
-            msg = f"The tag {tag} could not be found on image {image_id}."
+            msg = f"The tag {tag[:80]} could not be found on image {image.id}."
             raise NotFoundError(msg)
-        tags = {*image.tags, tag} if present else set(image.tags) - {tag}
-        update(context, image.id, {"tags": sorted(tags)})
+        return {"tags": [*image.tags, tag] if present else [each for each in image.tags if each != tag]}
+
+    _rewrite(context, image_id, tagged)
 
 
 def delete(context: RequestContext, image_id: str | uuid.UUID) -> None:
-    """End an image; its bits go when the transaction has committed.
+    """End an image; its bits go when the transaction has committed, its record stays for servers that name it.
 
     A guest that runs keeps its disk, and a host that is reading the bits reads to their end.  Raises NotFoundError,
     ForbiddenError when the image is protected.
@@ -75,4 +87,67 @@ def delete(context: RequestContext, image_id: str | uuid.UUID) -> None:
             raise ForbiddenError(msg)
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
+        filter_rows.remove(image)
         transaction.on_commit(lambda: store.remove(image.id))
+
+
+def deactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
+    """Keep everybody from the data of an ``active`` image; one that is deactivated stays so.
+
+    Raises NotFoundError, ForbiddenError in any other status.
+    """
+    _toggle(context, image_id, Image.Status.ACTIVE, Image.Status.DEACTIVATED, "deactivate")
+
+
+def reactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
+    """Give the data of a ``deactivated`` image free; one that is active stays so.
+
+    Raises NotFoundError, ForbiddenError in any other status.
+    """
+    _toggle(context, image_id, Image.Status.DEACTIVATED, Image.Status.ACTIVE, "reactivate")
+
+
+def _rewrite(
+    context: RequestContext, image_id: str | uuid.UUID, values_of: Callable[[Image], Mapping[str, Any]]
+) -> Image:
+    """Write what ``values_of`` says of the image as it is, while nobody else writes it."""
+    with transaction.atomic():
+        image = owned(context, image_id, lock=True)
+        checked = check_values(context, values_of(image), image)
+        if checked.get("project_id", image.project_id) != image.project_id:
+            _hold_new_owner(checked["project_id"])
+        for name, value in checked.items():
+            setattr(image, name, value)
+        if checked:
+            image.save(update_fields=[*checked, "updated_at"])
+            _write_filter_rows(image, checked)
+    return image
+
+
+def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
+    if "tags" in written:
+        filter_rows.write_tags(image)
+    if "properties" in written:
+        filter_rows.write_properties(image)
+
+
+def _hold_new_owner(project_id: uuid.UUID) -> None:
+    """Keep a project that an operator named until the transaction ends; InvalidInputError when there is none."""
+    if not presence.hold(Project, [project_id]):
+        msg = f"There is no project {project_id.hex}."
+        raise InvalidInputError(msg, field="owner")
+
+
+def _toggle(
+    context: RequestContext, image_id: str | uuid.UUID, before: Image.Status, after: Image.Status, verb: str
+) -> None:
+    image = owned(context, image_id)
+    if move(image.id, before, after):
+        return
+    status = Image.objects.filter(pk=image.id).values_list("status", flat=True).get()
+    if status == Image.Status.DELETED:
+        msg = f"No image found with ID {image.id}"
+        raise NotFoundError(msg)
+    if status != after:
+        msg = f"Not allowed to {verb} image in status '{status}'"
+        raise ForbiddenError(msg)

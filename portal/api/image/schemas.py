@@ -1,0 +1,185 @@
+"""The JSON schemas of the Image API: what ``/v2/schemas`` publishes, and what requests are checked by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provisioning.images.inspection import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.records import MAX_INT, MAX_VALUE, READ_ONLY, RESERVED
+
+Schema = dict[str, Any]
+UUID_PATTERN = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
+MEMBER_STATUS = ["pending", "accepted", "rejected"]
+
+
+def _text(description: str, **more: Any) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def _read_only(kind: str | list[str], description: str, **more: Any) -> Schema:
+    return {"type": kind, "description": description, "readOnly": True, **more}
+
+
+IMAGE_PROPERTIES: Schema = {
+    "id": _text("An identifier for the image", pattern=UUID_PATTERN),
+    "name": {"type": ["null", "string"], "maxLength": 255, "description": "Descriptive name for the image"},
+    "status": _read_only(
+        "string",
+        "Status of the image",
+        enum=[
+            "queued",
+            "saving",
+            "active",
+            "killed",
+            "deleted",
+            "uploading",
+            "importing",
+            "pending_delete",
+            "deactivated",
+        ],
+    ),
+    "visibility": _text("Scope of image accessibility", enum=["community", "public", "private", "shared"]),
+    "owner": {"type": ["null", "string"], "description": "Owner of the image", "maxLength": 255},
+    "disk_format": {
+        "type": ["null", "string"],
+        "enum": [None, *DISK_FORMATS],
+        "description": "Format of the disk",
+    },
+    "container_format": {
+        "type": ["null", "string"],
+        "enum": [None, *CONTAINER_FORMATS],
+        "description": "Format of the container",
+    },
+    "size": _read_only(["null", "integer"], "Size of image file in bytes"),
+    "virtual_size": _read_only(["null", "integer"], "Virtual size of image in bytes"),
+    "checksum": _read_only(["null", "string"], "md5 hash of image contents.", maxLength=32),
+    "os_hash_algo": _read_only(["null", "string"], "Algorithm to calculate the os_hash_value", maxLength=64),
+    "os_hash_value": _read_only(["null", "string"], "Hexdigest of the image contents", maxLength=128),
+    "os_hidden": {"type": "boolean", "description": "If true, image will not appear in default image list response."},
+    "protected": {"type": "boolean", "description": "If true, image will not be deletable."},
+    "min_disk": {"type": "integer", "description": "Amount of disk space (in GB) required to boot image."},
+    "min_ram": {"type": "integer", "description": "Amount of ram (in MB) required to boot image."},
+    "tags": {
+        "type": "array",
+        "items": {"type": "string", "maxLength": 255},
+        "description": "List of strings related to the image",
+    },
+    "created_at": _read_only("string", "Date and time of image registration"),
+    "updated_at": _read_only("string", "Date and time of the last image modification"),
+    "self": _read_only("string", "An image self url"),
+    "file": _read_only("string", "An image file url"),
+    "schema": _read_only("string", "An image schema url"),
+}
+MEMBER_PROPERTIES: Schema = {
+    "image_id": _text("An identifier for the image", pattern=UUID_PATTERN),
+    "member_id": _text("An identifier for the image member (tenantId)"),
+    "status": _text("The status of this image member", enum=MEMBER_STATUS),
+    "created_at": _text("Date and time of image member creation"),
+    "updated_at": _text("Date and time of last modification of image member"),
+    "schema": _read_only("string", "Schema of the member"),
+}
+TASK_PROPERTIES: Schema = {
+    "id": _text("An identifier for the task", pattern=UUID_PATTERN),
+    "type": _text("The type of task represented by this content", enum=["import", "api_image_import"]),
+    "status": _text("The current status of this task", enum=["pending", "processing", "success", "failure"]),
+    "input": {"type": ["null", "object"], "description": "The parameters required by task, JSON blob"},
+    "result": {"type": ["null", "object"], "description": "The result of current task, JSON blob"},
+    "owner": _text("An identifier for the owner of this task"),
+    "message": _text("Human-readable informative message only included when appropriate (usually on failure)"),
+    "image_id": _text("Image associated with the task"),
+    "request_id": _text("Human-readable informative request-id"),
+    "user_id": _text("User associated with the task"),
+    "expires_at": {"type": ["null", "string"], "description": "Datetime when this resource would be removed"},
+    "created_at": _text("Datetime when this resource was created"),
+    "updated_at": _text("Datetime when this resource was updated"),
+    "self": _read_only("string", "A task self url"),
+    "schema": _read_only("string", "A task schema url"),
+}
+
+
+def _list_of(name: str, plural: str, item: Schema, *, paged: bool = True) -> Schema:
+    """Return the schema of a list."""
+    link = {"type": "string"}
+    links = {"first": link, "next": link} if paged else {}
+    return {
+        "name": plural,
+        "properties": {plural: {"type": "array", "items": item}, **links, "schema": link},
+        "links": [
+            *([{"rel": "first", "href": "{first}"}, {"rel": "next", "href": "{next}"}] if paged else []),
+            {"rel": "describedby", "href": "{schema}"},
+        ],
+        "description": f"A list of {name}s.",
+    }
+
+
+IMAGE_SCHEMA: Schema = {
+    "name": "image",
+    "properties": IMAGE_PROPERTIES,
+    "additionalProperties": {"type": "string"},
+    "links": [
+        {"rel": "self", "href": "{self}"},
+        {"rel": "enclosure", "href": "{file}"},
+        {"rel": "describedby", "href": "{schema}"},
+    ],
+}
+MEMBER_SCHEMA: Schema = {"name": "member", "properties": MEMBER_PROPERTIES}
+TASK_SCHEMA: Schema = {"name": "task", "properties": TASK_PROPERTIES}
+PUBLISHED: dict[str, Schema] = {
+    "image": IMAGE_SCHEMA,
+    "images": _list_of("image", "images", IMAGE_SCHEMA),
+    "member": MEMBER_SCHEMA,
+    "members": _list_of("member", "members", MEMBER_SCHEMA),
+    "task": TASK_SCHEMA,
+    "tasks": _list_of("task", "tasks", TASK_SCHEMA),
+}
+"""What ``GET /v2/schemas/{name}`` shows."""
+
+IMAGE_CREATE: Schema = {
+    "type": "object",
+    "properties": {
+        **{name: schema for name, schema in IMAGE_PROPERTIES.items() if name not in READ_ONLY},
+        **{name: {} for name in sorted(READ_ONLY | RESERVED)},  # refused by name, whatever their value: 403
+        "id": {"type": "string", "format": "uuid"},
+        "min_disk": {"type": "integer", "minimum": 0, "maximum": MAX_INT},
+        "min_ram": {"type": "integer", "minimum": 0, "maximum": MAX_INT},
+    },
+    "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
+}
+IMAGE_PATCH: Schema = {
+    "type": "array",
+    "maxItems": 1000,
+    "items": {
+        "type": "object",
+        "properties": {
+            "op": {"enum": ["add", "replace", "remove"]},
+            "path": {"type": "string"},
+            "add": {"type": "string"},
+            "replace": {"type": "string"},
+            "remove": {"type": "string"},
+            "value": {},
+        },
+    },
+}
+"""Of both forms; which members there must be is said by ``patches``."""
+MEMBER_CREATE: Schema = {
+    "type": "object",
+    "properties": {"member": {"type": "string", "minLength": 1, "maxLength": 255}},
+    "required": ["member"],
+}
+MEMBER_UPDATE: Schema = {
+    "type": "object",
+    "properties": {"status": {"type": "string", "enum": MEMBER_STATUS}},
+    "required": ["status"],
+}
+_WORDS: Schema = {"type": "array", "items": {"type": "string"}}
+_FILTERS = (
+    *("limit", "marker", "sort", "sort_key", "sort_dir", "name", "id", "status", "visibility", "owner"),
+    *("member_status", "tag", "protected", "os_hidden", "disk_format", "container_format", "checksum"),
+    *("os_hash_algo", "os_hash_value", "size", "size_min", "size_max", "created_at", "updated_at"),
+)
+IMAGE_QUERY: Schema = {
+    "type": "object",
+    "properties": dict.fromkeys(_FILTERS, _WORDS),
+    "additionalProperties": _WORDS,
+}
+"""Any other name is that of an additional property."""

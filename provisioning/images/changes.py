@@ -1,0 +1,72 @@
+"""Changes to an image one after the other, as a JSON patch lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.images import protections
+from provisioning.images.models import Image
+from provisioning.images.records import BASE, COLUMN_OF
+
+Operation = Literal["add", "replace", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One operation on an attribute, named as in the API."""
+
+    operation: Operation
+    name: str
+    value: Any = None
+    only_new: bool = False
+    """Whether ``add`` refuses what is there already, as in the older form of patches."""
+
+
+def apply(context: RequestContext, image: Image, changes: Sequence[Change]) -> dict[str, Any]:
+    """Return what the changes make of an image's fields, for ``records.check_values``.
+
+    Additional properties that the caller may not read are not there for the changes, and stay.  Raises ForbiddenError
+    for what cannot be removed, ConflictError for what is not there, or is there already.
+    """
+    values: dict[str, Any] = {}
+    properties = dict(image.properties)
+    for change in changes:
+        if change.name in BASE:
+            values[COLUMN_OF.get(change.name, change.name)] = _base(change)
+        else:
+            _change(context, properties, change)
+            values["properties"] = properties
+    return values
+
+
+def _base(change: Change) -> Any:
+    if change.operation == "remove":
+        msg = f"Property {change.name} may not be removed."
+        raise ForbiddenError(msg, field=change.name)
+    if change.operation == "add" and change.only_new:
+        raise _present(change)
+    return change.value
+
+
+def _change(context: RequestContext, properties: dict[str, str], change: Change) -> None:
+    there = change.name in properties and protections.allows(context, change.name, "read")
+    if change.operation == "add":
+        if there and change.only_new:
+            raise _present(change)
+        properties[change.name] = change.value
+        return
+    if not there:
+        msg = f"Property {change.name[:80]} does not exist."
+        raise ConflictError(msg, field=change.name[:80])
+    if change.operation == "remove":
+        del properties[change.name]
+    else:
+        properties[change.name] = change.value
+
+
+def _present(change: Change) -> ConflictError:
+    return ConflictError(f"Property {change.name[:80]} already present.", field=change.name[:80])

@@ -1,0 +1,173 @@
+"""Additional properties that only some roles may create, read, update or delete: the operator's file, followed.
+
+``IMAGE_PROPERTY_PROTECTIONS`` names it, TOML or (``.json``) JSON: a table for each pattern, a regular expression that
+is searched in the property's name, the first that matches counts; in it ``create``, ``read``, ``update`` and
+``delete``, each a list of roles, ``@`` for everybody and ``!`` for nobody.  With a file, what no pattern matches is
+closed to all; with one that cannot be used, everything is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError
+
+OPERATIONS = ("create", "read", "update", "delete")
+EVERYBODY, NOBODY = "@", "!"
+LARGEST = 256 << 10
+"""Bytes of a file."""
+AT_REST = 0.5
+"""Seconds since the file was written, from which on its time tells whether it has changed."""
+logger = logging.getLogger(__name__)
+_turn = threading.Lock()
+_Mark = tuple[int, int, int] | None
+
+
+class ProtectionFileError(Exception):
+    """The file cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which roles, in small letters, may do what with the properties whose name has the pattern in it."""
+
+    pattern: re.Pattern[str]
+    roles: Mapping[str, frozenset[str]]
+
+    def allows(self, operation: str, roles: frozenset[str]) -> bool:
+        """Whether somebody with these roles may."""
+        wanted = self.roles[operation]
+        return NOBODY not in wanted and (EVERYBODY in wanted or not wanted.isdisjoint(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The rules of a file as it was; none when it could not be used."""
+
+    path: str
+    mark: _Mark
+    settled: bool
+    rules: tuple[Rule, ...]
+
+
+_known: _Known | None = None
+
+
+def allows(context: RequestContext, name: str, operation: str) -> bool:
+    """Whether the caller may do this with the property; the cloud itself, which is no user, may everything."""
+    rules = _rules(context)
+    return rules is None or _allowed(rules, _roles(context), name, operation)
+
+
+def readable(context: RequestContext, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that the caller may read."""
+    rules = _rules(context) if properties else None
+    if rules is None:
+        return dict(properties)
+    roles = _roles(context)
+    return {name: text for name, text in properties.items() if _allowed(rules, roles, name, "read")}
+
+
+def check_change(context: RequestContext, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raise ForbiddenError, naming the first property that the caller may not create, update or delete so."""
+    rules = _rules(context)
+    if rules is None:
+        return
+    roles = _roles(context)
+    changes = {name: "delete" for name in before if name not in after}
+    changes |= {name: "update" for name in after if name in before and before[name] != after[name]}
+    changes |= {name: "create" for name in after if name not in before}
+    for name, operation in sorted(changes.items()):
+        if not _allowed(rules, roles, name, operation):
+            msg = f"Attribute '{name[:80]}' is reserved."
+            raise ForbiddenError(msg, field=name[:80])
+
+
+def read(path: Path) -> tuple[Rule, ...]:
+    """Return the file's rules in their order; ProtectionFileError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ProtectionFileError("It is larger than 256 KiB.")
+        text = content.decode()
+        tables = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ProtectionFileError(f"It cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise ProtectionFileError(f"It is no {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
+    if not isinstance(tables, dict):
+        raise ProtectionFileError("It must have one table for each pattern.")
+    return tuple(_rule(pattern, table) for pattern, table in tables.items())
+
+
+def _rule(pattern: str, table: Any) -> Rule:
+    if not isinstance(table, dict) or set(table) != set(OPERATIONS):
+        raise ProtectionFileError(f"[{pattern}] must say who may {', '.join(OPERATIONS)}, and nothing else.")
+    for operation, roles in table.items():
+        if not isinstance(roles, list) or not all(isinstance(role, str) and role for role in roles):
+            raise ProtectionFileError(f"[{pattern}] {operation} must be a list of roles.")
+        if EVERYBODY in roles and NOBODY in roles:
+            raise ProtectionFileError(f"[{pattern}] {operation} has both @ and ! in it.")
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ProtectionFileError(f"[{pattern}] is no regular expression: {error}.") from error
+    return Rule(compiled, {name: frozenset(role.lower() for role in roles) for name, roles in table.items()})
+
+
+def _allowed(rules: tuple[Rule, ...], roles: frozenset[str], name: str, operation: str) -> bool:
+    found = next((rule for rule in rules if rule.pattern.search(name)), None)
+    return found is not None and found.allows(operation, roles)
+
+
+def _roles(context: RequestContext) -> frozenset[str]:
+    return frozenset(role.lower() for role in context.roles)
+
+
+def _rules(context: RequestContext) -> tuple[Rule, ...] | None:
+    """Return the rules in force for the caller, as the file stands now; None: nothing is protected."""
+    global _known
+    path = str(settings.IMAGE_PROPERTY_PROTECTIONS)
+    if not path or context.user_id is None:
+        return None
+    mark, known = _mark(path), _known
+    if known is not None and known.settled and (known.path, known.mark) == (path, mark):
+        return known.rules
+    with _turn:
+        told = known is not None and (known.path, known.mark) == (path, mark)
+        _known = _look(path, mark, told=told)
+        return _known.rules
+
+
+def _look(path: str, mark: _Mark, *, told: bool) -> _Known:
+    """Read the file; ``told``: it was read in this state before, and what is wrong with it was logged."""
+    settled = mark is None or abs(time.time() - mark[0] / 1e9) > AT_REST
+    try:
+        return _Known(path, mark, settled, read(Path(path)))
+    except ProtectionFileError as error:
+        if not told:
+            logger.error("The property protections %s cannot be used, so all is protected: %s", path, error)  # noqa: TRY400
+        return _Known(path, mark, settled, ())
+
+
+def _mark(path: str) -> _Mark:
+    """Return what changes whenever the file does; None: it cannot be seen."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - half the price of Path's
+    except (OSError, ValueError):
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

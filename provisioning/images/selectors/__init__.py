@@ -1,0 +1,25 @@
+"""Images as a caller may see them."""
+
+from provisioning.images.selectors.access import NOBODY, image_for, visible_images
+from provisioning.images.selectors.data import data_for, open_data
+from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
+from provisioning.images.selectors.members import member_for, members_for
+from provisioning.images.selectors.storage import storage_left, storage_used
+from provisioning.images.selectors.use import usable_image_for, usable_images_for
+
+__all__ = [
+    "NEWEST_FIRST",
+    "NOBODY",
+    "SORT_KEYS",
+    "data_for",
+    "image_for",
+    "images_for",
+    "member_for",
+    "members_for",
+    "open_data",
+    "storage_left",
+    "storage_used",
+    "usable_image_for",
+    "usable_images_for",
+    "visible_images",
+]

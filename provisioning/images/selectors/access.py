@@ -1,0 +1,64 @@
+"""Which images exist for a caller."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity import policy
+from provisioning.images.models import Image, ImageMember
+
+NOBODY = uuid.UUID(int=0)
+FOR_ALL = (Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY)
+
+
+def sees_all(context: RequestContext) -> bool:
+    """Whether the images of every project exist for the caller."""
+    return policy.allows(context, "image:images:list:all_projects")
+
+
+def owns(context: RequestContext, image: Image) -> bool:
+    """Whether the caller may do to an image what its owner may."""
+    return image.project_id == context.project_id or sees_all(context)
+
+
+def own(context: RequestContext) -> Q:
+    """Match the caller's project's images; an unscoped caller owns none."""
+    return Q(project_id=context.project_id or NOBODY)
+
+
+def shared_with(context: RequestContext, status: str | None = None) -> Q:
+    """Match shared images that the caller's project is a member of, with this member status or with any."""
+    members = ImageMember.objects.filter(project_id=context.project_id or NOBODY)
+    if status is not None:
+        members = members.filter(status=status)
+    return Q(visibility=Image.Visibility.SHARED, pk__in=members.values("image_id"))
+
+
+def usable(context: RequestContext) -> Q:
+    """Match what the caller's project may use: its own, what is shared with it, and what is there for all."""
+    return own(context) | Q(visibility__in=FOR_ALL) | shared_with(context)
+
+
+def visible_images(context: RequestContext) -> QuerySet[Image]:
+    """Return every image the caller may open: those the project may use; operators open all."""
+    every = Image.objects.exclude(status=Image.Status.DELETED)
+    return every if sees_all(context) else every.filter(usable(context))
+
+
+def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
+    """Return one image; NotFoundError when there is none or it is another project's."""
+    found = visible_images(context).filter(pk=key(image_id)).first()
+    if found is None:
+        msg = f"No image found with ID {str(image_id)[:64]}"
+        raise NotFoundError(msg)
+    return found
+
+
+def key(identity: str | uuid.UUID) -> uuid.UUID:
+    """Read an id; what is no UUID is the id of nothing."""
+    return read_id(identity) or NOBODY

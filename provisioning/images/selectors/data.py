@@ -1,0 +1,31 @@
+"""Where an image's bits are, for those who may read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError
+from provisioning.identity import policy
+from provisioning.images import store
+from provisioning.images.errors import NoImageDataError
+from provisioning.images.models import Image
+
+WITH_DATA = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
+
+
+def open_data(image: Image) -> Path:
+    """Return the file with an image's bits; NoImageDataError before they are there."""
+    path = store.path_of(image.id)
+    if image.status not in WITH_DATA or not path.exists():
+        msg = f"Image {image.id} has no data."
+        raise NoImageDataError(msg)
+    return path
+
+
+def data_for(context: RequestContext, image: Image) -> Path:
+    """Return the file with the bits of an image the caller was given; ForbiddenError when it is deactivated."""
+    if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "image:images:download:deactivated"):
+        msg = "The requested image has been deactivated. Image data download is forbidden."
+        raise ForbiddenError(msg)
+    return open_data(image)

@@ -1,0 +1,49 @@
+"""With whom an image is shared, as far as the caller may know."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors.access import NOBODY, image_for, key, owns
+
+NOT_SHARED = "Only shared images have members."
+
+
+def members_for(context: RequestContext, image_id: str | uuid.UUID) -> list[ImageMember]:
+    """Return an image's members, the oldest first: all of them for its owner, a member only itself.
+
+    Raises NotFoundError, ForbiddenError when the image is not shared.
+    """
+    image = image_for(context, image_id)
+    if image.visibility != Image.Visibility.SHARED:
+        msg = f"Not allowed to list members for image {image.id}: {NOT_SHARED}"
+        raise ForbiddenError(msg)
+    return list(known_members(context, image).order_by("created_at", "id"))
+
+
+def member_for(context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID) -> ImageMember:
+    """Return one member; NotFoundError when it is none or not the caller's to know, or the image is not shared."""
+    image = image_for(context, image_id)
+    if image.visibility != Image.Visibility.SHARED:
+        raise NotFoundError(NOT_SHARED)
+    return find_member(context, image, member_id)
+
+
+def known_members(context: RequestContext, image: Image) -> QuerySet[ImageMember]:
+    """Return the members of an image that the caller may know."""
+    members = ImageMember.objects.filter(image=image)
+    return members if owns(context, image) else members.filter(project_id=context.project_id or NOBODY)
+
+
+def find_member(context: RequestContext, image: Image, member_id: str | uuid.UUID) -> ImageMember:
+    """Return one member of an image the caller was given; NotFoundError."""
+    found = known_members(context, image).filter(project_id=key(member_id)).first()
+    if found is None:
+        msg = f"{str(member_id)[:64]} not found in the member list of the image {image.id}."
+        raise NotFoundError(msg)
+    return found

@@ -1,0 +1,44 @@
+"""Images that servers can start from."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import Q
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.images.inspection import BOOTABLE_FORMATS
+from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors.access import key, own, shared_with, usable
+
+
+def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
+    """Return an image that the project may boot from now; one that is shared with it need not be accepted.
+
+    An operator boots from no other project's private image either.  Raises InvalidInputError for ``imageRef`` when
+    there is none, when it has no data yet or is deactivated, or when it is no disk.
+    """
+    found = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(context), pk=key(image_id)).first()
+    if found is None:
+        msg = f"Can not find requested image {image_id}"
+        raise InvalidInputError(msg, field="imageRef")
+    if found.status == Image.Status.DEACTIVATED:
+        msg = f"Image {image_id} is deactivated: nothing can start from it until an administrator reactivates it."
+        raise InvalidInputError(msg, field="imageRef")
+    if found.status != Image.Status.ACTIVE:
+        msg = f"Image {image_id} is not active."
+        raise InvalidInputError(msg, field="imageRef")
+    if found.disk_format not in BOOTABLE_FORMATS:
+        msg = f"Image {image_id} is unacceptable: {found.disk_format} is no disk that an instance can boot from."
+        raise InvalidInputError(msg, field="imageRef")
+    return found
+
+
+def usable_images_for(context: RequestContext) -> list[Image]:
+    """Return the images to choose from for a launch, by name; community images, and shared ones that the project has
+    not accepted, are used by id only.
+    """
+    listed = own(context) | Q(visibility=Image.Visibility.PUBLIC) | shared_with(context, ImageMember.Status.ACCEPTED)
+    rows = Image.objects.filter(listed, status=Image.Status.ACTIVE, hidden=False, disk_format__in=BOOTABLE_FORMATS)
+    return list(rows.order_by("name", "-created_at"))

@@ -1,0 +1,32 @@
+"""The rows that lists of images are filtered by: one for each tag and each additional property."""
+
+from __future__ import annotations
+
+from provisioning.images.digests import digest
+from provisioning.images.models import Image, ImageProperty, ImageTag
+
+
+def write_tags(image: Image) -> None:
+    """Make the rows what ``image.tags`` says.  In the transaction that writes the image."""
+    there = set(ImageTag.objects.filter(image=image).values_list("tag", flat=True))
+    wanted = set(image.tags)
+    if there - wanted:
+        ImageTag.objects.filter(image=image, tag__in=there - wanted).delete()
+    ImageTag.objects.bulk_create([ImageTag(image=image, tag=tag) for tag in sorted(wanted - there)])
+
+
+def write_properties(image: Image) -> None:
+    """Make the rows what ``image.properties`` says.  In the transaction that writes the image."""
+    there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
+    wanted = {name: digest(value) for name, value in image.properties.items()}
+    stale = {name for name, mark in there.items() if wanted.get(name) != mark}
+    if stale:
+        ImageProperty.objects.filter(image=image, name__in=stale).delete()
+    new = sorted(name for name, mark in wanted.items() if there.get(name) != mark)
+    ImageProperty.objects.bulk_create([ImageProperty(image=image, name=name, digest=wanted[name]) for name in new])
+
+
+def remove(image: Image) -> None:
+    """Remove the rows of an image that ends."""
+    ImageTag.objects.filter(image=image).delete()
+    ImageProperty.objects.filter(image=image).delete()

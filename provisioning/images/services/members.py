@@ -1,0 +1,87 @@
+"""Sharing an image with single projects: its owner adds and removes them, each accepts or rejects for itself."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
+from provisioning.common.ids import read_id
+from provisioning.identity import presence
+from provisioning.identity.models import Project
+from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors import image_for
+from provisioning.images.selectors.access import sees_all
+from provisioning.images.selectors.members import NOT_SHARED, find_member
+from provisioning.images.services.access import locked, owned
+
+
+def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: object) -> ImageMember:
+    """Share a ``shared`` image with a project, which may use it at once and sees it in lists when it has accepted.
+
+    Raises NotFoundError, ForbiddenError when the image is not the caller's or not shared, InvalidInputError when there
+    is no such project, ConflictError when it is a member, TooLargeError beyond ``IMAGE_MEMBER_LIMIT``.
+    """
+    refusal = f"Not allowed to create members for image {str(image_id)[:64]}."
+    with transaction.atomic():
+        image = _shared(owned(context, image_id, lock=True, refusal=refusal))
+        member = read_id(project_id)
+        if member is None or not presence.hold(Project, [member]):
+            msg = f"There is no project {str(project_id)[:64]}."
+            raise InvalidInputError(msg, field="member")
+        there = set(ImageMember.objects.filter(image=image).values_list("project_id", flat=True))
+        if member in there:
+            msg = f"Member {member.hex} is duplicated for image {image.id}"
+            raise ConflictError(msg, field="member")
+        if len(there) >= settings.IMAGE_MEMBER_LIMIT:
+            msg = (
+                f"Image member limit exceeded for image {image.id}: Attempted: {len(there) + 1},"
+                f" Maximum: {settings.IMAGE_MEMBER_LIMIT}"
+            )
+            raise TooLargeError(msg, field="member")
+        return ImageMember.objects.create(image=image, project_id=member)
+
+
+def set_member_status(
+    context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID, status: object
+) -> ImageMember:
+    """Accept or reject an image for the caller's project, or make that ``pending`` again; operators may for any.
+
+    Raises NotFoundError, ForbiddenError for the image's owner or when it is not shared, InvalidInputError for an
+    unknown status.
+    """
+    with transaction.atomic():
+        image = _shared(image_for(context, image_id))
+        if image.project_id == context.project_id and not sees_all(context):
+            msg = f"Not allowed to update members for image {image.id}."
+            raise ForbiddenError(msg)
+        image = locked(image.id)
+        member = find_member(context, image, member_id)
+        if status not in ImageMember.Status.values:
+            msg = f"Incorrect request: Status must be one of {', '.join(ImageMember.Status.values)}."
+            raise InvalidInputError(msg, field="status")
+        member.status = str(status)
+        member.save(update_fields=["status", "updated_at"])
+        return member
+
+
+def remove_member(context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID) -> None:
+    """Share an image with a project no longer.
+
+    Raises NotFoundError when it is no member, ForbiddenError when the image is not the caller's or not shared.
+    """
+    refusal = f"Not allowed to delete members for image {str(image_id)[:64]}."
+    with transaction.atomic():
+        image = _shared(owned(context, image_id, refusal=refusal))
+        if not ImageMember.objects.filter(image=image, project_id=read_id(member_id)).delete()[0]:
+            msg = f"{str(member_id)[:64]} not found in the member list of the image {image.id}."
+            raise NotFoundError(msg)
+
+
+def _shared(image: Image) -> Image:
+    if image.visibility != Image.Visibility.SHARED:
+        raise ForbiddenError(NOT_SHARED)
+    return image
