@@ -156,6 +156,8 @@ needs_of_hypervisor() {
         need "pkg-config libvirt-dev" pkg-config --exists libvirt
     fi
     need libvirt-daemon-driver-qemu qemu_driver
+    # It writes what a suspended guest had in memory.
+    need libvirt-daemon ls /usr/lib/libvirt/libvirt_iohelper
     need qemu-system-x86 qemu-system-x86_64 --version
     need qemu-utils qemu-img --version
     need genisoimage genisoimage --version

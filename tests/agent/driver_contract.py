@@ -18,7 +18,7 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import ComputeDriver
-from compute_agent.virt.errors import InstanceNotFoundError
+from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 BOOT_TIMEOUT = 30.0
 STOP_TIMEOUT = 1.0
@@ -127,6 +127,52 @@ class DriverContract:
     def test_a_rebooted_guest_runs(self, driver: ComputeDriver, guest: str, hard: bool) -> None:
         driver.reboot(guest, hard=hard, timeout=STOP_TIMEOUT)
         assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+
+    def test_pausing_twice_and_going_on(self, driver: ComputeDriver, guest: str) -> None:
+        for _ in range(2):
+            driver.pause(guest)
+            assert driver.power_state(guest) == PowerState.PAUSED
+        for _ in range(2):
+            driver.unpause(guest)
+            assert driver.power_state(guest) == PowerState.RUNNING
+        driver.stop(guest, STOP_TIMEOUT)
+        with pytest.raises(UnsupportedError):
+            driver.pause(guest)
+
+    def test_suspending_twice_and_resuming(self, driver: ComputeDriver, guest: str) -> None:
+        for _ in range(2):
+            driver.suspend(guest)
+            assert self.listed(driver, guest) == (self.attempt, PowerState.SHUTDOWN)
+        for _ in range(2):
+            driver.resume(guest)
+            assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+
+    def test_a_suspended_guest_can_be_reset_and_destroyed(self, driver: ComputeDriver, guest: str) -> None:
+        driver.suspend(guest)
+        driver.reboot(guest, hard=True, timeout=STOP_TIMEOUT)
+        assert driver.power_state(guest) == PowerState.RUNNING
+        driver.suspend(guest)
+        driver.destroy(guest)
+        assert self.listed(driver, guest) is None
+
+    def test_a_paused_guest_can_be_reset(self, driver: ComputeDriver, guest: str) -> None:
+        driver.pause(guest)
+        driver.reboot(guest, hard=True, timeout=STOP_TIMEOUT)
+        assert driver.power_state(guest) == PowerState.RUNNING
+
+    def test_counters_fit_the_guest(self, driver: ComputeDriver, spec: InstanceSpec, guest: str) -> None:
+        told = driver.diagnostics(guest)
+        assert (told.power_state, told.memory_mb, told.config_drive) == (1, spec.flavor.memory_mb, True)
+        assert [cpu.id for cpu in told.cpus] == list(range(spec.flavor.vcpus))
+        assert told.uptime is not None
+        assert told.disks[0].target == "vda"
+        with pytest.raises(InstanceNotFoundError):
+            driver.diagnostics(NOBODY)
+
+    def test_a_crash_dump_needs_a_guest_that_runs(self, driver: ComputeDriver, guest: str) -> None:
+        driver.stop(guest, STOP_TIMEOUT)
+        with pytest.raises(UnsupportedError):
+            driver.crash_dump(guest)
 
     def test_destroying_leaves_nothing_and_can_be_repeated(self, driver: ComputeDriver, guest: str) -> None:
         for _ in range(2):
