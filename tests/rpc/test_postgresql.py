@@ -19,7 +19,12 @@ from tests.rpc.conftest import ROOT, eventually
 
 pytestmark = pytest.mark.postgresql
 
-AT_ONCE = ["tests/core/test_parallel.py", "tests/core/test_row_locks.py", "tests/core/test_retry.py"]
+AT_ONCE = [
+    "tests/core/test_parallel.py",
+    "tests/core/test_groups_at_once.py",
+    "tests/core/test_row_locks.py",
+    "tests/core/test_retry.py",
+]
 QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
 IDENTITY = [
     "tests/identity/test_at_once.py",

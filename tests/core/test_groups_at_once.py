@@ -1,0 +1,169 @@
+"""Servers of a group that are placed at the same moment by several workers: the policy holds, the losers plan again.
+
+Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same where rows are locked one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import OverQuotaError
+from provisioning.compute.models import Instance, SchedulingDecision, ServerGroup
+from provisioning.compute.services.claim import take_first
+from provisioning.compute.services.forget import forget_host
+from provisioning.compute.services.hosts import change_host
+from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
+from provisioning.compute.sizes import room_of
+from provisioning.conductor.schedule import schedule
+from provisioning.quotas import services as quotas
+from provisioning.rpc.testing import drain
+from tests.core.test_parallel import in_threads, unexpected
+from tests.support import invariants
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+
+HOSTS = ("kelvin", "ohm", "tesla")
+
+
+def servers(cloud: Cloud, group: ServerGroup, count: int) -> list[Instance]:
+    """Launched and not placed yet, in the group."""
+    made = [cloud.launch(context("alice")) for _ in range(count)]
+    Instance.objects.filter(id__in=[each.id for each in made]).update(server_group=group)
+    return made
+
+
+def place_at_once(instances: list[Instance]) -> None:
+    results = in_threads(len(instances), lambda index: schedule(str(instances[index].id), 1))
+    assert not unexpected(results), results
+
+
+def spread(instances: list[Instance]) -> list[int]:
+    """How many are on each host that has any."""
+    placed = Instance.objects.filter(id__in=[each.id for each in instances], host__isnull=False)
+    return sorted(Counter(placed.values_list("host__name", flat=True)).values())
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_no_two_anti_affine_servers_share_a_host(shared_cloud: Cloud, alice: RequestContext, round_: int) -> None:
+    for name in HOSTS:
+        shared_cloud.add_host(name)
+    group = create_server_group(alice, "apart", "anti-affinity")
+    instances = servers(shared_cloud, group, 6)
+    place_at_once(instances)
+    assert spread(instances) == [1, 1, 1]
+    losers = [each for each in instances if state_of(each) == ("error", None)]
+    assert len(losers) == 3
+    for loser in losers:
+        decision = SchedulingDecision.objects.get(instance=loser)
+        assert decision.filters[-1]["name"] == "group_anti_affinity"
+        assert decision.filters[-1]["reason"] == "3 hosts already have a server of the group"
+        assert "3 hosts already have a server of the group" in loser.faults.get().message
+    invariants.check()
+
+
+def test_a_group_may_have_so_many_on_each_host(shared_cloud: Cloud, alice: RequestContext) -> None:
+    for name in HOSTS[:2]:
+        shared_cloud.add_host(name)
+    group = create_server_group(alice, "apart", "anti-affinity", 2)
+    instances = servers(shared_cloud, group, 6)
+    place_at_once(instances)
+    assert spread(instances) == [2, 2]
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_all_affine_servers_are_on_one_host(shared_cloud: Cloud, alice: RequestContext, round_: int) -> None:
+    for name in HOSTS:
+        shared_cloud.add_host(name)
+    group = create_server_group(alice, "together", "affinity")
+    instances = servers(shared_cloud, group, 5)
+    place_at_once(instances)
+    assert spread(instances) == [5]
+
+
+def test_a_host_that_got_a_member_in_the_meantime_is_passed_over(shared_cloud: Cloud, alice: RequestContext) -> None:
+    """The claim looks again, whatever the ranking said before."""
+    first = shared_cloud.add_host("kelvin").host
+    second = shared_cloud.add_host("ohm").host
+    group = create_server_group(alice, "apart", "anti-affinity")
+    one, two = servers(shared_cloud, group, 2)
+    Instance.objects.filter(id=one.id).update(host=first)
+    two.refresh_from_db()
+    with transaction.atomic():
+        assert take_first(room_of(two.flavor), [first.id, second.id], two) == (second.id, 2)
+        transaction.set_rollback(True)
+    with transaction.atomic():
+        assert take_first(room_of(two.flavor), [first.id], two) == (None, 1)
+    Instance.objects.filter(id=one.id).update(host=None)
+
+
+def test_a_group_that_is_deleted_while_its_servers_are_placed_binds_no_more(
+    shared_cloud: Cloud, alice: RequestContext
+) -> None:
+    for name in HOSTS[:2]:
+        shared_cloud.add_host(name)
+    group = create_server_group(alice, "apart", "anti-affinity")
+    instances = servers(shared_cloud, group, 5)
+
+    def work(index: int) -> None:
+        if index == 5:
+            delete_server_group(context("alice"), group.id)
+        else:
+            schedule(str(instances[index].id), 1)
+
+    assert not unexpected(in_threads(6, work))
+    assert not ServerGroup.objects.exists()
+    assert not Instance.objects.exclude(server_group=None).exists()
+    invariants.check()
+
+
+def test_the_last_places_of_a_group_go_to_as_many_launches(shared_cloud: Cloud, alice: RequestContext) -> None:
+    group = create_server_group(alice, "few", "anti-affinity")
+    quotas.set_limit(alice.project_id, "server_group_members", 2)
+    instances = [shared_cloud.launch(context("alice")) for _ in range(6)]
+
+    def join(index: int) -> None:
+        with transaction.atomic():
+            held = group_for_launch(context("alice"), group.id)
+            Instance.objects.filter(id=instances[index].id).update(server_group=held)
+
+    results = in_threads(6, join)
+    assert sum(isinstance(item, OverQuotaError) for item in results) == 4
+    assert not unexpected(results)
+    assert group.instances.count() == 2
+
+
+def test_nothing_is_placed_on_a_host_that_is_forgotten_at_that_moment(
+    shared_cloud: Cloud, alice: RequestContext
+) -> None:
+    gone = shared_cloud.add_host("kelvin").host
+    shared_cloud.add_host("ohm")
+    instances = [shared_cloud.launch(context("alice")) for _ in range(5)]
+    operator = context("operator", ADMIN)
+
+    def work(index: int) -> None:
+        if index == 5:
+            forget_host(operator, gone.id)
+        else:
+            schedule(str(instances[index].id), 1)
+
+    results = in_threads(6, work)
+    assert not unexpected(results)
+    on_it = Instance.objects.filter(host=gone).count()
+    assert (results[5] is None) == (on_it == 0), "either it had servers, or it is gone"
+    assert {state_of(each)[0] for each in instances} == {"building"}
+    invariants.check()
+    drain()
+
+
+def test_nothing_is_placed_on_a_host_that_is_forced_down(shared_cloud: Cloud, alice: RequestContext) -> None:
+    host = shared_cloud.add_host("kelvin").host
+    instance = shared_cloud.launch(alice)
+    change_host(context("operator", ADMIN), host.id, forced_down=True)
+    with transaction.atomic():
+        assert take_first(room_of(instance.flavor), [host.id], instance) == (None, 1)
+    schedule(str(instance.id), 1)
+    assert state_of(instance) == ("error", None)
+    assert "1 of 1 host does not answer" in instance.faults.get().message
