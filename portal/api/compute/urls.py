@@ -6,9 +6,9 @@ from portal.api.common.views import NoSuchResource
 from portal.api.compute import (
     catalog_urls,
     diagnostics,
-    extensions,
     host_urls,
     instance_actions,
+    proxy_urls,
     server_actions,
     server_parts,
     servers,
@@ -40,6 +40,6 @@ urlpatterns = [
     path(f"{_SERVER}/os-instance-actions/<str:request_id>", instance_actions.InstanceActionView.as_view()),
     *catalog_urls.urlpatterns,
     *host_urls.urlpatterns,
-    path("/v2.1/extensions", extensions.ExtensionsView.as_view()),
+    *proxy_urls.urlpatterns,
     re_path("^/.*$", NoSuchResource.of("compute")),
 ]

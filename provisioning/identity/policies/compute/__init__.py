@@ -1,5 +1,5 @@
 """The Compute API, and the pages and buttons that do the same."""
 
-from provisioning.identity.policies.compute import catalog, hosts, lifecycle, parts, servers, usage
+from provisioning.identity.policies.compute import catalog, hosts, lifecycle, parts, proxies, servers, usage
 
-RULES = (*servers.RULES, *lifecycle.RULES, *parts.RULES, *catalog.RULES, *hosts.RULES, *usage.RULES)
+RULES = (*servers.RULES, *lifecycle.RULES, *parts.RULES, *catalog.RULES, *hosts.RULES, *usage.RULES, *proxies.RULES)

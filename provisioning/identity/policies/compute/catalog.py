@@ -71,5 +71,4 @@ RULES = (
     rule(
         "compute:keypairs:other_users", ADMIN, "Work with other users' key pairs.", "GET /os-keypairs?user_id={user_id}"
     ),
-    rule("compute:extensions:list", READER, "List the API's extensions.", "GET /extensions"),
 )

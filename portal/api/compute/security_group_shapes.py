@@ -1,0 +1,40 @@
+"""A security group as the Compute API shows it: what may come in; what goes out was never part of this shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+
+REMOTE = "rules__remote_group"
+"""What to prefetch with the groups."""
+_ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+_PORTS = {"tcp": (1, 65_535), "udp": (1, 65_535)}
+
+
+def security_group(group: SecurityGroup) -> dict[str, Any]:
+    """One group with its rules, the oldest first."""
+    rules = sorted(group.rules.all(), key=lambda rule: (rule.created_at, rule.id))
+    return {
+        "id": str(group.id),
+        "name": group.name,
+        "description": group.description,
+        "tenant_id": group.project_id.hex,
+        "rules": [_rule(rule) for rule in rules if rule.direction == "ingress"],
+    }
+
+
+def _rule(rule: SecurityGroupRule) -> dict[str, Any]:
+    first, last = rule.port_range_min, rule.port_range_max
+    if rule.protocol and first is None and last is None:  # every port, in nova-network's numbers
+        first, last = _PORTS.get(rule.protocol.lower(), (-1, -1))
+    remote = rule.remote_group
+    return {
+        "id": str(rule.id),
+        "parent_group_id": str(rule.group_id),
+        "ip_protocol": rule.protocol,
+        "from_port": first,
+        "to_port": last,
+        "ip_range": {} if remote else {"cidr": rule.remote_ip_prefix or _ANYWHERE[rule.ethertype]},
+        "group": {"name": remote.name, "tenant_id": remote.project_id.hex} if remote else {},
+    }
