@@ -5,6 +5,7 @@ docs/operator-guide.md lists them all."""
 from __future__ import annotations
 
 import re
+import ipaddress
 import secrets
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,34 @@ def _integer(name: str, default: int, low: int, high: int) -> int:
         message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
         raise ImproperlyConfigured(message)
     return value
+
+
+def _chosen(name: str, known: tuple[str, ...]) -> list[str]:
+    """Read a list of which all are known; a wrong one stops the start with a sentence."""
+    chosen: list[str] = env.list(name, default=list(known))
+    if not set(chosen) <= set(known):
+        message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}."
+        raise ImproperlyConfigured(message)
+    return chosen
+
+
+def _ports(name: str, default: list[str]) -> list[int]:
+    """Read a list of ports; a wrong one stops the start with a sentence."""
+    given: list[str] = env.list(name, default=default)
+    if not all(text.isascii() and text.isdigit() and 0 < int(text) < 65_536 for text in given):
+        message = f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between."
+        raise ImproperlyConfigured(message)
+    return [int(text) for text in given]
+
+
+def _networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; a wrong one stops the start with a sentence."""
+    given: list[str] = env.list(name, default=[])
+    try:
+        return [ipaddress.ip_network(text.strip()) for text in given]
+    except ValueError as error:
+        message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
+        raise ImproperlyConfigured(message) from None
 
 
 def _secret(name: str, filename: str) -> str:
@@ -323,6 +352,21 @@ EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 MAX_IMAGE_SIZE = _integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
+IMAGE_STORE_ID = env.str("NOVELLA_IMAGE_STORE_ID", default="local")
+"""The name by which the Image API shows the one store."""
+IMPORT_METHODS = _chosen("NOVELLA_IMPORT_METHODS", ("glance-direct", "web-download"))
+IMPORT_ALLOWED_PORTS = _ports("NOVELLA_IMPORT_PORTS", ["80", "443"])
+IMPORT_ALLOWED_HOSTS = [name.lower() for name in env.list("NOVELLA_IMPORT_ALLOWED_HOSTS", default=[])]
+"""Hosts that images may be fetched from, all when it is empty; ``.example.org`` stands for everything below it."""
+IMPORT_DENIED_HOSTS = [name.lower() for name in env.list("NOVELLA_IMPORT_DENIED_HOSTS", default=[])]
+IMPORT_ALLOWED_NETWORKS = _networks("NOVELLA_IMPORT_ALLOWED_NETWORKS")
+"""Networks that images may be fetched from although they are internal."""
+IMPORT_TIMEOUT = _integer("NOVELLA_IMPORT_TIMEOUT", 7200, 1, 604_800)
+"""Seconds that the download of one image may take."""
+STAGING_TIMEOUT = _integer("NOVELLA_STAGING_TIMEOUT", 86_400, 60, 2_592_000)
+"""Seconds that staged data waits for its import."""
+TASK_RETENTION = _integer("NOVELLA_IMAGE_TASK_RETENTION", 172_800, 60, 31_536_000)
+"""Seconds that the record of a finished import is kept."""
 IMAGE_STORAGE_QUOTA = _integer("NOVELLA_IMAGE_STORAGE_QUOTA", 0, 0, 1 << 60)
 """Bytes of images that one project may keep; 0 is no limit."""
 IMAGE_MEMBER_LIMIT = _integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
