@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from compute_agent.contract.base import Message
-from compute_agent.contract.build import ImageRef, InstanceSpec, PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef, image_refs
 
 
 class BuildRequest(Message, frozen=True):
@@ -48,12 +48,14 @@ class PasswordRequest(Message, frozen=True):
 
 
 class RescueRequest(Message, frozen=True):
-    """Start the guest from ``image``, with its own root disk as the second disk.  The disk made for it is thrown away
-    by ``UnrescueRequest``.
+    """Start the guest from ``instance.rescue``, with its own root disk as the second disk.  The disk made for it is
+    thrown away by ``UnrescueRequest``.
+
+    ``ran``: the guest is started again when it cannot be rescued.
     """
 
     instance: InstanceSpec
-    image: ImageRef
+    ran: bool = True
     timeout: int = 60  # s, for a graceful stop before it is forced
 
 
@@ -74,9 +76,12 @@ class RebuildRequest(Message, frozen=True):
 class ResizeRequest(Message, frozen=True):
     """Give the guest the size of ``instance.flavor``, on this host; the root disk before stays aside until the confirm
     or the revert.  ``start``: and start it.
+
+    When it fails the guest has the size ``old_flavor`` again and runs if ``start``.
     """
 
     instance: InstanceSpec
+    old_flavor: FlavorRef
     start: bool = True
     timeout: int = 60  # s, for a graceful stop before it is forced
 
@@ -149,13 +154,6 @@ def spec_of(body: CommandBody) -> InstanceSpec | None:
 
 def images_of(body: CommandBody) -> set[str]:
     """Return the ids of the images whose bits the order needs."""
-    if isinstance(body, RescueRequest):
-        return {body.image.id, *_boot_images(body.image)}
-    if isinstance(body, BuildRequest | RebuildRequest):
-        return {body.instance.image.id, *_boot_images(body.instance.image)}
+    if isinstance(body, BuildRequest | RebuildRequest | RescueRequest):
+        return {image.id for image in image_refs(body.instance)}
     return set()
-
-
-def _boot_images(image: ImageRef) -> set[str]:
-    """Return the ids of the kernel and the ramdisk an image names."""
-    return {image.properties[name] for name in ("kernel_id", "ramdisk_id") if image.properties.get(name)}

@@ -56,7 +56,7 @@ class Instance(models.Model):
     password = models.TextField(blank=True)  # encrypted by the guest with its key (os-server-password)
     requested_host = models.CharField(max_length=255, blank=True)  # an operator's wish
     previous_vm_state = models.CharField(max_length=20, blank=True)  # where unrescue, restore and revert lead
-    old_flavor = models.JSONField(null=True)  # while a resize may be reverted
+    old_flavor = models.JSONField(null=True)  # while it is resized the wanted one, then the one before, until confirmed
     resized_at = models.DateTimeField(null=True)  # when it began to wait for a confirmation
     rescue_image_id = models.UUIDField(null=True)
     snapshot_image_id = models.UUIDField(null=True)  # what a shelved server comes back from
