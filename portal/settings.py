@@ -4,8 +4,8 @@ docs/operator-guide.md lists them all."""
 
 from __future__ import annotations
 
-import re
 import ipaddress
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -349,6 +349,8 @@ RECLAIM_INSTANCE_INTERVAL = _integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 
 DELETE_TIMEOUT = _integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""
+ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
+"""Whether a launch or a rebuild by the API without a password makes one, and says it once."""
 MAX_IMAGE_SIZE = _integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
