@@ -94,6 +94,7 @@ class PortRef(Frozen, frozen=True):
     port_security: bool = True
     security_group_ids: list[str] = []  # the groups it is a member of; none is known of a port of an older build
     security_rules: list[SecurityRule] = []
+    tag: str = ""  # what the guest's owner calls it
 
 
 class KeyPairRef(Frozen, frozen=True):
@@ -109,6 +110,14 @@ class InjectedFile(Frozen, frozen=True):
 
     path: str  # where the guest is to have it
     contents: str  # base64
+
+
+class RescueImage(Frozen, frozen=True):
+    """What a rescued guest boots from."""
+
+    image: ImageRef
+    kernel: ImageRef | None = None
+    ramdisk: ImageRef | None = None
 
 
 class InstanceSpec(Frozen, frozen=True):
@@ -132,3 +141,15 @@ class InstanceSpec(Frozen, frozen=True):
     created_at: str = ""  # ISO 8601
     launch_index: int = 0
     reservation_id: str = ""
+    kernel: ImageRef | None = None  # what the guest boots instead of its disk's boot sector, with ``os_command_line``
+    ramdisk: ImageRef | None = None
+    rescue: RescueImage | None = None  # while the guest is rescued
+
+
+def image_refs(spec: InstanceSpec) -> list[ImageRef]:
+    """Return every image that the guest is made of or boots from."""
+    rescue = spec.rescue
+    found = [spec.image, spec.kernel, spec.ramdisk]
+    if rescue is not None:
+        found += [rescue.image, rescue.kernel, rescue.ramdisk]
+    return [image for image in found if image is not None]

@@ -1,4 +1,4 @@
-"""Fetches an image's bits from the portal, for the image cache; the right to them comes with a build under way."""
+"""Fetches an image's bits from the portal, for the image cache; the right to them comes with an order."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ImageFetcher:
         settings = self._settings
         secret = load_or_make(settings.state_dir, settings.host).secret
         headers = {"Authorization": f"Bearer {secret}", "X-Novella-Host": settings.host, "Connection": "close"}
-        path = f"/agent/v1/instances/{quote(instance_uuid)}/image?id={quote(image.id)}"
+        path = f"/agent/v1/instances/{quote(instance_uuid)}/images/{quote(image.id)}"
         connection.request("GET", path, headers=headers)
         return connection.getresponse()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.messages import AgentEvent, Command
 from compute_agent.contract.orders import BuildRequest, spec_of
 
@@ -213,9 +213,9 @@ class StateStore:
         return {uuid: _spec.decode(spec) for uuid, spec in rows if uuid in uuids}
 
     def images(self) -> set[str]:
-        """Return the ids of the images that guests of this host are made of."""
+        """Return the ids of the images that guests of this host are made of, or boot from."""
         rows = self._db.execute("SELECT spec FROM instances WHERE spec IS NOT NULL")
-        return {_spec.decode(spec).image.id for (spec,) in rows}
+        return {image.id for (spec,) in rows for image in image_refs(_spec.decode(spec))}
 
     def prune(self) -> None:
         """Forget commands and instances that ended long ago."""

@@ -5,6 +5,6 @@ from django.urls import path
 from portal.live import views
 
 urlpatterns = [
-    path("agent/v1/instances/<uuid:instance_id>/image", views.image_bits),
+    path("agent/v1/instances/<uuid:instance_id>/images/<uuid:image_id>", views.image_bits),
     path("healthz", views.health),
 ]

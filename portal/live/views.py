@@ -18,11 +18,8 @@ from provisioning.rpc.selectors import live_workers
 
 
 @require_GET
-def image_bits(request: HttpRequest, instance_id: uuid.UUID) -> HttpResponseBase:
-    """The bits of the image, kernel or ramdisk of an instance that the calling host is building; 404 otherwise.
-
-    ``id`` says which of them; without it, the image.
-    """
+def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+    """The bits of an image that the calling host needs for an order about an instance; 404 for anything else."""
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     name = request.headers.get("X-Novella-Host", "")
     try:
@@ -30,7 +27,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID) -> HttpResponseBase
     except NotAuthenticatedError as error:
         return HttpResponse(error.message, status=401, content_type="text/plain")
     try:
-        image = agents.image_for_build(host.id, instance_id, request.GET.get("id", ""))
+        image = agents.image_for_order(host.id, instance_id, image_id)
         bits = images.open_data(image).open("rb")
     except (NovellaError, FileNotFoundError):
         return HttpResponse("There is no image for this host here.", status=404, content_type="text/plain")

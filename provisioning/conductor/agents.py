@@ -15,14 +15,13 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, Hello, ResourceAudit
+from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, Hello, ResourceAudit, decode_command_body
+from compute_agent.contract.orders import images_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
-from provisioning.compute.models import Allocation, Host, JoinToken
-from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.models import Host, Instance, JoinToken
+from provisioning.compute.states import TaskState
 from provisioning.conductor.guests import compare
-from provisioning.conductor.hand_off import image_of
 from provisioning.images.models import Image
-from provisioning.images.selectors.companions import companions
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 
@@ -155,45 +154,22 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     compare(host_id, report.guests, complete=False)
 
 
-def image_for_build(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: str = "") -> Image:
-    """Return the image whose bits the host may have now: it holds an unfinished build of the instance that needs them.
-
-    ``image_id``: the image, or the kernel or ramdisk that it names; empty for the image.
+def image_for_order(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+    """Return an image whose bits the host may have now: it holds an unfinished order that needs them, for an instance
+    that waits for it.
 
     Raises NotFoundError for anything else.
     """
-    allocation = (
-        Allocation.objects.select_related("instance")
-        .filter(
-            instance_id=instance_id,
-            host_id=host_id,
-            instance__vm_state=VmState.BUILDING,
-            instance__task_state=TaskState.SPAWNING,
-        )
-        .first()
-    )
-    if allocation is not None and allocation.attempt == allocation.instance.attempt:
-        building = HostCommand.objects.filter(
-            host_id=host_id,
-            instance_id=instance_id,
-            attempt=allocation.attempt,
-            kind="build_request",
-            finished_at=None,
-        ).exists()
-        image = image_of(allocation.instance)
-        if building and image is not None:
-            return _named(image, allocation.instance.project_id, image_id)
+    instance = Instance.objects.filter(id=instance_id).exclude(task_state=None).first()
+    if instance is not None and instance.task_state != TaskState.DELETING:
+        orders = HostCommand.objects.filter(
+            host_id=host_id, instance_id=instance_id, attempt=instance.attempt, finished_at=None
+        ).exclude(kind="destroy_request")
+        needed = set[str]().union(*(images_of(decode_command_body(order.body)) for order in orders))
+        image = Image.objects.filter(id=image_id, status=Image.Status.ACTIVE).first()
+        if image is not None and str(image_id) in needed:
+            return image
     raise NotFoundError("There is no image for this host here.")
-
-
-def _named(image: Image, project_id: uuid.UUID, image_id: str) -> Image:
-    """Return the image itself or one of its companions; NotFoundError when the id is neither's."""
-    if image_id in {"", str(image.id)}:
-        return image
-    try:
-        return next(each for each in companions(image, project_id).values() if str(each.id) == image_id)
-    except (StopIteration, InvalidInputError):
-        raise NotFoundError("There is no image for this host here.") from None
 
 
 def _check_contract(version: int) -> None:

@@ -31,7 +31,7 @@ async def test_the_bits_come_by_the_right_of_the_instance(tmp_path: Path) -> Non
     async with small_portal(image=bits) as portal:
         assert await asyncio.to_thread(fetch, tmp_path, portal) == bits
         assert portal.asked == [
-            (f"/agent/v1/instances/1b000000-0000-4000-8000-00000000000b/image?id={IMAGE}", "Bearer secret-1"),
+            (f"/agent/v1/instances/1b000000-0000-4000-8000-00000000000b/images/{IMAGE}", "Bearer secret-1"),
         ]
 
 

@@ -18,6 +18,7 @@ from provisioning.compute import selectors, services
 from provisioning.compute.models import Host, Instance, JoinToken
 from provisioning.compute.states import PowerState
 from provisioning.conductor import agents
+from provisioning.images.models import Image
 from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
 
@@ -232,7 +233,7 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
         found = set()
         for host_id in hosts:
             try:
-                assert agents.image_for_build(host_id, instance.id).id == cloud.image.id
+                assert agents.image_for_order(host_id, instance.id, cloud.image.id).id == cloud.image.id
                 found.add(host_id)
             except NotFoundError:
                 pass
@@ -240,6 +241,10 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
 
     assert holders() == set()
     drain()
-    assert holders() == {cloud.agent_of(instance).host.id}
+    builder = cloud.agent_of(instance).host.id
+    assert holders() == {builder}
+    other = Image.objects.create(project_id=cloud.image.project_id, name="other", status="active")
+    with pytest.raises(NotFoundError):
+        agents.image_for_order(builder, instance.id, other.id)
     cloud.run()
     assert holders() == set()

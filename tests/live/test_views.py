@@ -42,9 +42,9 @@ def cloud(db: None, settings: Any, tmp_path: Path) -> Cloud:
     return cloud
 
 
-def fetch(client: Client, instance_id: uuid.UUID, host: str, credential: str) -> Any:
+def fetch(client: Client, instance_id: uuid.UUID, image_id: uuid.UUID, host: str, credential: str) -> Any:
     headers = {"authorization": f"Bearer {credential}", "x-novella-host": host}
-    return client.get(f"/agent/v1/instances/{instance_id}/image", headers=headers)
+    return client.get(f"/agent/v1/instances/{instance_id}/images/{image_id}", headers=headers)
 
 
 def bits_of(response: Any) -> bytes:
@@ -67,15 +67,16 @@ def being_built(cloud: Cloud) -> tuple[Instance, str]:
 
 def test_the_builder_gets_the_bits_and_nobody_else(cloud: Cloud, client: Client) -> None:
     instance, credential = being_built(cloud)
-    response = fetch(client, instance.id, "h1", credential)
+    response = fetch(client, instance.id, cloud.image.id, "h1", credential)
     assert (response.status_code, bits_of(response)) == (200, BITS)
     assert response["Content-Length"] == str(len(BITS))
+    assert fetch(client, instance.id, uuid.uuid4(), "h1", credential).status_code == 404
     _, other = joined("h2")
-    assert fetch(client, instance.id, "h2", other).status_code == 404
-    assert fetch(client, uuid.uuid4(), "h1", credential).status_code == 404
-    assert fetch(client, instance.id, "h1", other).status_code == 401
-    assert fetch(client, instance.id, "h1", "").status_code == 401
-    assert client.get(f"/agent/v1/instances/{instance.id}/image").status_code == 401
+    assert fetch(client, instance.id, cloud.image.id, "h2", other).status_code == 404
+    assert fetch(client, uuid.uuid4(), cloud.image.id, "h1", credential).status_code == 404
+    assert fetch(client, instance.id, cloud.image.id, "h1", other).status_code == 401
+    assert fetch(client, instance.id, cloud.image.id, "h1", "").status_code == 401
+    assert client.get(f"/agent/v1/instances/{instance.id}/images/{cloud.image.id}").status_code == 401
 
 
 def test_the_builder_gets_the_kernel_and_the_ramdisk_that_the_image_names(cloud: Cloud, client: Client) -> None:
@@ -88,33 +89,25 @@ def test_the_builder_gets_the_kernel_and_the_ramdisk_that_the_image_names(cloud:
     project_id = context("alice").project_id
     assert project_id is not None
     kernel, ramdisk = make("aki", project_id, b"kernel"), make("ari", project_id, b"ramdisk")
-    foreign = make("ari", uuid.uuid4(), b"somebody else's")
+    other = make("ari", project_id, b"another")
+    cloud.image.properties = {"kernel_id": str(kernel.id), "ramdisk_id": str(ramdisk.id)}
+    cloud.image.save(update_fields=["properties"])
     instance, credential = being_built(cloud)
-
-    def named(**properties: Image) -> list[bytes | int]:
-        cloud.image.properties = {name: str(image.id) for name, image in properties.items()}
-        cloud.image.save(update_fields=["properties"])
-        url = f"/agent/v1/instances/{instance.id}/image?id="
-        headers = {"authorization": f"Bearer {credential}", "x-novella-host": "h1"}
-        answers = [client.get(f"{url}{image.id}", headers=headers) for image in (kernel, ramdisk, foreign)]
-        return [bits_of(answer) if answer.status_code == 200 else answer.status_code for answer in answers]
-
-    assert named() == [404, 404, 404]
-    assert named(kernel_id=kernel, ramdisk_id=ramdisk) == [b"kernel", b"ramdisk", 404]
-    assert named(kernel_id=ramdisk) == [404, 404, 404]
-    assert named(kernel_id=kernel, ramdisk_id=foreign) == [404, 404, 404]
+    answers = [fetch(client, instance.id, image.id, "h1", credential) for image in (kernel, ramdisk, other)]
+    assert [bits_of(answer) for answer in answers[:2]] == [b"kernel", b"ramdisk"]
+    assert answers[2].status_code == 404
 
 
 def test_a_finished_build_gets_no_more_bits(cloud: Cloud, client: Client) -> None:
     instance, credential = being_built(cloud)
     Instance.objects.filter(id=instance.id).update(vm_state="active", task_state=None)
-    assert fetch(client, instance.id, "h1", credential).status_code == 404
+    assert fetch(client, instance.id, cloud.image.id, "h1", credential).status_code == 404
 
 
 def test_lost_bits_are_not_found(cloud: Cloud, client: Client) -> None:
     instance, credential = being_built(cloud)
     store.path_of(cloud.image.id).unlink()
-    assert fetch(client, instance.id, "h1", credential).status_code == 404
+    assert fetch(client, instance.id, cloud.image.id, "h1", credential).status_code == 404
 
 
 def test_health_is_good_when_launching_works(db: None, client: Client) -> None:
