@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from compute_agent.contract.base import Message
-from compute_agent.contract.build import InstanceSpec, PortRef, image_refs
+from compute_agent.contract.build import FlavorRef, InstanceSpec, PortRef, image_refs
 
 
 class BuildRequest(Message, frozen=True):
