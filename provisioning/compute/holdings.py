@@ -9,6 +9,7 @@ from django.db.models import Count
 
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
 from provisioning.compute.names import key_pair_owner
+from provisioning.compute.sizes import quota_held
 from provisioning.compute.states import VmState
 from provisioning.network import services as network
 from provisioning.network.models import Port
@@ -47,8 +48,9 @@ def register() -> None:
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     """Yield what each server holds until it is deleted, the ports that go with one, each key pair and server group.
 
-    While a server is built all is reserved, its ports as many as were asked for; afterwards it holds the ports there
-    are, which may stay for a while behind a deleted server whose host is down.
+    While a server is resized it holds the larger of both sizes.  While it is built all is reserved, its ports as
+    many as were asked for; afterwards it holds the ports there are, which may stay for a while behind a deleted server
+    whose host is down.
     """
     servers = Instance.objects.exclude(vm_state=VmState.DELETED)
     ports = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
@@ -57,9 +59,9 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
         keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
     being_built = set()
-    columns = ("id", "project_id", "vm_state", "flavor", "requested_networks")
-    for server, project, vm_state, flavor, cards in servers.values_list(*columns).iterator():
-        amounts = {"instances": 1, "cores": flavor["vcpus"], "ram": flavor["memory_mb"]}
+    columns = ("id", "project_id", "vm_state", "flavor", "old_flavor", "requested_networks")
+    for server, project, vm_state, flavor, other, cards in servers.values_list(*columns).iterator():
+        amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
             being_built.add(server)

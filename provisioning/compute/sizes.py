@@ -49,3 +49,18 @@ def room_of(flavor: Mapping[str, Any]) -> Room:
 def quota_amounts(flavor: Flavor) -> dict[str, int]:
     """Return what one instance takes of the quota: Nova's ``instances``, ``cores`` and ``ram`` (MiB)."""
     return {"instances": 1, "cores": flavor.vcpus, "ram": flavor.memory_mb}
+
+
+def larger_room(flavor: Mapping[str, Any], other: Mapping[str, Any] | None) -> Room:
+    """Return what a server holds on its host that may have either size; ``other`` None: it has one."""
+    room = room_of(flavor)
+    if other is None:
+        return room
+    also = room_of(other)
+    return Room(max(room.vcpus, also.vcpus), max(room.memory_mb, also.memory_mb), max(room.disk_gb, also.disk_gb))
+
+
+def quota_held(flavor: Mapping[str, Any], other: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """Return what a server holds of the quota that may have either of these copies of flavors."""
+    room = larger_room(flavor, other)
+    return {"instances": 1, "cores": room.vcpus, "ram": room.memory_mb}

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.sizes import room_of
+from provisioning.compute.sizes import larger_room, quota_held
 from provisioning.compute.states import MOVES, VmState
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import drift
@@ -71,9 +71,7 @@ def _check_quota(instances: dict[uuid.UUID, Instance]) -> None:
                 f"{row.owner_id} is {instances[row.owner_id].vm_state}, committed: {row.committed}"
             )
     live = {
-        row.id: {"instances": 1, "cores": row.flavor["vcpus"], "ram": row.flavor["memory_mb"]}
-        for row in instances.values()
-        if row.vm_state != VmState.DELETED
+        row.id: quota_held(row.flavor, row.old_flavor) for row in instances.values() if row.vm_state != VmState.DELETED
     }
     assert held == live, f"reservations and servers differ: {held} and {live}"
 
@@ -82,7 +80,7 @@ def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
     sums: dict[uuid.UUID, Counter[str]] = {}
     for row in Allocation.objects.all():
         instance = instances[row.instance_id]
-        room = room_of(instance.flavor)
+        room = larger_room(instance.flavor, instance.old_flavor)
         assert (row.vcpus, row.memory_mb, row.disk_gb) == (room.vcpus, room.memory_mb, room.disk_gb)
         sums.setdefault(row.host_id, Counter()).update(
             vcpus=row.vcpus, memory=row.memory_mb, disk=row.disk_gb, instances=1

@@ -61,17 +61,17 @@ def _claim(
         of_user = any(resource in PER_USER for _, resource in wanted)
         (presence.hold_user if of_user else presence.hold_project)(scope_id)
         if not alone:  # the same owner may come at the same moment
-            _lock(scope_id, {resource for _, resource in wanted})
+            lock_counters(scope_id, {resource for _, resource in wanted})
             wanted = _missing(holdings)
         if wanted:
-            _raise(scope_id, wanted, limits, "in_use" if committed else "reserved")
+            raise_counters(scope_id, wanted, limits, "in_use" if committed else "reserved")
             Reservation.objects.bulk_create(
                 Reservation(project_id=scope_id, owner_id=owner, resource=resource, amount=amount, committed=committed)
                 for (owner, resource), amount in wanted.items()
             )
 
 
-def _raise(
+def raise_counters(
     scope_id: uuid.UUID, wanted: Mapping[tuple[uuid.UUID, str], int], limits: Amounts | None, column: str
 ) -> None:
     """Raise the counters, all or none."""
@@ -108,7 +108,7 @@ def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) ->
         fits |= Q(resource=resource) & _room(limits, resource, amount)
     rows = QuotaUsage.objects.filter(fits, project_id=scope_id)
     mark = transaction.savepoint()
-    taken = rows.update(**{column: F(column) + _amount_of(totals)})
+    taken = rows.update(**{column: F(column) + amount_of(totals)})
     if taken < len(totals):
         transaction.savepoint_rollback(mark)
     else:
@@ -138,9 +138,9 @@ def commit(owner_id: uuid.UUID) -> None:
     if not rows:
         return
     Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(committed=True)
-    amount = _amount_of({row.resource: row.amount for row in rows})
+    amount = amount_of({row.resource: row.amount for row in rows})
     counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=[row.resource for row in rows])
-    _lock(rows[0].project_id, [row.resource for row in rows])
+    lock_counters(rows[0].project_id, [row.resource for row in rows])
     counters.update(reserved=F("reserved") - amount, in_use=F("in_use") + amount)
 
 
@@ -157,12 +157,12 @@ def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection
     if not rows:
         return
     Reservation.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    _lock(rows[0].project_id, [row.resource for row in rows])
+    lock_counters(rows[0].project_id, [row.resource for row in rows])
     for committed, column in ((False, "reserved"), (True, "in_use")):
         amounts = {row.resource: row.amount for row in rows if row.committed is committed}
         if amounts:
             counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=list(amounts))
-            counters.update(**{column: F(column) - _amount_of(amounts)})
+            counters.update(**{column: F(column) - amount_of(amounts)})
 
 
 @transaction.atomic
@@ -179,7 +179,7 @@ def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
     )
 
 
-def _lock(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
+def lock_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
     """Take a scope's counters in one order where the database locks rows: nobody waits in a ring."""
     if connection.features.has_select_for_update:
         rows = QuotaUsage.objects.select_for_update(no_key=True).filter(project_id=scope_id)
@@ -195,10 +195,10 @@ def lock_all(scope_id: uuid.UUID) -> None:
         rows = Reservation.objects.select_for_update(no_key=True).filter(project_id=scope_id)
         list(rows.order_by("pk").values_list("pk"))
     make_counters(scope_id, LEDGER)
-    _lock(scope_id, LEDGER)
+    lock_counters(scope_id, LEDGER)
 
 
-def _amount_of(amounts: Amounts) -> Case:
+def amount_of(amounts: Amounts) -> Case:
     """Return the SQL expression of each row's amount by its resource."""
     cases = [When(resource=name, then=Value(amount)) for name, amount in amounts.items()]
     return Case(*cases, default=Value(0), output_field=IntegerField())
