@@ -16,6 +16,8 @@ class NetworkRequest:
     network_id: str | None = None
     port_id: str | None = None
     fixed_ip: str | None = None
+    tag: str = ""
+    """What the guest finds in its config drive about the card."""
 
 
 Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None

@@ -130,7 +130,7 @@ def _meta_data(spec: InstanceSpec) -> dict[str, Any]:
         "availability_zone": spec.availability_zone,
         "launch_index": spec.launch_index,
         "meta": dict(spec.metadata),
-        "devices": [],
+        "devices": [{"type": "nic", "mac": port.mac_address, "tags": [port.tag]} for port in spec.ports if port.tag],
     }
     if spec.injected_files:
         data["files"] = [

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from provisioning.common.context import RequestContext
+from portal.api.common.microversions import Version
 from provisioning.compute import selectors
 from provisioning.compute.models import Host, Instance, InstanceFault
 from provisioning.compute.states import api_status
-from provisioning.identity import policy
 from provisioning.network.selectors import PortAddress
 
-Microversion = tuple[int, int]
 _PROGRESS_STATUSES = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 _FAULT_STATUSES = {"ERROR", "DELETED"}
 
@@ -29,21 +28,40 @@ class Around:
 
     base: str  # ".../compute/v2.1"
     bookmark: str  # ".../compute"
-    addresses: Mapping[UUID, Sequence[PortAddress]]
-    security_groups: Mapping[UUID, Sequence[str]]
-    faults: Mapping[UUID, InstanceFault]
+    addresses: Mapping[UUID, Sequence[PortAddress]] = field(default_factory=dict)
+    security_groups: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
+    faults: Mapping[UUID, InstanceFault] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How much of a server an answer shows."""
+
+    version: Version
+    host: bool = False
+    """Whether the caller sees where it is."""
+    host_status: bool = False
+    groups: bool = True
+    """Whether it says in which server group it is: lists do not."""
+    extended: bool = True
+    """Whether the fields of the old extensions are there: answers to changes have them from 2.75 on."""
 
 
 def timestamp(moment: datetime | None) -> str | None:
     """``2026-01-31T12:00:00Z``, as the Compute API writes times."""
-    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if moment is None else f"{_utc(moment).isoformat()[:19]}Z"
 
 
 def timestamp_micro(moment: datetime | None) -> str | None:
     """``2026-01-31T12:00:00.000000``: actions and usage times carry microseconds and no zone."""
-    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[:26]
 
 
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+@lru_cache(maxsize=4096)
 def host_id(project_id: UUID, host: str) -> str:
     """The host as a project may know it: equal for two servers on one host, different for every project."""
     return hashlib.sha224(f"{project_id.hex}{host}".encode()).hexdigest() if host else ""
@@ -59,29 +77,71 @@ def links(around: Around, resource: str, ident: str) -> list[dict[str, str]]:
 
 def brief(instance: Instance, around: Around) -> dict[str, Any]:
     """An entry of ``GET /servers``."""
-    return {"id": str(instance.id), "name": instance.name, "links": links(around, "servers", str(instance.id))}
+    ident = str(instance.id)
+    return {"id": ident, "name": instance.name, "links": links(around, "servers", ident)}
 
 
-def addresses(found: Sequence[PortAddress]) -> dict[str, list[dict[str, Any]]]:
-    """Addresses by network name, as ``server.addresses`` has them."""
+def created(instance: Instance, around: Around, groups: Sequence[str], password: str | None) -> dict[str, Any]:
+    """The answer to ``POST /servers``; the password is said here and never again."""
+    ident = str(instance.id)
+    shape: dict[str, Any] = {
+        "id": ident,
+        "links": links(around, "servers", ident),
+        "OS-DCF:diskConfig": instance.disk_config,
+        "security_groups": [{"name": name} for name in groups or ("default",)],
+    }
+    return shape | ({} if password is None else {"adminPass": password})
+
+
+def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
+    """Addresses by network name, as ``server.addresses`` has them; not ``extended``: as ``/ips`` has them."""
     networks: dict[str, list[dict[str, Any]]] = {}
     for entry in found:
-        networks.setdefault(entry.network_name, []).append(
-            {
-                "version": entry.version,
-                "addr": entry.address,
-                "OS-EXT-IPS:type": "fixed",
-                "OS-EXT-IPS-MAC:mac_addr": entry.mac,
-            }
-        )
+        shape: dict[str, Any] = {"version": entry.version, "addr": entry.address}
+        if extended:
+            shape |= {"OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": entry.mac}
+        networks.setdefault(entry.network_name, []).append(shape)
     return networks
 
 
-def _flavor(instance: Instance, around: Around, microversion: Microversion) -> dict[str, Any]:
+def detail(instance: Instance, around: Around, look: Look) -> dict[str, Any]:
+    """One server whole."""
+    status = api_status(instance.vm_state, instance.task_state)
+    host, ident = instance.host, str(instance.id)
+    shape: dict[str, Any] = {
+        "id": ident,
+        "name": instance.name,
+        "status": status,
+        "tenant_id": instance.project_id.hex,
+        "user_id": instance.user_id.hex,
+        "metadata": instance.metadata,
+        "hostId": host_id(instance.project_id, host.name if host else ""),
+        "image": _image(instance, around),
+        "flavor": _flavor(instance, around, look.version),
+        "created": timestamp(instance.created_at),
+        "updated": timestamp(instance.updated_at),
+        "addresses": addresses(around.addresses.get(instance.id, ()), extended=look.extended),
+        "accessIPv4": instance.access_ip_v4,
+        "accessIPv6": instance.access_ip_v6,
+        "links": links(around, "servers", ident),
+        "OS-DCF:diskConfig": instance.disk_config,
+    }
+    if status in _PROGRESS_STATUSES:
+        shape["progress"] = 100 if status == "ACTIVE" else 0
+    fault = around.faults.get(instance.id) if status in _FAULT_STATUSES else None
+    if fault is not None:
+        shape["fault"] = _fault(fault, operator=look.host)
+    if look.extended:
+        _add_extended(shape, instance, around, look)
+    _add_late(shape, instance, look)
+    return shape
+
+
+def _flavor(instance: Instance, around: Around, version: Version) -> dict[str, Any]:
     flavor = instance.flavor
-    if microversion < (2, 47):
+    if version < (2, 47):
         ident = str(flavor["flavorid"])
-        return {"id": ident, "links": [links(around, "flavors", ident)[1]]}
+        return {"id": ident, "links": [{"rel": "bookmark", "href": f"{around.bookmark}/flavors/{ident}"}]}
     return {
         "vcpus": flavor["vcpus"],
         "ram": flavor["memory_mb"],
@@ -97,72 +157,19 @@ def _image(instance: Instance, around: Around) -> dict[str, Any] | str:
     if instance.image_id is None:
         return ""
     ident = str(instance.image_id)
-    return {"id": ident, "links": [links(around, "images", ident)[1]]}
+    return {"id": ident, "links": [{"rel": "bookmark", "href": f"{around.bookmark}/images/{ident}"}]}
 
 
 def _fault(fault: InstanceFault, *, operator: bool) -> dict[str, Any]:
-    shape: dict[str, Any] = {
-        "code": fault.code,
-        "created": timestamp(fault.created_at),
-        "message": fault.message,
-    }
-    if operator and fault.details:
+    shape: dict[str, Any] = {"code": fault.code, "created": timestamp(fault.created_at), "message": fault.message}
+    if fault.details and operator:
         shape["details"] = fault.details
     return shape
 
 
-def _operator_fields(instance: Instance, microversion: Microversion) -> dict[str, Any]:
+def _add_extended(shape: dict[str, Any], instance: Instance, around: Around, look: Look) -> None:
     host = instance.host
-    fields: dict[str, Any] = {
-        "OS-EXT-SRV-ATTR:host": host.name if host else None,
-        "OS-EXT-SRV-ATTR:instance_name": f"instance-{instance.id.hex[:8]}",
-        "OS-EXT-SRV-ATTR:hypervisor_hostname": host.hypervisor_hostname if host else None,
-    }
-    if microversion >= (2, 3):
-        fields |= {
-            "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
-            "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
-            "OS-EXT-SRV-ATTR:hostname": instance.hostname,
-            "OS-EXT-SRV-ATTR:kernel_id": "",
-            "OS-EXT-SRV-ATTR:ramdisk_id": "",
-            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
-            "OS-EXT-SRV-ATTR:user_data": instance.user_data,
-        }
-    if microversion >= (2, 16):
-        fields["host_status"] = _host_status(host)
-    return fields
-
-
-def _host_status(host: Host | None) -> str:
-    if host is None:
-        return ""
-    if not host.enabled:
-        return "MAINTENANCE"
-    return "UP" if selectors.is_alive(host, timezone.now()) else "DOWN"
-
-
-def detail(instance: Instance, around: Around, context: RequestContext, microversion: Microversion) -> dict[str, Any]:
-    """One server whole; operators also see where it is."""
-    status = api_status(instance.vm_state, instance.task_state)
-    host = instance.host
-    sees_host = policy.allows(context, "compute:servers:show:host")
-    shape: dict[str, Any] = {
-        "id": str(instance.id),
-        "name": instance.name,
-        "status": status,
-        "tenant_id": instance.project_id.hex,
-        "user_id": instance.user_id.hex,
-        "metadata": instance.metadata,
-        "hostId": host_id(instance.project_id, host.name if host else ""),
-        "image": _image(instance, around),
-        "flavor": _flavor(instance, around, microversion),
-        "created": timestamp(instance.created_at),
-        "updated": timestamp(instance.updated_at),
-        "addresses": addresses(around.addresses.get(instance.id, ())),
-        "accessIPv4": "",
-        "accessIPv6": "",
-        "links": links(around, "servers", str(instance.id)),
-        "OS-DCF:diskConfig": "MANUAL",
+    shape |= {
         "OS-EXT-AZ:availability_zone": host.availability_zone if host else instance.availability_zone,
         "config_drive": "True" if instance.config_drive else "",
         "key_name": instance.key_name,
@@ -176,22 +183,57 @@ def detail(instance: Instance, around: Around, context: RequestContext, microver
     groups = around.security_groups.get(instance.id, ())
     if groups:
         shape["security_groups"] = [{"name": name} for name in groups]
-    if status in _PROGRESS_STATUSES:
-        shape["progress"] = 100 if status == "ACTIVE" else 0
-    fault = around.faults.get(instance.id)
-    if fault is not None and status in _FAULT_STATUSES:
-        shape["fault"] = _fault(fault, operator=sees_host)
-    if sees_host:
-        shape |= _operator_fields(instance, microversion)
-    late: dict[Microversion, dict[str, Any]] = {
-        (2, 9): {"locked": instance.locked},
-        (2, 19): {"description": instance.description},
-        (2, 26): {"tags": instance.tags},
-        (2, 63): {"trusted_image_certificates": None},
-        (2, 71): {"server_groups": []},
-        (2, 73): {"locked_reason": None},
+    if look.host:
+        shape |= _operator_fields(instance, look.version)
+    if look.version >= (2, 90):
+        shape["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+    if look.host_status and look.version >= (2, 16):
+        shape["host_status"] = _host_status(host)
+
+
+def _operator_fields(instance: Instance, version: Version) -> dict[str, Any]:
+    host = instance.host
+    fields: dict[str, Any] = {
+        "OS-EXT-SRV-ATTR:host": host.name if host else None,
+        "OS-EXT-SRV-ATTR:instance_name": f"instance-{instance.id.hex[:8]}",
+        "OS-EXT-SRV-ATTR:hypervisor_hostname": host.hypervisor_hostname if host else None,
     }
-    for since, fields in late.items():
-        if microversion >= since:
-            shape |= fields
-    return shape
+    if version >= (2, 3):
+        fields |= {
+            "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
+            "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
+            "OS-EXT-SRV-ATTR:hostname": instance.hostname,
+            "OS-EXT-SRV-ATTR:kernel_id": instance.image_properties.get("kernel_id", ""),
+            "OS-EXT-SRV-ATTR:ramdisk_id": instance.image_properties.get("ramdisk_id", ""),
+            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
+            "OS-EXT-SRV-ATTR:user_data": instance.user_data,
+        }
+    return fields
+
+
+def _host_status(host: Host | None) -> str:
+    if host is None:
+        return ""
+    if host.forced_down:
+        return "DOWN"
+    if not host.enabled:
+        return "MAINTENANCE"
+    return "UP" if selectors.is_alive(host, timezone.now()) else "UNKNOWN"
+
+
+def _add_late(shape: dict[str, Any], instance: Instance, look: Look) -> None:
+    version = look.version
+    if version >= (2, 9):
+        shape["locked"] = instance.locked
+    if version >= (2, 19):
+        shape["description"] = instance.description
+    if version >= (2, 26):
+        shape["tags"] = instance.tags
+    if version >= (2, 63):
+        shape["trusted_image_certificates"] = instance.trusted_certificates
+    if version >= (2, 71) and look.groups:
+        shape["server_groups"] = [str(instance.server_group_id)] if instance.server_group_id else []
+    if version >= (2, 73):
+        shape["locked_reason"] = instance.locked_reason
+    if version >= (2, 96):
+        shape["pinned_availability_zone"] = instance.availability_zone or None

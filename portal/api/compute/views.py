@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common import links
 from portal.api.common.microversions import Microversions, text_of
 from portal.api.common.views import ServiceView
-from portal.api.compute.server_shapes import Around
+from portal.api.compute.server_shapes import Around, Look, detail
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
@@ -39,14 +39,36 @@ class ComputeView(ServiceView):
 
     def around(self, instances: list[Instance]) -> Around:
         """Fetch what a page of servers shows beside the servers: three queries whatever its size."""
+        bookmark = self.base.rsplit("/", 1)[0]
+        if not instances:
+            return Around(self.base, bookmark)
         ids = [instance.id for instance in instances]
         return Around(
             base=self.base,
-            bookmark=self.base.rsplit("/", 1)[0],
+            bookmark=bookmark,
             addresses=network.addresses_of(ids),
             security_groups=network.security_group_names_of(ids),
             faults=selectors.fault_of(instances),
         )
+
+    def look(self, *, groups: bool = True, extended: bool = True) -> Look:
+        """How much of servers this caller sees at this microversion."""
+        return Look(
+            self.microversion,
+            host=self.allows("compute:servers:show:host"),
+            host_status=self.allows("compute:servers:show:host_status"),
+            groups=groups,
+            extended=extended,
+        )
+
+    def shown(self, instance: Instance) -> Response:
+        """Answer with one server whole."""
+        return Response({"server": detail(instance, self.around([instance]), self.look())})
+
+    def changed(self, instance: Instance) -> Response:
+        """Answer a change (update, rebuild) with the server; it is shown whole from 2.75 on."""
+        look = self.look(extended=self.microversion >= (2, 75))
+        return Response({"server": detail(instance, self.around([instance]), look)})
 
 
 def _version(base: str) -> dict[str, Any]:

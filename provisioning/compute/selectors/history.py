@@ -107,6 +107,7 @@ def action_for(
     action = InstanceAction.objects.filter(instance=instance, request_id=request_id).order_by("-id").first()
     if action is None:
         raise NotFoundError(f"Action for request_id {request_id[:64]} on instance {instance_id} not found")
+    action.instance = instance
     return action, list(action.events.order_by("-started_at", "-id"))
 
 

@@ -28,20 +28,23 @@ def instances_for(
     limit: int | None = None,
     marker: str | uuid.UUID | None = None,
     all_projects: bool = False,
-    leave_out: Sequence[str] = (),
+    columns: Sequence[str] = (),
     **filters: Unpack[Filters],
 ) -> list[Instance]:
     """Return servers with their host, newest first.
 
     ``sort`` gives keys of SORT_KEYS with ``asc`` or ``desc``; ``marker`` is the id of the last server of the page
-    before; ``leave_out`` names columns that the caller will not look at. Raises ForbiddenError for ``all_projects`` by
-    anyone but operators, InvalidInputError for an unknown sort key or marker and for a pattern out of bounds.
+    before; ``columns`` names those that the caller will look at, ``host__…`` among them, where not all.  Raises
+    ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or marker and
+    for a pattern out of bounds.
     """
     if all_projects:
         policy.enforce(context, ALL_PROJECTS)
-    rows = Instance.objects.select_related("host")
-    if leave_out:
-        rows = rows.defer(*leave_out)
+    rows = Instance.objects.all()
+    if not columns or any(name.startswith("host__") for name in columns):
+        rows = rows.select_related("host")
+    if columns:
+        rows = rows.only(*columns)
     if not all_projects:
         rows = rows.filter(project_id=context.project_id or NOBODY)
     last = None if marker is None else _marker(context, marker)

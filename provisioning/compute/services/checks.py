@@ -83,7 +83,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         policy.enforce(context, "compute:servers:create:trusted_certs")
     place = check_place(context, request)
     low, high = _counts(request)
-    networks = network.requested_networks_for(context, _asked(request), count=high)
+    networks = _networks(context, request, high)
     amounts = quota_amounts(flavor) | {"ports": new_ports(networks)}
     quote = _quote(flavor, image, amounts, (low, high), limits, quotas.usage_of(context.project_id))
     return CheckedLaunch(
@@ -118,11 +118,16 @@ def _image(context: RequestContext, image_id: str) -> Image:
         raise InvalidInputError(error.message, field="imageRef") from error
 
 
-def _asked(request: LaunchRequest) -> network.Asked:
+def _networks(context: RequestContext, request: LaunchRequest, count: int) -> list[dict[str, str | None]]:
+    """Return what is asked of each card: ``network_id`` or ``port_id``, ``fixed_ip``, and ``tag`` where it has one."""
     if request.networks is None or isinstance(request.networks, str):
-        return request.networks
-    return [
+        return network.requested_networks_for(context, request.networks, count=count)
+    asked: network.Asked = [
         {"network_id": card.network_id, "port_id": card.port_id, "fixed_ip": card.fixed_ip} for card in request.networks
+    ]
+    found = network.requested_networks_for(context, asked, count=count)
+    return [
+        entry | ({"tag": card.tag} if card.tag else {}) for entry, card in zip(found, request.networks, strict=True)
     ]
 
 

@@ -123,6 +123,14 @@ def test_injected_files_are_in_both_trees(spec: InstanceSpec) -> None:
     assert "openstack/latest/vendor_data.json" not in seed, "there the source itself writes the files"
 
 
+def test_a_card_with_a_tag_is_told_of(spec: InstanceSpec) -> None:
+    assert loaded(spec, "openstack/latest/meta_data.json")["devices"] == []
+    [port, *others] = spec.ports
+    spec = replace(spec, ports=[replace(port, tag="dmz"), *others])
+    [device] = loaded(spec, "openstack/latest/meta_data.json")["devices"]
+    assert device == {"type": "nic", "mac": port.mac_address, "tags": ["dmz"]}
+
+
 def test_a_host_name_with_a_domain_is_kept_whole(spec: InstanceSpec) -> None:
     spec = replace(spec, hostname="web.example.org")
     assert loaded(spec, "openstack/latest/meta_data.json")["hostname"] == "web.example.org"

@@ -12,6 +12,13 @@ RULES = (
         "GET /servers/detail?all_tenants=1",
     ),
     rule(
+        "compute:servers:list:all_filters",
+        ADMIN,
+        "Narrow lists of servers by every column; what others may not filter by is ignored.",
+        "GET /servers",
+        "GET /servers/detail",
+    ),
+    rule(
         "compute:servers:show",
         READER,
         "Show a server; every action on it asks this first.",
@@ -25,7 +32,33 @@ RULES = (
         "GET /servers/detail",
         "GET /servers/{server_id}",
     ),
+    rule(
+        "compute:servers:show:host_status",
+        ADMIN,
+        "See whether a server's host is up.",
+        "GET /servers/detail",
+        "GET /servers/{server_id}",
+        "PUT /servers/{server_id}",
+    ),
     rule("compute:servers:create", MEMBER, "Launch servers.", "POST /servers"),
-    rule("compute:servers:update", MEMBER, "Rename or describe a server.", "PUT /servers/{server_id}"),
+    rule(
+        "compute:servers:create:forced_host",
+        ADMIN,
+        "Launch a server on a host, named as zone:host:node in availability_zone.",
+        "POST /servers",
+    ),
+    rule(
+        "compute:servers:create:requested_destination",
+        ADMIN,
+        "Launch a server on a host, named by host or hypervisor_hostname (2.74).",
+        "POST /servers",
+    ),
+    rule(
+        "compute:servers:create:trusted_certs",
+        MEMBER,
+        "Launch a server with trusted image certificates (2.63).",
+        "POST /servers",
+    ),
+    rule("compute:servers:update", MEMBER, "Rename, describe or address a server.", "PUT /servers/{server_id}"),
     rule("compute:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{server_id}"),
 )

@@ -1,0 +1,21 @@
+"""``GET /servers/{id}/topology`` (2.78): the NUMA nodes of a server."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.views import ComputeView
+from provisioning.compute import selectors
+
+
+class TopologyView(ComputeView):
+    """What a guest's processors and memory are laid upon."""
+
+    rules = {"GET": "compute:server_topology:show"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """Answer for a server without NUMA nodes of its own, as all are here: no node, and no page size."""
+        self.require(minimum=(2, 78))
+        selectors.instance_for(self.context, server_id)
+        return Response({"nodes": [], "pagesize_kb": None})
