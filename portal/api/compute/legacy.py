@@ -1,0 +1,82 @@
+"""The Compute API v2.0 under ``/compute/v2``: every view of v2.1 as it is without microversions, for old clients.
+
+What a body has beyond the schema is not looked at, as v2.0 never did; all else is the same view, rule and answer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import resolve
+
+from portal.api.common.microversions import Microversions, Version
+from portal.api.common.validation import Schema
+from portal.api.common.views import schema_for
+from portal.api.compute.views import ComputeView
+
+View = Callable[..., HttpResponseBase]
+
+
+class WithoutMicroversions(ComputeView):
+    """What every view is under ``/compute/v2``."""
+
+    microversions: ClassVar[Microversions | None] = None
+    microversion: Version = (2, 1)
+
+    @property
+    def base(self) -> str:
+        """The endpoint's address, ``…/compute/v2``."""
+        return f"{super().base.rsplit('/', 1)[0]}/v2"
+
+    def body(self, schema: Schema) -> Any:
+        """Return the checked body without what the schema does not know."""
+        self.request._full_data = pruned(self.request.data, schema)
+        return super().body(schema)
+
+    def checked_body(self) -> Any:
+        """Return the checked body without what the schema does not know."""
+        return self.body(schema_for(self.schemas, str(self.request.method), self.microversion))
+
+
+class LegacyView(ComputeView):
+    """Passes a request for ``/compute/v2/…`` to the view of ``/compute/v2.1/…``, which asks its own rule."""
+
+    public = True
+    microversions: ClassVar[Microversions | None] = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Answer as the other view does."""
+        found = resolve(f"/compute/v2.1/{kwargs['rest']}")
+        return _without_microversions(cast("View", found.func))(request, *found.args, **found.kwargs)
+
+    def get(self, request: HttpRequest, rest: str) -> None:
+        """Never called: ``dispatch`` answers every method."""
+
+    post = put = delete = get
+
+
+@functools.cache
+def _without_microversions(view: View) -> View:
+    """Return the view function of the same class without microversions; the end of the addresses stays what it is."""
+    known: type[Any] = view.cls  # type: ignore[attr-defined]
+    if not issubclass(known, ComputeView):
+        return view
+    made = cast("type[ComputeView]", type(f"Legacy{known.__name__}", (WithoutMicroversions, known), {}))
+    return cast("View", made.as_view(**view.initkwargs))  # type: ignore[attr-defined]
+
+
+def pruned(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return the value without the names that a closed object of the schema does not have; names by pattern stay."""
+    if isinstance(value, list):
+        inner = schema.get("items")
+        return [pruned(item, inner) for item in value] if isinstance(inner, dict) else value
+    if not isinstance(value, dict):
+        return value
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    return {
+        name: pruned(item, properties.get(name, {})) for name, item in value.items() if name in properties or not closed
+    }

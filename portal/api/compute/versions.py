@@ -1,0 +1,88 @@
+"""Version documents (Compute API reference, "API Versions"): v2.1 with its microversions, and v2.0 for old clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import links
+from portal.api.common.microversions import text_of
+from portal.api.compute.views import MICROVERSIONS, ComputeView
+
+
+def current(base: str) -> dict[str, Any]:
+    """Return the document of v2.1; ``base`` is its address without a slash at the end."""
+    return {
+        "id": "v2.1",
+        "status": "CURRENT",
+        "version": text_of(MICROVERSIONS.maximum),
+        "min_version": text_of(MICROVERSIONS.minimum),
+        "updated": "2013-07-23T11:33:21Z",
+        "links": _links(base),
+        "media-types": _media_types("2.1"),
+    }
+
+
+def legacy(base: str) -> dict[str, Any]:
+    """Return the document of v2.0, which has no microversions."""
+    return {
+        "id": "v2.0",
+        "status": "SUPPORTED",
+        "version": "",
+        "min_version": "",
+        "updated": "2011-01-21T11:33:21Z",
+        "links": _links(f"{base.rsplit('/', 1)[0]}/v2"),
+        "media-types": _media_types("2"),
+    }
+
+
+def _links(base: str) -> list[dict[str, str]]:
+    return [
+        {"rel": "self", "href": f"{base}/"},
+        {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
+    ]
+
+
+def _media_types(version: str) -> list[dict[str, str]]:
+    kind = f"application/vnd.openstack.compute+json;version={version}"
+    return [{"base": "application/json", "type": kind}]
+
+
+def _entry(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what the list has of a version."""
+    return {name: value for name, value in document.items() if name != "media-types"} | {"links": document["links"][:1]}
+
+
+class VersionsView(ComputeView):
+    """``GET /compute/``: the versions this service speaks."""
+
+    public = True
+    microversions = None
+
+    def get(self, request: Request) -> Response:
+        """Answer 200 with the list, as Nova does."""
+        base = links.endpoint(request, "compute")
+        return Response({"versions": [_entry(legacy(base)), _entry(current(base))]})
+
+
+class V21View(ComputeView):
+    """``GET /compute/v2.1/``: the version in detail."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Answer with the version document."""
+        return Response({"version": current(links.endpoint(request, "compute"))})
+
+
+class V20View(ComputeView):
+    """``GET /compute/v2/``: the version of old clients in detail."""
+
+    public = True
+    microversions = None
+
+    def get(self, request: Request) -> Response:
+        """Answer with the version document."""
+        return Response({"version": legacy(links.endpoint(request, "compute"))})
