@@ -17,6 +17,15 @@ from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 
+Stopped = Callable[[], bool]
+"""Asked now and then by long work: whether to leave off."""
+
+
+def never() -> bool:
+    """Go on to the end."""
+    return False
+
+
 PowerListener = Callable[[str, PowerState], None]
 """Called with (instance uuid, new power state), from the driver's own event thread; must not block."""
 
@@ -199,9 +208,12 @@ class ComputeDriver(abc.ABC):
         """Give the stopped guest the size of ``spec.flavor`` and the disk that ``resize`` kept."""
 
     @abc.abstractmethod
-    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         """Write a consistent copy of the root disk as a whole image of ``disk_format`` (qcow2 or raw) to ``target``,
-        whether the guest runs, is paused or is off; a running guest goes on.
+        whether the guest runs, is paused or is off; a running guest goes on.  What is there is replaced.
+
+        Raises StoppedError when ``stopped`` says so before the end, RetryableHostError without room; then there is no
+        file.
         """
 
     @abc.abstractmethod

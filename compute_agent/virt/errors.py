@@ -53,6 +53,12 @@ class HypervisorUnavailableError(RetryableHostError):
     code = "hypervisor_unavailable"
 
 
+class StoppedError(HostError):
+    """Long work was told to leave off before its end."""
+
+    code = "stopped"
+
+
 class UnsupportedError(HostError):
     """This host's hypervisor, or this guest, cannot do that."""
 

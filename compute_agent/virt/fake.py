@@ -17,12 +17,14 @@ from compute_agent.contract.build import ImageRef, InstanceSpec, PortRef
 from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
-from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
+from compute_agent.virt import fake_disk
+from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener, Stopped, never
 from compute_agent.virt.errors import (
     FatalBuildError,
     ImageUnacceptableError,
     InstanceNotFoundError,
     RetryableHostError,
+    StoppedError,
     UnsupportedError,
 )
 from compute_agent.virt.uptime import uptime_line
@@ -313,8 +315,12 @@ class FakeDriver(ComputeDriver):
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         raise UnsupportedError("This host cannot do that.")
 
-    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
-        raise UnsupportedError("This host cannot do that.")
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
+        with self._changed:
+            size = max(1, self._guest(uuid).disk_gb) << 30
+        if stopped():
+            raise StoppedError("The copy of the disk was broken off.")
+        fake_disk.write(target, disk_format, size)
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         raise UnsupportedError("This host cannot do that.")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+GLANCE = 0.2
+"""Seconds between two looks at a program that runs long."""
 
 
 @dataclass(frozen=True)
@@ -44,3 +49,33 @@ def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
         raise ProgramError(f"{name} exited with {done.returncode}: {said}")
     return done.stdout
+
+
+def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None:
+    """Run ``command`` as ``run_program`` does, unless ``stopped`` says to leave off: then it is killed.
+
+    Raises ProgramError.
+    """
+    name = Path(command[0]).name
+    prefix = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
+    if shutil.which(command[0], path=SYSTEM_PATH) is None:
+        raise ProgramError(f"{name} is not installed")
+    deadline = time.monotonic() + limits.seconds
+    with subprocess.Popen(  # noqa: S603
+        [*prefix, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
+    ) as process:
+        while True:
+            try:
+                _, said = process.communicate(timeout=GLANCE)
+            except subprocess.TimeoutExpired:
+                if stopped() or time.monotonic() > deadline:
+                    process.kill()
+            else:
+                break
+    if process.returncode != 0:
+        text = said.decode(errors="replace").strip()[-500:]
+        raise ProgramError(f"{name} exited with {process.returncode}: {text}")

@@ -18,7 +18,7 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import ComputeDriver
-from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
+from compute_agent.virt.errors import InstanceNotFoundError, StoppedError, UnsupportedError
 
 BOOT_TIMEOUT = 30.0
 STOP_TIMEOUT = 1.0
@@ -32,6 +32,11 @@ def until(question: Callable[[], Any], what: str, patience: float = 20.0) -> Any
         assert time.monotonic() < deadline, f"not in time: {what}"
         time.sleep(0.02)
     return answer
+
+
+def always() -> bool:
+    """Tell long work to stop at once."""
+    return True
 
 
 class Listener:
@@ -173,6 +178,44 @@ class DriverContract:
         driver.stop(guest, STOP_TIMEOUT)
         with pytest.raises(UnsupportedError):
             driver.crash_dump(guest)
+
+    @pytest.mark.parametrize("state", ["running", "paused", "suspended", "stopped"])
+    def test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was(
+        self, driver: ComputeDriver, spec: InstanceSpec, guest: str, tmp_path: Path, state: str
+    ) -> None:
+        leave = {
+            "running": lambda: None,
+            "paused": lambda: driver.pause(guest),
+            "suspended": lambda: driver.suspend(guest),
+            "stopped": lambda: driver.stop(guest, STOP_TIMEOUT),
+        }
+        leave[state]()
+        before = driver.power_state(guest)
+        target = tmp_path / "copy"
+        target.write_bytes(b"left by an earlier run")
+        driver.snapshot(guest, target, "qcow2")
+        head = target.read_bytes()[:32]
+        assert (head[:4], int.from_bytes(head[8:16]), int.from_bytes(head[24:32])) == (
+            b"QFI\xfb",
+            0,  # nothing lies under it
+            spec.flavor.root_gb << 30,
+        )
+        driver.snapshot(guest, target, "raw")
+        assert target.stat().st_size == spec.flavor.root_gb << 30
+        assert driver.power_state(guest) == before
+
+    def test_a_snapshot_that_is_told_to_stop_leaves_no_file(
+        self, driver: ComputeDriver, guest: str, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "copy"
+        with pytest.raises(StoppedError):
+            driver.snapshot(guest, target, "qcow2", always)
+        driver.stop(guest, STOP_TIMEOUT)
+        with pytest.raises(StoppedError):
+            driver.snapshot(guest, target, "qcow2", always)
+        assert not target.exists()
+        with pytest.raises(InstanceNotFoundError):
+            driver.snapshot(NOBODY, target, "qcow2")
 
     def test_destroying_leaves_nothing_and_can_be_repeated(self, driver: ComputeDriver, guest: str) -> None:
         for _ in range(2):

@@ -15,9 +15,9 @@ from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener
+from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener, Stopped, never
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
-from compute_agent.virt.libvirt import capacity, console_log, counters, disks, kvm, seed
+from compute_agent.virt.libvirt import capacity, console_log, counters, disks, kvm, seed, snapshots
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -219,8 +219,9 @@ class LibvirtDriver(ComputeDriver):
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         raise UnsupportedError("This host cannot do that.")
 
-    def snapshot(self, uuid: str, target: Path, disk_format: str) -> None:
-        raise UnsupportedError("This host cannot do that.")
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
+        domain = self._domain(uuid)
+        snapshots.copy_disk(domain, self._paths.instance(uuid).root_disk, target, disk_format, stopped)
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         raise UnsupportedError("This host cannot do that.")

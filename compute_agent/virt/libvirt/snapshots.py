@@ -1,0 +1,165 @@
+"""A whole copy of a guest's root disk: by QEMU itself while the guest is on, by qemu-img while it is off."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from compute_agent.virt.driver import Stopped
+from compute_agent.virt.errors import RetryableHostError, StoppedError
+from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.disks import LEAST_FREE
+from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+
+log = logging.getLogger(__name__)
+
+COPY = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
+LOOK_FIRST, LOOK_LAST = 0.02, 0.5
+"""Seconds until the first look at a copy under way, and between later ones."""
+AGENT_SECONDS = 5
+"""How long an agent inside the guest may take to freeze its file systems."""
+THAWS = 5
+_NOT_COPIED = "The guest's disk could not be copied."
+_BROKEN_OFF = "The copy of the disk was broken off."
+
+
+def copy_disk(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
+    """Write ``disk``, with what lies under it, to ``target``; the contract is ``ComputeDriver.snapshot``.
+
+    Of a guest that is on, the copy is the disk of one moment: before it, file systems are frozen where the guest has an
+    agent.  One that goes off meanwhile is copied as it was left.
+    """
+    try:
+        _check_room(disk, target, disk_format)
+        with translated("copy the guest's disk"):
+            if domain.isActive() and _by_qemu(domain, disk, target, disk_format, stopped):
+                return
+        _by_program(disk, target, disk_format, stopped)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _check_room(disk: Path, target: Path, disk_format: str) -> None:
+    try:
+        told = json.loads(run_program("qemu-img", "measure", "-U", "--output=json", "-O", disk_format, str(disk)))
+    except ProgramError as error:
+        raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
+    room = os.statvfs(target.parent)
+    if told["required"] + LEAST_FREE > room.f_bavail * room.f_frsize:
+        raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{told['required']} bytes")
+
+
+def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> bool:
+    """Let QEMU copy while the guest goes on; False when the guest went off before the end."""
+    _end_job(domain)
+    tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
+    target.unlink(missing_ok=True)
+    with _frozen(domain, tree):
+        domain.backupBegin(_order(_device(tree, disk), target, disk_format), None, 0)
+    pause = LOOK_FIRST
+    while _goes_on(domain):
+        if stopped():
+            _end_job(domain)
+            raise StoppedError(_BROKEN_OFF)
+        time.sleep(pause)
+        pause = min(2 * pause, LOOK_LAST)
+    if not domain.isActive():
+        return False
+    told = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED)
+    if told.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not told.get("success", True):
+        raise RetryableHostError(_NOT_COPIED, detail=str(told))
+    return True
+
+
+def _order(device: str, target: Path, disk_format: str) -> str:
+    """Return libvirt's "Backup XML": one disk, pushed to a file; disks that are not named are left out."""
+    backup = ET.Element("domainbackup", mode="push")
+    disk = ET.SubElement(ET.SubElement(backup, "disks"), "disk", name=device, backup="yes", type="file")
+    ET.SubElement(disk, "driver", type=disk_format)
+    ET.SubElement(disk, "target", file=str(target))
+    return ET.tostring(backup, encoding="unicode")
+
+
+def _device(tree: ET.Element, disk: Path) -> str:
+    """Return the name under which the guest has the disk."""
+    for element in tree.findall("./devices/disk"):
+        source, device = element.find("source"), element.find("target")
+        if source is not None and device is not None and source.attrib.get("file") == str(disk):
+            return device.attrib["dev"]
+    raise RetryableHostError(_NOT_COPIED, detail=f"the guest has no disk {disk}")
+
+
+def _goes_on(domain: Any) -> bool:
+    try:
+        return bool(domain.jobStats().get("type", 0) != libvirt.VIR_DOMAIN_JOB_NONE)
+    except libvirt.libvirtError:
+        if not domain.isActive():
+            return False
+        raise
+
+
+def _end_job(domain: Any) -> None:
+    """End what copies this guest, here or begun by an agent that died, and wait until it has ended."""
+    if not _goes_on(domain):
+        return
+    try:
+        domain.abortJob()
+    except libvirt.libvirtError as error:
+        log.info("the copy could not be broken off: %s", error)
+    while _goes_on(domain):
+        time.sleep(LOOK_FIRST)
+
+
+@contextmanager
+def _frozen(domain: Any, tree: ET.Element) -> Iterator[None]:
+    """Hold the guest's file systems still where an agent inside can; the guest never stays so."""
+    if tree.find("./devices/channel/target[@name='org.qemu.guest_agent.0']") is None:
+        yield
+        return
+    try:
+        domain.agentSetResponseTimeout(AGENT_SECONDS, 0)
+        domain.fsFreeze()
+    except libvirt.libvirtError as error:
+        log.info("the guest's file systems are copied as they are: %s", error)
+    try:
+        yield
+    finally:
+        _thaw(domain)
+
+
+def _thaw(domain: Any) -> None:
+    """Let the file systems go on, also those that were frozen by an agent of the host that died, or answered late."""
+    for _ in range(THAWS):
+        try:
+            domain.fsThaw()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() in {libvirt.VIR_ERR_AGENT_UNRESPONSIVE, libvirt.VIR_ERR_OPERATION_INVALID}:
+                return  # nobody in there who could have frozen them
+            log.warning("the guest's file systems could not be thawed: %s", error)
+        else:
+            return
+
+
+def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
+    """Copy the disk of a guest that is off."""
+    target.unlink(missing_ok=True)
+    if stopped():
+        raise StoppedError(_BROKEN_OFF)
+    target.touch(mode=0o600)
+    words = ("-q", "-f", "qcow2", "-O", disk_format, str(disk), str(target))
+    try:
+        run_long("qemu-img", "convert", *words, limits=COPY, stopped=stopped)
+    except ProgramError as error:
+        if stopped():
+            raise StoppedError(_BROKEN_OFF) from error
+        raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
