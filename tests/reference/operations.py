@@ -1,0 +1,107 @@
+"""The operations of the two references, and what Novella does about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.urls import Resolver404, resolve
+
+from portal.api.compute.actions import ACTIONS
+
+HERE = Path(__file__).parent
+LINE = re.compile(
+    r"(?:(?P<status>\d{3}|~) )?(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<action>[\w-]+))?(?: \| (?P<remark>.+))?"
+)
+SERVER_ACTION = "/servers/{server_id}/action"
+PREFIX = {"compute": "/compute/v2.1", "image": "/image"}
+DONE, NOT_OFFERED, MISSING = "done", "answered as not offered", "missing"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: ``status`` is what it is answered with when it is not offered, ``~`` when that depends."""
+
+    service: str
+    section: str
+    method: str
+    path: str
+    action: str | None
+    status: str | None
+    remark: str
+
+    @property
+    def name(self) -> str:
+        """The operation as the page shows it."""
+        return f"{self.method} {self.path}" + (f" ({self.action})" if self.action else "")
+
+    def url(self, **ids: str) -> str:
+        """The address, with ``ids`` in place of the path's names, or with made-up ones."""
+        whole = self.path if self.service == "compute" and self.path == "/v2.1/" else PREFIX[self.service] + self.path
+        whole = whole.replace("/compute/v2.1/v2.1/", "/compute/v2.1/")
+        if self.service == "compute" and self.path in {"/", "/v2.1/"}:
+            whole = "/compute" + self.path
+        return re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], "1"), whole)
+
+    @property
+    def outcome(self) -> str:
+        """What Novella does about it."""
+        if not self.is_routed():
+            return MISSING if self.status in {None, "~"} else NOT_OFFERED
+        return DONE if self.status is None else NOT_OFFERED
+
+    def is_routed(self) -> bool:
+        """Whether a view answers this method here, and knows the action."""
+        try:
+            view = resolve(self.url()).func.cls  # type: ignore[attr-defined]
+        except (Resolver404, AttributeError):
+            return False
+        if view.__name__ == "NoSuchResource" or not hasattr(view, self.method.lower()):
+            return False
+        return self.path != SERVER_ACTION or self.action in ACTIONS
+
+
+def operations(service: str) -> Iterator[Operation]:
+    """Read the list of a service's reference."""
+    section = ""
+    for line in (HERE / f"{service}.txt").read_text().splitlines():
+        if line.startswith("= "):
+            section = line[2:]
+        elif line and not line.startswith("#"):
+            found = LINE.fullmatch(line)
+            assert found, line
+            yield Operation(
+                service,
+                section,
+                found["method"],
+                found["path"],
+                found["action"],
+                found["status"],
+                found["remark"] or "",
+            )
+
+
+def page() -> str:
+    """The page of the documentation."""
+    parts = [
+        "# Operations of the references\n",
+        "What Novella does about every operation of OpenStack's Compute API v2.1 and Image API v2 references. A test"
+        " makes this page from the routes: an operation is *done*, *answered as not offered* (with the status of the"
+        " reference, and a sentence), or *missing*.\n",
+    ]
+    for service, title in (("compute", "Compute v2.1"), ("image", "Image v2")):
+        found = list(operations(service))
+        count = {outcome: sum(each.outcome == outcome for each in found) for outcome in (DONE, NOT_OFFERED, MISSING)}
+        summary = ", ".join(f"{many} {outcome}" for outcome, many in count.items())
+        parts.append(f"## {title}\n\n{len(found)} operations: {summary}.\n")
+        for section in dict.fromkeys(each.section for each in found):
+            rows = [_row(each) for each in found if each.section == section]
+            parts.append(f"### {section}\n\n| operation | | |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _row(each: Operation) -> str:
+    said = each.remark or (f"{each.status}" if each.outcome == NOT_OFFERED and each.status != "~" else "")
+    return f"| `{each.name}` | {each.outcome} | {said} |"

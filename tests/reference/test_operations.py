@@ -1,0 +1,42 @@
+"""docs/operations.md says what is done about every operation of the references; ``WRITE_PAGES=1`` writes it anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.reference.operations import NOT_OFFERED, Operation, operations, page
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+
+EVERY = [each for service in ("compute", "image") for each in operations(service)]
+REFUSED = [each for each in EVERY if each.status not in {None, "~"}]
+
+
+def test_the_page_says_what_is() -> None:
+    path = Path(__file__).resolve().parents[2] / "docs/operations.md"
+    if os.environ.get("WRITE_PAGES"):
+        path.write_text(page())
+    assert path.read_text() == page(), "run this test with WRITE_PAGES=1"
+
+
+def test_no_operation_is_listed_twice() -> None:
+    names = [(each.service, each.name) for each in EVERY]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("operation", REFUSED, ids=lambda each: each.name)
+def test_what_is_not_offered_is_said_as_the_reference_says(people: People, operation: Operation) -> None:
+    assert operation.outcome == NOT_OFFERED
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    server = cloud.launch(people.operator.context)
+    cloud.run()
+    send = getattr(Api(people.operator), operation.method.lower())
+    url = operation.url(server_id=str(server.id))
+    body = {operation.action: None} if operation.action else {}
+    answer = send(url, body) if operation.method in {"POST", "PUT"} else send(url)
+    assert answer.status_code == int(operation.status or 0), answer.content
