@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,8 @@ from keystoneauth1.exceptions import Forbidden, Unauthorized
 from openstack import exceptions
 from openstack.connection import Connection
 
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
+from tests.support.command_line import batch, refused
+from tests.support.one_machine import OneMachine
 
 pytestmark = [
     pytest.mark.compat,
@@ -25,49 +25,6 @@ pytestmark = [
     ),
 ]
 PASSWORD = "a-password-of-clients"
-ANSWERING = ("list", "show", "create", "issue")
-
-
-def batch(cloud: OneMachine, *commands: str, **environment: str) -> list[Any]:
-    """Run commands in one process of the command line, as the administrator or as ``environment`` says.
-
-    Returns what those that answer (list, show, create, issue) printed; each must succeed, and a failure is the only
-    thing that the command line writes to its standard error.
-    """
-    done = _run(cloud, commands, environment)
-    assert not done.stderr.strip(), done.stderr
-    decoder, text, answers = json.JSONDecoder(), done.stdout.strip(), []
-    while text:
-        answer, end = decoder.raw_decode(text)
-        answers.append(answer)
-        text = text[end:].strip()
-    return answers
-
-
-def refused(cloud: OneMachine, command: str, **environment: str) -> str:
-    """Run one command that must fail; returns what it said."""
-    done = _run(cloud, (command,), environment)
-    assert done.returncode != 0, done.stdout
-    return done.stderr
-
-
-def _run(cloud: OneMachine, commands: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    chosen = environment or {"OS_CLOUD": "admin", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
-    lines = [f"{line} -f json" if _answers(line) else line for line in commands]
-    return subprocess.run(
-        [CHECKOUT / ".venv/bin/openstack"],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env=ENVIRONMENT | chosen,
-        check=False,
-    )
-
-
-def _answers(line: str) -> bool:
-    words = line.split(" --")[0].split()
-    return any(word in ANSWERING for word in words[:4])
 
 
 def as_user(cloud: OneMachine, name: str, **more: str) -> dict[str, str]:
