@@ -1,0 +1,100 @@
+"""Images taken out of use for a time, and how much of them projects may keep."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from pytest_django import Settings
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.images import selectors, services
+from provisioning.images.models import Image
+from tests.image import pictures
+from tests.image.asking import V2
+from tests.image.conftest import MakeImage
+from tests.support.cast import Api, People, Person
+
+
+def act(person: Person, image: Image, action: str) -> int:
+    return int(Api(person).post(f"{V2}/images/{image.id}/actions/{action}").status_code)
+
+
+def test_out_of_use_and_back(people: People, make: MakeImage) -> None:
+    image = make(people.operator, data=pictures.raw(), visibility="public")
+    path = f"{V2}/images/{image.id}"
+    assert act(people.operator, image, "deactivate") == act(people.operator, image, "deactivate") == 204
+    assert Api(people.alice).get(path).json()["status"] == "deactivated"
+    refused = Api(people.alice).get(f"{path}/file")
+    assert refused.status_code == 403
+    assert "deactivated" in refused.json()["message"]
+    assert b"".join(Api(people.operator).get(f"{path}/file").streaming_content) == pictures.raw()
+    with pytest.raises(InvalidInputError, match="is deactivated: nothing can start from it"):
+        selectors.usable_image_for(people.alice.context, image.id)
+    assert selectors.usable_images_for(people.alice.context) == []
+    assert act(people.operator, image, "reactivate") == act(people.operator, image, "reactivate") == 204
+    assert Api(people.alice).get(path).json()["status"] == "active"
+    assert selectors.usable_image_for(people.alice.context, image.id).id == image.id
+
+
+def test_who_may(people: People, make: MakeImage) -> None:
+    image = make(data=pictures.raw())
+    for action in ("deactivate", "reactivate"):
+        assert act(people.alice, image, action) == act(people.bob, image, action) == 403
+        assert act(people.charlie, image, action) == 403
+    image.refresh_from_db()
+    assert image.status == "active"
+
+
+def test_only_what_has_data(people: People, make: MakeImage) -> None:
+    image = make()
+    answer = Api(people.operator).post(f"{V2}/images/{image.id}/actions/deactivate")
+    assert answer.status_code == 403
+    assert answer.json()["message"] == "Not allowed to deactivate image in status 'queued'"
+    assert act(people.operator, image, "reactivate") == 403
+    services.delete(people.alice.context, image.id)
+    assert (
+        act(people.operator, image, "deactivate") == act(people.operator, Image(id=uuid.uuid4()), "reactivate") == 404
+    )
+
+
+def test_a_deactivated_image_can_be_deleted(people: People, make: MakeImage) -> None:
+    image = make(data=pictures.raw())
+    services.deactivate(people.operator.context, image.id)
+    services.delete(people.alice.context, image.id)
+    assert Image.objects.get(id=image.id).status == "deleted"
+
+
+def test_storage_of_a_project(people: People, make: MakeImage, settings: Settings) -> None:
+    first = make(data=pictures.raw(3000))
+    make(people.charlie, data=pictures.raw(5000))
+    assert selectors.storage_left(people.alice.project_id) is None
+    settings.IMAGE_STORAGE_QUOTA = 10_000
+    assert selectors.storage_left(people.alice.project_id) == 7000
+    assert selectors.storage_left(people.operator.project_id) == 10_000
+    settings.IMAGE_STORAGE_QUOTA = 2000
+    assert selectors.storage_left(people.alice.project_id) == 0
+    services.delete(people.alice.context, first.id)
+    assert selectors.storage_left(people.alice.project_id) == 2000
+
+
+def test_an_upload_beyond_the_quota(people: People, make: MakeImage, settings: Settings) -> None:
+    settings.IMAGE_STORAGE_QUOTA = 4096
+    make(data=pictures.raw(4096))
+    image, api = make(), Api(people.alice)
+    answer = api.client.put(
+        f"{V2}/images/{image.id}/file",
+        data=pictures.raw(512),
+        content_type="application/octet-stream",
+        headers=api.headers,
+    )
+    assert answer.status_code == 413
+    image.refresh_from_db()
+    assert image.status == "queued"
+
+
+def test_visibilities_that_need_a_rule(people: People) -> None:
+    assert Api(people.alice).post(f"{V2}/images", {"visibility": "community"}).status_code == 201
+    answer = Api(people.alice).post(f"{V2}/images", {"visibility": "public"})
+    assert answer.status_code == 403
+    assert answer.json()["message"] == "You are not authorized to complete publicize_image action."
