@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
 
 
 class ImageContentError(InvalidInputError):
@@ -21,3 +21,15 @@ class NoImageDataError(NotFoundError):
     """The image exists, but nothing has been uploaded to it yet."""
 
     code = "no_image_data"
+
+
+class ImportUriError(InvalidInputError):
+    """The URL is not one that images may be fetched from."""
+
+    code = "import_uri"
+
+
+class DownloadError(NovellaError):
+    """The file at the URL could not be fetched whole."""
+
+    code = "download"

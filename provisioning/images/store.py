@@ -1,23 +1,29 @@
 """The files of the image store: ``IMAGE_DIR/<image id>``; written as ``<image id>.part``, locked, synced and renamed.
 
-The lock belongs to the open file, not to its name: whoever can take it knows that no upload is alive.
+Data that waits for its import is ``<image id>.staged``.  The lock belongs to the open file, not to its name: whoever
+can take it knows that nobody writes or imports it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import statvfs
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
 
+from provisioning.common.errors import ConflictError
+
 RESERVE = 512 << 20
 """Bytes that uploads leave free: the database may be on the same disk."""
+CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
+"""How often and how long apart a file is tried that somebody may just be glancing at."""
 
 
 def has_room(more: int = 0) -> bool:
@@ -36,26 +42,66 @@ def part_of(image_id: uuid.UUID) -> Path:
     return Path(settings.IMAGE_DIR) / f"{image_id}.part"
 
 
+def staged_of(image_id: uuid.UUID) -> Path:
+    """Return where data waits for its import."""
+    return Path(settings.IMAGE_DIR) / f"{image_id}.staged"
+
+
 @contextmanager
 def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
-    """Open the upload's file, locked while the block runs; gone afterwards unless ``publish`` renamed it."""
-    folder = Path(settings.IMAGE_DIR)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Open the upload's file, locked while the block runs; gone afterwards unless it was renamed.
+
+    Raises ConflictError when somebody else is writing it.
+    """
+    Path(settings.IMAGE_DIR).mkdir(parents=True, exist_ok=True, mode=0o700)
     part = part_of(image_id)
-    with part.open("w+b") as file:
-        part.chmod(0o600)
-        fcntl.flock(file, fcntl.LOCK_EX)  # waits only for a glance of upload_is_alive
+    with _claimed(part, os.O_RDWR | os.O_CREAT) as file:
+        file.truncate(0)
         try:
             yield file
         finally:
             part.unlink(missing_ok=True)
 
 
-def publish(image_id: uuid.UUID, file: IO[bytes]) -> None:
-    """Bring the written data safely to disk under its final name."""
+@contextmanager
+def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
+    """Open staged data, locked while the block runs.
+
+    Raises FileNotFoundError when there is none, ConflictError when somebody else imports it.
+    """
+    with _claimed(staged_of(image_id), os.O_RDWR) as file:
+        yield file
+
+
+@contextmanager
+def _claimed(path: Path, flags: int) -> Iterator[IO[bytes]]:
+    """Open and lock a file of which nobody else has the lock, as it was found: nothing is truncated before."""
+    for _ in range(CLAIM_TRIES):
+        with os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o600), "r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = path.stat().st_ino == os.fstat(file.fileno()).st_ino
+            except (BlockingIOError, FileNotFoundError):
+                mine = False
+            if mine:
+                yield file
+                return
+        time.sleep(CLAIM_PAUSE)
+    msg = "The data of this image is being written already."
+    raise ConflictError(msg)
+
+
+def stage(image_id: uuid.UUID, file: IO[bytes]) -> None:
+    """Keep the written data for its import."""
+    file.flush()
+    part_of(image_id).replace(staged_of(image_id))
+
+
+def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) -> None:
+    """Bring the data of the open file, an upload's or ``source``, safely to disk under its final name."""
     file.flush()
     os.fsync(file.fileno())
-    part_of(image_id).replace(path_of(image_id))
+    (source or part_of(image_id)).replace(path_of(image_id))
     folder = os.open(settings.IMAGE_DIR, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
@@ -64,13 +110,14 @@ def publish(image_id: uuid.UUID, file: IO[bytes]) -> None:
 
 
 def remove(image_id: uuid.UUID) -> None:
-    """Remove an image's bits; whoever has them open reads on."""
+    """Remove an image's bits, staged ones too; whoever has them open reads on."""
     path_of(image_id).unlink(missing_ok=True)
+    staged_of(image_id).unlink(missing_ok=True)
 
 
 def upload_is_alive(image_id: uuid.UUID) -> bool:
-    """Whether some process is still writing this image."""
-    for path in (part_of(image_id), path_of(image_id)):
+    """Whether some process is still writing or importing this image."""
+    for path in (part_of(image_id), staged_of(image_id), path_of(image_id)):
         try:
             with path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -85,3 +132,13 @@ def discard(image_id: uuid.UUID) -> None:
     """Remove everything of an upload that died."""
     part_of(image_id).unlink(missing_ok=True)
     remove(image_id)
+
+
+def unfinished() -> list[tuple[uuid.UUID, Path]]:
+    """Return what is not under its final name, with the image's id."""
+    found = []
+    for path in Path(settings.IMAGE_DIR).glob("*.*"):
+        if path.suffix in {".part", ".staged"}:
+            with suppress(ValueError):
+                found.append((uuid.UUID(path.stem), path))
+    return found

@@ -1,20 +1,27 @@
 """Everything that writes images: records, members, uploads, the end."""
 
+from provisioning.images.services.imports import ImportRequest, import_image
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
-from provisioning.images.services.uploads import recover_interrupted_uploads, upload
+from provisioning.images.services.recovery import recover_interrupted_uploads
+from provisioning.images.services.staging import stage, unstage
+from provisioning.images.services.uploads import upload
 
 __all__ = [
+    "ImportRequest",
     "add_member",
     "create",
     "deactivate",
     "delete",
+    "import_image",
     "patch",
     "reactivate",
     "recover_interrupted_uploads",
     "remove_member",
     "set_member_status",
     "set_tag",
+    "stage",
+    "unstage",
     "update",
     "upload",
 ]

@@ -6,9 +6,11 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
+from django.db import transaction
 
 from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
 from provisioning.images import inspection, store
@@ -93,11 +95,26 @@ def check_announced(size: int, announced: int | None) -> None:
         raise InvalidInputError(msg, field="size")
 
 
-def publish(image_id: uuid.UUID, file: IO[bytes], facts: Mapping[str, Any], *, before: Image.Status) -> None:
-    """Bring file and record to their final state, both or none.  Raises GoneError when the image was deleted."""
+def publish(
+    image_id: uuid.UUID,
+    file: IO[bytes],
+    facts: Mapping[str, Any],
+    *,
+    before: Image.Status,
+    source: Path | None = None,
+    also: Callable[[], None] | None = None,
+) -> None:
+    """Bring file and record to their final state, both or none.
+
+    ``source``: where the data is, if not where uploads are written; ``also`` runs in the record's transaction.
+    Raises GoneError when the image was deleted.
+    """
     try:
-        store.publish(image_id, file)
-        active = move(image_id, before, Image.Status.ACTIVE, **facts)
+        store.publish(image_id, file, source)
+        with transaction.atomic():
+            active = move(image_id, before, Image.Status.ACTIVE, **facts)
+            if active and also is not None:
+                also()
     except BaseException:
         store.remove(image_id)
         raise

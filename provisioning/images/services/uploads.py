@@ -1,13 +1,9 @@
-"""The upload of an image's data, and what is left of one that died."""
+"""The upload of an image's data."""
 
 from __future__ import annotations
 
-import datetime
-import logging
 import uuid
 from collections.abc import Iterable
-
-from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
@@ -16,10 +12,6 @@ from provisioning.images.inspection import check_container
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
-
-log = logging.getLogger(__name__)
-SETTLE_TIME = 60
-"""Seconds an upload has to open its file before it may be thought dead."""
 
 
 def upload(
@@ -54,16 +46,3 @@ def upload(
         raise
     image.refresh_from_db()
     return image
-
-
-def recover_interrupted_uploads() -> int:
-    """Make images ``queued`` again whose upload died with its process; return how many.  For a periodic job."""
-    settled = timezone.now() - datetime.timedelta(seconds=SETTLE_TIME)
-    recovered = 0
-    for image in Image.objects.filter(status=Image.Status.SAVING, updated_at__lt=settled):
-        if store.upload_is_alive(image.id):
-            continue
-        store.discard(image.id)
-        recovered += move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
-        log.warning("The upload of image %s had died; the image is queued again.", image.id)
-    return recovered

@@ -1,0 +1,227 @@
+"""Imports: data that was staged, or that lies in the web, becomes an image's, in the background.
+
+queued or uploading → importing → active, each by a conditional update; after a failure the image is ``queued`` again
+without data, and its task says why.  A run that was broken off by the death of its worker begins anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
+from provisioning.images import store
+from provisioning.images.inspection import check_container
+from provisioning.images.models import Image, ImageTask
+from provisioning.images.services import intake, tasks
+from provisioning.images.services.access import move, owned
+from provisioning.images.services.announcements import announce
+from provisioning.images.web_address import read_uri
+from provisioning.images.web_download import web_file
+from provisioning.rpc.cast import cast
+
+TOPIC, JOB = "images", "images.import"
+KIND = "api_image_import"
+WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
+STARTS_FROM = {WEB_DOWNLOAD: Image.Status.QUEUED, GLANCE_DIRECT: Image.Status.UPLOADING}
+REPORT_EVERY = 1.0
+"""Seconds between two notes of an import's progress; it also looks then whether the image is still there."""
+PIECE = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What is asked for; ``stores`` None is the default store."""
+
+    method: str
+    uri: str | None = None
+    stores: Sequence[str] | None = None
+    body: dict[str, Any] | None = None
+    """The request as it came, for the task's record."""
+    kind: str = KIND
+
+
+def import_image(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
+    """Have an image's data imported; return the task that says how far it is.
+
+    Raises NotFoundError, ForbiddenError, InvalidInputError for a method or a URL that is not allowed, ConflictError for
+    an image in another status, without formats, or for a store that does not exist, TooLargeError when the project's
+    storage quota has nothing left.
+    """
+    if request.method not in settings.IMPORT_METHODS:
+        msg = f"Unknown import method name '{request.method[:80]}'."
+        raise InvalidInputError(msg, field="method")
+    if request.method == WEB_DOWNLOAD:
+        read_uri(request.uri)
+    unknown = [name for name in request.stores or () if name != settings.IMAGE_STORE_ID]
+    if unknown:
+        msg = f"The selected store {unknown[0][:80]} is not available on this node."
+        raise ConflictError(msg, field="stores")
+    with transaction.atomic():
+        image = owned(context, image_id, lock=True)
+        _check_ready(image, request.method)
+        body = request.body or {"method": {"name": request.method, **({"uri": request.uri} if request.uri else {})}}
+        given = {"image_id": str(image.id), "import_req": body, "backend": [settings.IMAGE_STORE_ID]}
+        task = tasks.add(context, image, request.kind, given)
+        begun = move(
+            image.id,
+            STARTS_FROM[request.method],
+            Image.Status.IMPORTING,
+            import_state=_state(importing=settings.IMAGE_STORE_ID, task=task),
+        )
+        if not begun:
+            raise _not_ready(request.method)
+        announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
+        cast(TOPIC, JOB, task_id=str(task.id))
+    return task
+
+
+def run(task_id: uuid.UUID) -> None:
+    """Do an import, in a worker; again from its beginning if it was broken off.
+
+    What the user can help ends the task with the reason; what is our fault is raised, to be tried again.
+    """
+    task = tasks.begin(task_id)
+    if task is None:
+        return
+    image = Image.objects.filter(pk=task.image_id, status=Image.Status.IMPORTING).first()
+    if image is None or image.import_state.get("os_glance_import_task") != str(task.id):
+        tasks.fail(task.id, f"Image {task.image_id} was deleted before its import.")
+        return
+    try:
+        _transfer(task, image)
+    except _BusyError:
+        log.info("Image %s is being imported already.", image.id)
+    except NovellaError as error:
+        fail(task_id, error.message)
+
+
+def fail(task_id: uuid.UUID, reason: str) -> None:
+    """End an import that failed: no data is left, the image is ``queued`` again, the task keeps the reason."""
+    with transaction.atomic():
+        task = ImageTask.objects.filter(pk=task_id).first()
+        if task is None or task.image_id is None or not tasks.fail(task.id, reason):
+            return
+        image = Image.objects.filter(pk=task.image_id).first()
+        if image is None or image.import_state.get("os_glance_import_task") != str(task.id):
+            return
+        state = _state(failed=settings.IMAGE_STORE_ID)
+        if move(image.id, Image.Status.IMPORTING, Image.Status.QUEUED, size=None, import_state=state):
+            announce(image.project_id, image.id, Image.Status.QUEUED)
+            transaction.on_commit(lambda: store.discard(image.id))
+    log.info("The import of image %s failed: %s", task.image_id, reason)
+
+
+class _BusyError(Exception):
+    """Another worker has the file."""
+
+
+def _transfer(task: ImageTask, image: Image) -> None:
+    method = task.input["import_req"]["method"]
+    limit = intake.largest(image.project_id) + (image.size or 0)  # what is staged counts already
+    if method["name"] == WEB_DOWNLOAD:
+        with _claimed(store.new_file(image.id), image) as file, web_file(method["uri"]) as source:
+            wanted = intake.Wanted(str(image.disk_format), limit=limit, size=source.total)
+            facts = intake.receive(file, wanted, source, progress=_reporter(task, image, source.total))
+            _publish(task, image, file, facts)
+        return
+    with _claimed(store.staged_file(image.id), image) as file:
+        size = store.staged_of(image.id).stat().st_size
+        wanted = intake.Wanted(str(image.disk_format), limit=limit, size=size)
+        progress = _reporter(task, image, size)
+        facts = intake.receive(file, wanted, _pieces(file), progress=progress, keep=False)
+        _publish(task, image, file, facts, staged=True)
+
+
+@contextlib.contextmanager
+def _claimed(opened: AbstractContextManager[IO[bytes]], image: Image) -> Iterator[IO[bytes]]:
+    """Open a store's file; that somebody else has it, or that it is gone, is told apart from faults of the transfer."""
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(opened)
+        except ConflictError:
+            raise _BusyError from None
+        except FileNotFoundError:
+            msg = f"The staged data of image {image.id} is gone."
+            raise GoneError(msg) from None
+        yield file
+
+
+def _publish(task: ImageTask, image: Image, file: IO[bytes], facts: dict[str, Any], *, staged: bool = False) -> None:
+    def also() -> None:
+        tasks.succeed(task.id, facts["size"], {"image_id": str(image.id)})
+        announce(image.project_id, image.id, Image.Status.ACTIVE)
+
+    intake.publish(
+        image.id,
+        file,
+        {**facts, "import_state": _state()},
+        before=Image.Status.IMPORTING,
+        source=store.staged_of(image.id) if staged else None,
+        also=also,
+    )
+
+
+def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progress:
+    """Return what notes progress now and then, and ends a transfer for an image that is no more."""
+    last = time.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last < REPORT_EVERY:
+            return
+        last = time.monotonic()
+        with transaction.atomic():
+            if not Image.objects.filter(pk=image.pk, status=Image.Status.IMPORTING).exists():
+                msg = f"Image {image.id} was deleted during its import."
+                raise GoneError(msg)
+            tasks.move_on(task.id, done, total)
+            announce(image.project_id, image.id, Image.Status.IMPORTING, 100 * done // total if total else None)
+
+    return report
+
+
+def _check_ready(image: Image, method: str) -> None:
+    if image.status == Image.Status.ACTIVE:
+        msg = "Image with status active cannot be target for import"
+        raise ConflictError(msg)
+    staged = method != GLANCE_DIRECT or store.staged_of(image.id).exists()
+    if image.status != STARTS_FROM[method] or not staged:
+        raise _not_ready(method)
+    for name in ("container_format", "disk_format"):
+        if not getattr(image, name):
+            msg = f"'{name}' needs to be set before import"
+            raise ConflictError(msg, field=name)
+    check_container(str(image.disk_format), str(image.container_format))
+    if intake.largest(image.project_id) + (image.size or 0) <= 0:
+        msg = "The project's storage quota has nothing left."
+        raise TooLargeError(msg)
+
+
+def _not_ready(method: str) -> ConflictError:
+    if method == GLANCE_DIRECT:
+        return ConflictError("Image needs to be staged before 'glance-direct' method can be used")
+    return ConflictError(f"Image needs to be in 'queued' state to use '{method}' method")
+
+
+def _state(*, importing: str = "", failed: str = "", task: ImageTask | None = None) -> dict[str, str]:
+    """The attributes by which an image shows its import."""
+    shown = {"os_glance_importing_to_stores": importing, "os_glance_failed_import": failed}
+    return shown if task is None else {**shown, "os_glance_import_task": str(task.id)}
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(PIECE):
+        yield piece

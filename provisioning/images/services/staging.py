@@ -1,0 +1,65 @@
+"""The staging area: data that is there, and waits to be imported."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, GoneError, NotFoundError
+from provisioning.images import store
+from provisioning.images.models import Image
+from provisioning.images.services import intake
+from provisioning.images.services.access import move, owned
+from provisioning.images.services.announcements import announce
+
+
+def stage(
+    context: RequestContext, image_id: str | uuid.UUID, chunks: Iterable[bytes], *, expected_size: int | None = None
+) -> Image:
+    """Keep the data of a ``queued`` image, ``uploading`` from then on, until it is imported; nothing is looked at yet.
+
+    Whatever fails: no file, and the record is ``queued`` again.  Not to be called in a transaction.  Raises
+    NotFoundError, ConflictError, TooLargeError, UnavailableError, InvalidInputError (``expected_size`` bytes not met),
+    GoneError (deleted meanwhile) and whatever ``chunks`` raises.
+    """
+    if "glance-direct" not in settings.IMPORT_METHODS:
+        msg = "'glance-direct' method is not available at this site."
+        raise NotFoundError(msg)
+    image = owned(context, image_id)
+    if not move(image.id, Image.Status.QUEUED, Image.Status.UPLOADING, size=None):
+        msg = f"Image status transition from {image.status} to uploading is not allowed"
+        raise ConflictError(msg)
+    try:
+        with store.new_file(image.id) as file:
+            size = intake.write(file, intake.largest(image.project_id), chunks, expected_size)
+            store.stage(image.id, file)
+        _keep(image, size)
+    except BaseException:
+        unstage(image.id)
+        raise
+    image.refresh_from_db()
+    return image
+
+
+def unstage(image_id: uuid.UUID) -> bool:
+    """Remove staged data, and make its image ``queued`` again; whether it was waiting for its import."""
+    with transaction.atomic():
+        moved = move(image_id, Image.Status.UPLOADING, Image.Status.QUEUED, size=None)
+        if moved:
+            transaction.on_commit(lambda: store.staged_of(image_id).unlink(missing_ok=True))
+    return moved
+
+
+def _keep(image: Image, size: int) -> None:
+    with transaction.atomic():
+        kept = move(image.id, Image.Status.UPLOADING, Image.Status.UPLOADING, size=size)
+        if kept:
+            announce(image.project_id, image.id, Image.Status.UPLOADING)
+    if not kept:
+        store.remove(image.id)
+        msg = f"Image {image.id} could not be found after staging. The image may have been deleted meanwhile."
+        raise GoneError(msg)

@@ -1,0 +1,66 @@
+"""Records of work in the background: begun, moved on, ended, and removed some time afterwards."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.images.models import Image, ImageTask
+
+OPEN = (ImageTask.Status.PENDING, ImageTask.Status.PROCESSING)
+LONGEST_MESSAGE = 1000
+
+
+def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any]) -> ImageTask:
+    """Make the record of a task of the image's project."""
+    return ImageTask.objects.create(
+        project_id=image.project_id,
+        user_id=context.user_id,
+        request_id=context.request_id[:255],
+        image_id=image.id,
+        type=kind,
+        input=given,
+    )
+
+
+def begin(task_id: uuid.UUID) -> ImageTask | None:
+    """Begin a task, or go on with one that was broken off; None when it has ended."""
+    rows = ImageTask.objects.filter(pk=task_id, status__in=OPEN)
+    if not rows.update(status=ImageTask.Status.PROCESSING, updated_at=timezone.now(), done=0, total=None, message=""):
+        return None
+    return ImageTask.objects.get(pk=task_id)
+
+
+def move_on(task_id: uuid.UUID, done: int, total: int | None) -> None:
+    """Note the bytes that are through."""
+    message = f"Copied {done >> 20} MiB" + (f" of {total >> 20} MiB" if total else "")
+    rows = ImageTask.objects.filter(pk=task_id, status=ImageTask.Status.PROCESSING)
+    rows.update(done=done, total=total, message=message, updated_at=timezone.now())
+
+
+def succeed(task_id: uuid.UUID, size: int, result: dict[str, Any]) -> None:
+    """End a task well."""
+    _end(task_id, status=ImageTask.Status.SUCCESS, message="", done=size, total=size, result=result)
+
+
+def fail(task_id: uuid.UUID, reason: str) -> bool:
+    """End a task with the reason, for its owner to read; whether it had not ended before."""
+    return _end(task_id, status=ImageTask.Status.FAILURE, message=reason[:LONGEST_MESSAGE], done=F("done"))
+
+
+def expire() -> int:
+    """Remove tasks that ended long enough ago; return how many.  For a periodic job."""
+    return ImageTask.objects.filter(expires_at__lt=timezone.now()).delete()[0]
+
+
+def _end(task_id: uuid.UUID, **columns: Any) -> bool:
+    now = timezone.now()
+    expires = now + datetime.timedelta(seconds=settings.TASK_RETENTION)
+    rows = ImageTask.objects.filter(pk=task_id, status__in=OPEN)
+    return bool(rows.update(updated_at=now, expires_at=expires, **columns))

@@ -1,0 +1,170 @@
+"""Fetches a file from the web for an import: bounded in time and size, in constant memory, and from outside only.
+
+A name is looked up once and the connection goes to that very address, so that an answer which changes afterwards
+changes nothing; a redirect is a new URL and is checked like the first.  No proxy and no credentials are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from django.conf import settings
+
+from provisioning.images.errors import DownloadError
+from provisioning.images.web_address import Address, WebAddress, read_uri, resolve
+
+CONNECT_TIMEOUT = 10.0
+READ_TIMEOUT = 30.0
+PIECE = 256 << 10
+MOST_REDIRECTS = 5
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class WebFile:
+    """The file at the other end, about to be read once."""
+
+    response: http.client.HTTPResponse
+    shown: str
+    total: int | None
+    """Bytes, when the server says."""
+    watch: Watch
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the data as it comes; DownloadError when it stops before its end or takes too long."""
+        size = 0
+        with _explained(self.shown, self.watch):
+            while piece := self.response.read1(PIECE):
+                size += len(piece)
+                yield piece
+            self.watch.check(self.shown)
+        if self.total is not None and size != self.total:
+            msg = f"The download of {self.shown} broke off after {size} of {self.total} bytes."
+            raise DownloadError(msg)
+
+
+class Watch:
+    """Ends a connection when its time is over, however slowly it drips."""
+
+    def __init__(self, seconds: float) -> None:
+        """Begin to count."""
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._timer: threading.Timer | None = None
+
+    @contextlib.contextmanager
+    def over(self, connection: socket.socket) -> Iterator[None]:
+        """Watch a connection while the block runs."""
+        self._timer = threading.Timer(max(self._end - time.monotonic(), 0), _cut, [connection])
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+
+    def check(self, shown: str) -> None:
+        """Raise DownloadError when the time is over."""
+        if time.monotonic() >= self._end:
+            msg = f"The download of {shown} took longer than {self._seconds:.0f} seconds."
+            raise DownloadError(msg)
+
+
+@contextlib.contextmanager
+def web_file(uri: str) -> Iterator[WebFile]:
+    """Open what a URL names, behind at most five redirects, for the time of the block.
+
+    Raises ImportUriError when a URL or the address of its host is not allowed, DownloadError when it cannot be had.
+    """
+    watch = Watch(settings.IMPORT_TIMEOUT)
+    for _ in range(MOST_REDIRECTS + 1):
+        address = read_uri(uri)
+        with contextlib.ExitStack() as stack:
+            with _explained(address.shown, watch):
+                response = _ask(address, watch, stack)
+            if response.status in REDIRECTS:
+                uri = urljoin(address.url, response.headers.get("Location", ""))
+                continue
+            if response.status != http.HTTPStatus.OK:
+                msg = f"{address.shown} answers with HTTP {response.status}."
+                raise DownloadError(msg)
+            logger.info("Downloading %s.", address.shown)
+            yield WebFile(response, address.shown, response.length, watch)
+            return
+    msg = f"{address.shown} redirects more than {MOST_REDIRECTS} times."
+    raise DownloadError(msg)
+
+
+def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http.client.HTTPResponse:
+    """Connect and send the request; the stack closes everything."""
+    connected = stack.enter_context(_connect(address, resolve(address)))
+    if address.scheme == "https":
+        # The handshake comes after the watch has begun.
+        connected = _trust().wrap_socket(connected, server_hostname=address.host, do_handshake_on_connect=False)
+        stack.enter_context(connected)
+    stack.enter_context(watch.over(connected))
+    connected.settimeout(READ_TIMEOUT)
+    if isinstance(connected, ssl.SSLSocket):
+        connected.do_handshake()
+    connection = http.client.HTTPConnection(address.host, address.port)
+    connection.sock, connection.auto_open = connected, 0
+    connection.putrequest("GET", address.target, skip_host=True, skip_accept_encoding=True)
+    for name, value in (("Host", address.authority), ("Accept-Encoding", "identity"), ("Connection", "close")):
+        connection.putheader(name, value)
+    connection.putheader("User-Agent", "Novella")
+    connection.endheaders()
+    response = connection.getresponse()
+    stack.callback(response.close)
+    return response
+
+
+def _connect(address: WebAddress, addresses: list[Address]) -> socket.socket:
+    """Connect to the first of the addresses that answers; DownloadError when none does."""
+    for each in addresses:
+        with contextlib.suppress(OSError):
+            return socket.create_connection((str(each), address.port), CONNECT_TIMEOUT)
+    msg = f"The host of {address.shown} cannot be reached."
+    raise DownloadError(msg)
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """The certificates of this machine."""
+    return ssl.create_default_context()
+
+
+@contextlib.contextmanager
+def _explained(shown: str, watch: Watch) -> Iterator[None]:
+    """Say what went wrong on the way in words for users, without the URL's query."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        msg = f"The certificate of {shown} is not valid: {error.verify_message}."
+        raise DownloadError(msg) from None
+    except TimeoutError:
+        watch.check(shown)
+        msg = f"{shown} sent nothing for {READ_TIMEOUT:.0f} seconds."
+        raise DownloadError(msg) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        watch.check(shown)
+        logger.info("The download of %s failed: %s", shown, type(error).__name__)
+        msg = f"The download of {shown} failed: the connection broke or the answer is no HTTP."
+        raise DownloadError(msg) from None
+
+
+def _cut(connection: socket.socket) -> None:
+    """Shut a connection under whoever reads from it; of TLS, the connection below."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
