@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -157,3 +157,11 @@ NAMESPACES = tuple(
         "aggregate_instance_extra_specs", "pci_passthrough", "vmware",
     )
 )  # fmt: skip
+
+
+def aggregate_specs(specs: Mapping[str, object]) -> dict[str, str]:
+    """Return what extra specs ask of the metadata of a host's aggregates; others are no business of the scheduler."""
+    return {name.removeprefix(_AGGREGATES): str(specs[name]) for name in specs if name.startswith(_AGGREGATES)}
+
+
+_AGGREGATES = "aggregate_instance_extra_specs:"

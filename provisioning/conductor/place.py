@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.compute import selectors
+from provisioning.compute.extra_specs import aggregate_specs
 from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
 from provisioning.compute.services import actions, state
@@ -26,8 +27,6 @@ from provisioning.scheduler import Decision, HostState, Ranked, RequestSpec, exp
 ROUNDS = 8
 """How often the hosts are looked at anew because all that were ranked had been taken in the meantime."""
 NO_VALID_HOST = "No valid host was found. "
-AGGREGATES = "aggregate_instance_extra_specs:"
-"""What extra specs begin with that ask for aggregates; others are no business of the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def spec_of(
         different_hosts=_hosts_of(instance, hints.get("different_host")),
         group=group,
         architecture=str(properties.get("hw_architecture") or properties.get("architecture") or ""),
-        aggregate_specs={key.removeprefix(AGGREGATES): str(specs[key]) for key in specs if key.startswith(AGGREGATES)},
+        aggregate_specs=aggregate_specs(specs),
     )
 
 

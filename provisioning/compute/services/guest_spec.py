@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -33,14 +34,15 @@ def guest_spec(
     *,
     zone: str | None = None,
     rescue: Image | None = None,
+    password: str | None = None,
     with_bits: bool = False,
 ) -> InstanceSpec:
     """Write the guest as it is to be: the image as it was when the root disk was asked for, the cards as they are now.
 
     ``zone``: its availability zone, when it is not yet on a host.  ``rescue``: what it boots from instead.
-    ``with_bits``: a host is to fetch its images; NotFoundError when one of them is not there any more.
+    ``password``: the administrator's, in place of the one that is kept.  ``with_bits``: a host is to fetch its images;
+    NotFoundError when one of them is not there any more.
     """
-    flavor = instance.flavor
     images = _images(instance)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
         raise NotFoundError("The image was removed before the server could be built.", field="imageRef")
@@ -54,15 +56,7 @@ def guest_spec(
         project_id=str(instance.project_id),
         user_id=str(instance.user_id),
         image=_image_of(instance, images[IMAGE]),
-        flavor=FlavorRef(
-            name=flavor["name"],
-            vcpus=flavor["vcpus"],
-            memory_mb=flavor["memory_mb"],
-            root_gb=flavor["root_gb"],
-            ephemeral_gb=flavor["ephemeral_gb"],
-            swap_mb=flavor["swap_mb"],
-            extra_specs={str(key): str(value) for key, value in flavor["extra_specs"].items()},
-        ),
+        flavor=flavor_ref(instance.flavor),
         ports=_tagged(network.port_refs(instance.id), instance),
         key_pair=KeyPairRef(name=instance.key_name or "", public_key=instance.public_key)
         if instance.public_key
@@ -71,7 +65,7 @@ def guest_spec(
         metadata=instance.metadata,
         config_drive=instance.config_drive,
         availability_zone=zone,
-        admin_password=passwords.opened(instance),
+        admin_password=password or passwords.opened(instance),
         injected_files=[InjectedFile(path=file["path"], contents=file["contents"]) for file in instance.injected_files],
         created_at=instance.created_at.isoformat(),
         launch_index=instance.launch_index,
@@ -79,6 +73,19 @@ def guest_spec(
         kernel=image_ref(kernel) if kernel else None,
         ramdisk=image_ref(ramdisk) if ramdisk else None,
         rescue=_rescue(rescue, instance.project_id) if rescue else None,
+    )
+
+
+def flavor_ref(flavor: Mapping[str, Any]) -> FlavorRef:
+    """Write a size, an instance's copy of its flavor, as hosts are told of it."""
+    return FlavorRef(
+        name=flavor["name"],
+        vcpus=flavor["vcpus"],
+        memory_mb=flavor["memory_mb"],
+        root_gb=flavor["root_gb"],
+        ephemeral_gb=flavor["ephemeral_gb"],
+        swap_mb=flavor["swap_mb"],
+        extra_specs={str(key): str(value) for key, value in flavor["extra_specs"].items()},
     )
 
 
