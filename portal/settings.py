@@ -346,6 +346,8 @@ SNAPSHOT_TIMEOUT = _integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
 """Seconds that a host may take to send a server's disk as an image."""
 RECLAIM_INSTANCE_INTERVAL = _integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)
 """Seconds that a deleted server can be restored; 0: it is gone at once."""
+RESIZE_CONFIRM_WINDOW = _integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
+"""Seconds after which a resize is confirmed by itself; 0: never."""
 DELETE_TIMEOUT = _integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""

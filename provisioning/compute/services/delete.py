@@ -16,6 +16,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.migrations import close_migration
 from provisioning.compute.services.release import finish_delete, host_holding
 from provisioning.compute.services.soft_delete import soft_delete
 from provisioning.compute.services.tasks import check_lock
@@ -62,6 +63,7 @@ def _delete(context: RequestContext, instance: Instance, started: datetime) -> b
     action = actions.begin(context, instance.id, "delete", started)
     actions.write([actions.step(action, "api_delete", actions.since(started), attempt=raised)])
     hosts.withdraw(instance.id, raised)
+    close_migration(instance.id)
     if holder is None:
         finish_delete(instance, confirmed=True)
         return True

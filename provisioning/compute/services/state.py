@@ -31,6 +31,7 @@ _MAKES_DISKS = {
     TaskState.RESIZE_PREP,
     TaskState.RESIZE_MIGRATING,
     TaskState.RESIZE_FINISH,
+    TaskState.RESIZE_CONFIRMING,
     TaskState.RESIZE_REVERTING,
     TaskState.UNSHELVING,
 }

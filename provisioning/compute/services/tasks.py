@@ -76,7 +76,7 @@ TASKS: dict[T, Task] = {
     T.RESIZE_PREP: Task("resize", ResizeRequest, "resized", "action_broke"),
     T.RESIZE_MIGRATING: Task("resize", ResizeRequest, "resized", "action_broke"),
     T.RESIZE_FINISH: Task("resize", ResizeRequest, "resized", "action_broke"),
-    T.RESIZE_CONFIRMING: Task("confirmResize", ConfirmResizeRequest, "resize_confirmed", "action_broke"),
+    T.RESIZE_CONFIRMING: Task("confirmResize", ConfirmResizeRequest, "resize_confirmed"),
     T.RESIZE_REVERTING: Task("revertResize", RevertResizeRequest, "resize_reverted", "action_broke"),
     T.IMAGE_SNAPSHOT: Task("createImage", SnapshotRequest, "snapshot_taken"),
     T.IMAGE_BACKUP: Task("createBackup", SnapshotRequest, "backup_taken"),
