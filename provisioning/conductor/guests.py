@@ -28,8 +28,8 @@ _LIVE = (VmState.ACTIVE, VmState.STOPPED)
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Bring records and guests together.
 
-    A guest of an instance that is deleted, failed or placed elsewhere is ordered to be destroyed.  A guest of an
-    instance without a task gives its power state, and one without a guest is found stopped.  ``complete`` (a
+    A guest of an instance that is deleted, was never built or is placed elsewhere is ordered to be destroyed.  One of
+    an instance without a task gives its power state, and one without a guest is found stopped.  ``complete`` (a
     ``Hello``): the list is all there is now; the list of an audit may be stale, so it moves only what has been quiet
     for a while.  Guests of instances that the records do not know at all are left alone, and logged: the records may be
     the ones that are lost.
@@ -47,7 +47,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
             instance = known.get(instance_id)
             if instance is None:
                 log.warning("Host %s has a guest of the unknown instance %s; it is left alone.", host_id, instance_id)
-            elif instance.host_id != host_id or instance.vm_state in (VmState.DELETED, VmState.ERROR):
+            elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
                 _remove(host_id, instance, guest)
             elif guest.attempt == instance.attempt and (complete or instance.updated_at < quiet):
                 sync_power(instance, power_state_of(guest.power_state))

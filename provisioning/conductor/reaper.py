@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from compute_agent.contract.messages import decode_command_body
@@ -181,14 +181,17 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return instances that are over while a host that is up holds room for them and is not being asked."""
+    """Return instances that are over while a host that is up holds room for them and is not being asked.
+
+    A server in ERROR that is still on its host is not over: its disks are there.
+    """
     now = timezone.now()
     lately = HostCommand.objects.filter(kind="destroy_request", created_at__gte=now - ASK_AGAIN)
     held = Instance.objects.filter(
         ~Exists(hosts.destroys_awaited().filter(instance_id=OuterRef("id"))),
         ~Exists(lately.filter(instance_id=OuterRef("id"))),
         alive(now, "allocation__host__"),
-        vm_state__in=[VmState.ERROR, VmState.DELETED],
+        Q(vm_state=VmState.DELETED) | Q(vm_state=VmState.ERROR, host=None),
         task_state=None,
     )
     return list(held[:BATCH])
