@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.cast import Api, People
+from provisioning.compute.models import Instance, InstanceTag
+from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
 
 V21 = "/compute/v2.1"
@@ -43,3 +46,43 @@ def launch(api: Api, cloud: Cloud, **changes: Any) -> str:
     assert answer.status_code == 202, answer.content
     cloud.run()
     return str(answer.json()["server"]["id"])
+
+
+FLAVOR = {
+    "flavorid": "1",
+    "name": "m1.small",
+    "vcpus": 1,
+    "memory_mb": 1024,
+    "root_gb": 2,
+    "ephemeral_gb": 0,
+    "swap_mb": 0,
+    "extra_specs": {},
+    "disk_gb": 2,
+}
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def put_server(person: Person, name: str = "web", *, age: int = 0, **columns: Any) -> Instance:
+    """Write a server's row without any host: active, made ``age`` seconds after EPOCH."""
+    moment = EPOCH + timedelta(seconds=age)
+    values: dict[str, Any] = {
+        "project_id": person.project_id,
+        "user_id": person.user_id,
+        "name": name,
+        "hostname": name.lower(),
+        "vm_state": "active",
+        "task_state": None,
+        "power_state": 1,
+        "image_id": uuid.UUID(int=7),
+        "flavor": FLAVOR,
+        "reservation_id": "r-00000000",
+        "request_id": "req-1",
+        "created_at": moment,
+        "updated_at": moment,
+        **columns,
+    }
+    if values["vm_state"] == "deleted":
+        values.setdefault("deleted_at", moment)
+    instance = Instance.objects.create(**values)
+    InstanceTag.objects.bulk_create([InstanceTag(instance=instance, tag=tag) for tag in instance.tags])
+    return instance

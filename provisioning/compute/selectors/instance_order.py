@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
 from django.db.models.expressions import OrderBy
 from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Instance
@@ -50,9 +51,9 @@ SORT_KEYS: dict[str, str] = {
 """Keys a list may be sorted by, and their columns; those with an underscore are made."""
 NEWEST_FIRST: tuple[tuple[str, str], ...] = (("created_at", "desc"),)
 _MADE = {
-    "_flavor": KeyTextTransform("flavorid", "flavor"),
-    "_kernel": KeyTextTransform("kernel_id", "image_properties"),
-    "_ramdisk": KeyTextTransform("ramdisk_id", "image_properties"),
+    "_flavor": Cast(KeyTextTransform("flavorid", "flavor"), TextField()),
+    "_kernel": Cast(KeyTextTransform("kernel_id", "image_properties"), TextField()),
+    "_ramdisk": Cast(KeyTextTransform("ramdisk_id", "image_properties"), TextField()),
     "_progress": Case(When(vm_state=VmState.ACTIVE, then=Value(100)), default=Value(0)),
 }
 _MAY_BE_EMPTY = frozenset(
