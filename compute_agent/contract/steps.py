@@ -9,6 +9,11 @@ APPLY_FIREWALL = "apply_firewall"
 START_GUEST = "start_guest"
 WAIT_FOR_BOOT = "wait_for_boot"
 
+STOP_GUEST = "stop_guest"
+COPY_DISK = "copy_disk"
+UPLOAD_IMAGE = "upload_image"
+"""Steps of a snapshot."""
+
 BUILD_STEPS = (
     PLUG_NETWORK,
     FETCH_IMAGE,

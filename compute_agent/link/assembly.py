@@ -8,6 +8,7 @@ from typing import Any
 
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.errors import HostUnfitError
+from compute_agent.link.image_send import ImageSender
 from compute_agent.link.options import fault_point
 from compute_agent.manager.host import Host
 from compute_agent.manager.parts import HostParts, Threads
@@ -28,7 +29,7 @@ class Machine:
     """``kvm`` or ``qemu``; empty for simulated hosts."""
 
 
-def fake_parts(settings: AgentSettings, threads: Threads) -> HostParts:
+def fake_parts(settings: AgentSettings, threads: Threads, machine: Machine) -> HostParts:
     """Make a simulated host: it keeps its guests in the state folder and touches nothing else."""
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = FakeDriver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
@@ -40,6 +41,7 @@ def fake_parts(settings: AgentSettings, threads: Threads) -> HostParts:
         threads=threads,
         boot_timeout=settings.boot_timeout,
         after_step=driver.fault.strike if driver.fault else None,
+        outgoing=ImageSender(settings, machine.opener),
     )
 
 
@@ -55,7 +57,7 @@ def make_host(settings: AgentSettings, threads: Threads, machine: Machine) -> Ho
     """Make the host of the settings; nothing is started.  Raises HostUnfitError."""
     settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.simulated:
-        parts = fake_parts(settings, threads)
+        parts = fake_parts(settings, threads, machine)
     else:
         real: Any = load("compute_agent.link.libvirt_host")
         parts = real.libvirt_parts(settings, threads, machine)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import http.client
 import logging
-import ssl
 import time
 from collections.abc import Iterator
-from urllib.parse import quote, urlsplit
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.link.credential import load_or_make
-from compute_agent.link.dial import SocketOpener, dial
+from compute_agent.link.dial import SocketOpener
+from compute_agent.link.portal_http import PortalHttp, image_path
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import ImageFetchError
 
 log = logging.getLogger(__name__)
 
 CHUNK = 1024 * 1024
-READ_TIMEOUT = 60.0
 TRIES = 6
 PAUSE = 0.25
 """Seconds before the next try while the portal cannot be reached; doubles."""
@@ -29,8 +26,7 @@ class ImageFetcher:
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
-        self._settings = settings
-        self._opener = opener
+        self._portal = PortalHttp(settings, opener)
 
     def __call__(self, image: ImageRef, instance_uuid: str) -> Iterator[bytes]:
         """Yield the image's bytes; what they hash to is the cache's to check.  Raises ImageFetchError."""
@@ -53,34 +49,20 @@ class ImageFetcher:
         pause = PAUSE
         for _ in range(TRIES - 1):
             try:
-                return self._connect_once()
+                return self._portal.connect()
             except OSError as error:
                 log.warning("The portal cannot be reached for an image, trying again: %s", error)
             time.sleep(pause)
             pause *= 2
         try:
-            return self._connect_once()
+            return self._portal.connect()
         except OSError as error:
             raise _failed(repr(error)) from error
-
-    def _connect_once(self) -> http.client.HTTPConnection:
-        url = urlsplit(self._settings.portal_url)
-        connected = dial(self._settings.portal_url, self._opener)
-        connected.settimeout(READ_TIMEOUT)
-        connection = http.client.HTTPConnection(url.hostname or "", url.port)
-        if url.scheme == "https":
-            connected = ssl.create_default_context().wrap_socket(connected, server_hostname=url.hostname)
-        connection.sock = connected
-        return connection
 
     def _ask(
         self, connection: http.client.HTTPConnection, image: ImageRef, instance_uuid: str
     ) -> http.client.HTTPResponse:
-        settings = self._settings
-        secret = load_or_make(settings.state_dir, settings.host).secret
-        headers = {"Authorization": f"Bearer {secret}", "X-Novella-Host": settings.host, "Connection": "close"}
-        path = f"/agent/v1/instances/{quote(instance_uuid)}/images/{quote(image.id)}"
-        connection.request("GET", path, headers=headers)
+        connection.request("GET", image_path(instance_uuid, image.id), headers=self._portal.headers())
         return connection.getresponse()
 
 

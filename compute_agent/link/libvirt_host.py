@@ -7,6 +7,7 @@ from typing import cast
 from compute_agent.images.cache import ImageCache
 from compute_agent.link.assembly import Machine
 from compute_agent.link.image_fetch import ImageFetcher
+from compute_agent.link.image_send import ImageSender
 from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.linux import LinuxNetwork
 from compute_agent.settings import AgentSettings
@@ -22,4 +23,5 @@ def libvirt_parts(settings: AgentSettings, threads: Threads, machine: Machine) -
         images=ImageCache(settings.state_dir / "images", ImageFetcher(settings, machine.opener)),
         threads=threads,
         boot_timeout=settings.boot_timeout,
+        outgoing=ImageSender(settings, machine.opener),
     )

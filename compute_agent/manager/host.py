@@ -79,6 +79,8 @@ class Host:
                     "Instance %s is here, but its description is lost; its network is not restored.", guest.uuid
                 )
         await self._until_it_works("restore the network", lambda: self._parts.network.restore(list(specs.values())))
+        if self._parts.outgoing is not None:
+            self._parts.outgoing.sweep()
         self._runner.resume()
         self._checking = loop.create_task(self._check_forever(), name=f"checks of {self.name}")
 

@@ -6,13 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.network.plumbing import HostNetwork
-from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.driver import ComputeDriver, Stopped
 
 T = TypeVar("T")
 
@@ -57,6 +58,19 @@ class ImageStore(Protocol):
         """Remove what nobody has asked for in ``max_age`` seconds, but not the images ``keep``; return their ids."""
 
 
+class ImageOutlet(Protocol):
+    """The way out for images that are made here."""
+
+    def file(self, name: str) -> AbstractContextManager[Path]:
+        """Give a place for a copy of a disk; whatever is there afterwards is removed."""
+
+    def sweep(self) -> None:
+        """Remove what an agent that died has left."""
+
+    def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
+        """Send a file as an image's data, however often that takes.  Raises ImageSendError, StoppedError."""
+
+
 class Threads:
     """Worker threads for everything that may block.  Several simulated hosts share one set."""
 
@@ -83,6 +97,8 @@ class HostParts:
     threads: Threads
     boot_timeout: float = 60.0
     after_step: AfterStep | None = None
+    outgoing: ImageOutlet | None = None
+    """None: this host sends no images."""
 
 
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:

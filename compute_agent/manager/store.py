@@ -19,7 +19,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.contract.orders import BuildRequest, spec_of
+from compute_agent.contract.orders import BuildRequest, RebuildRequest, spec_of
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -153,6 +153,9 @@ class StateStore:
         """Note what the guest is made of now that an order is carried out; kept with the order's end."""
         spec = spec_of(command.body)
         if spec is not None:
+            known = self.specs({command.instance_id}).get(command.instance_id)
+            if known is not None and not isinstance(command.body, RebuildRequest):
+                spec = msgspec.structs.replace(spec, image=known.image)  # what its disk is laid upon is what it was
             self._db.execute(
                 "UPDATE instances SET spec = ? WHERE uuid = ?", (msgspec.json.encode(spec), command.instance_id)
             )

@@ -41,6 +41,12 @@ class ImageFetchError(RetryableHostError):
     code = "image_fetch_failed"
 
 
+class ImageSendError(HostError):
+    """The portal will not take the bits of an image that was made here."""
+
+    code = "image_send_failed"
+
+
 class InstanceNotFoundError(HostError):
     """The hypervisor has no guest of this uuid."""
 

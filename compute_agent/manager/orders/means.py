@@ -45,6 +45,10 @@ class Means:
         """The hypervisor."""
         return self.parts.driver
 
+    def stopped(self) -> bool:
+        """Say whether long work is to leave off: the order was told to stop, or its deadline has passed."""
+        return self.cancelled.is_set() or 0 < self.command.deadline < time.time()
+
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, str]]:
         """Report what is done in the block as a step, with the facts that the block puts into the dictionary; not when
