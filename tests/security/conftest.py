@@ -16,6 +16,9 @@ from django.utils import timezone
 from compute_agent.contract.messages import ConsoleOutput
 from provisioning.compute import services as compute
 from provisioning.compute.models import Host, Instance
+from provisioning.compute.selectors.compute_services import number_of
+from provisioning.compute.services.aggregates import create_aggregate
+from provisioning.compute.services.server_groups import create_server_group
 from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
@@ -146,6 +149,8 @@ def make_world(people: People, cloud: Cloud) -> World:
     rule = SecurityGroupRule.objects.filter(group=group).first()
     host = Host.objects.get()
     assert rule is not None
+    aggregate = create_aggregate(people.operator.context, SECRET)
+    near = create_server_group(alice.context, SECRET, "affinity")
     limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
     ids = _identity_of(alice)
     tokens = {
@@ -182,6 +187,14 @@ def make_world(people: People, cloud: Cloud) -> World:
         "security-groups/identity": str(group.id),
         "security-group-rules/identity": str(rule.id),
         "host": str(host.id),
+        "host_name": host.name,
+        "pattern": host.name,
+        "hypervisor": str(number_of(host.id)),
+        "os-services/service": str(number_of(host.id)),
+        "aggregate": str(aggregate.pk),
+        "aggregate/object": str(aggregate.pk),
+        "server_group": str(near.id),
+        "servergroup/object": str(near.pk),
         "flavor": "1",
         "project": str(alice.project_id),
         "user": str(alice.user_id),

@@ -18,19 +18,21 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.ops.admin.base import ModelForm, Written, context_of, each
+from portal.ops.admin.base import ModelForm, Written, confirmed, context_of, each
 from provisioning.common.errors import NovellaError
 from provisioning.compute import services
 from provisioning.compute.models import Host
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.services.forget import forget_host
+from provisioning.compute.services.hosts import change_host
 from provisioning.conductor import agents
 
 MEASURED = (
     "name", "id", "state", "last_seen_at", "agent_version", "contract_version", "hypervisor_type", "hypervisor_version",
-    "hypervisor_hostname", "architecture", "host_ip", "vcpus_total", "memory_mb_total", "disk_gb_total",
-    "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated",
-    "instances_allocated", "created_at",
+    "hypervisor_hostname", "architecture", "host_ip", "forced_down", "uptime", "vcpus_total", "memory_mb_total",
+    "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
+    "disk_gb_allocated", "instances_allocated", "created_at",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -67,6 +69,9 @@ class HostAdmin(Written):
         "change": "compute:services:update",
         "enable": "compute:services:update",
         "disable": "compute:services:update",
+        "force_down": "compute:services:update",
+        "let_up": "compute:services:update",
+        "forget": "compute:services:delete",
         "join": "compute:services:join",
     }
     form = HostForm
@@ -83,10 +88,10 @@ class HostAdmin(Written):
     list_filter = ("enabled", "availability_zone", "hypervisor_type")
     search_fields = ("name",)
     readonly_fields = MEASURED
-    actions = ("enable", "disable")
+    actions = ("enable", "disable", "force_down", "let_up", "forget")
     change_list_template = "admin/novella/hosts.html"
     fieldsets = (
-        (None, {"fields": ("name", "state", "enabled", "disabled_reason", "availability_zone")}),
+        (None, {"fields": ("name", "state", "enabled", "disabled_reason", "forced_down", "availability_zone")}),
         ("Capacity", {"fields": (*CHANGED[1:], "vcpus_total", "memory_mb_total", "disk_gb_total")}),
         (
             "In use",
@@ -96,7 +101,8 @@ class HostAdmin(Written):
         (
             "Agent",
             {"fields": ("id", "last_seen_at", "agent_version", "contract_version", "hypervisor_type",
-                        "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "created_at")},
+                        "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "uptime",
+                        "created_at")},
         ),
     )  # fmt: skip
 
@@ -105,7 +111,7 @@ class HostAdmin(Written):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """A host that is gone is disabled; its record is the history of its servers."""
+        """A host that is gone for good is forgotten: the action knows what goes with it."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Host, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
@@ -131,9 +137,32 @@ class HostAdmin(Written):
         reason = f"Disabled by {context_of(request).user_name}."
         each(request, queryset, lambda context, host: services.disable_host(context, host.id, reason), "Hosts disabled")
 
+    @admin.action(description="Force down: it is switched off, wait for its word no more")
+    def force_down(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:
+        """Let them count as down whatever their agents say, after a question."""
+        question = confirmed(self, request, queryset, "force_down", "Are these hosts switched off or cut off?")
+        if question is None:
+            _change_each(request, queryset, down=True)
+        return question
+
+    @admin.action(description="Let up: count as up again when the agent answers")
+    def let_up(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
+        """Believe their agents again."""
+        _change_each(request, queryset, down=False)
+
+    @admin.action(description="Forget: remove a host that is gone for good")
+    def forget(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:
+        """Remove hosts without servers, after a question; their agents need new join tokens."""
+        question = confirmed(self, request, queryset, "forget", "Forget these hosts and what they still hold?")
+        if question is None:
+            each(request, queryset, lambda context, host: forget_host(context, host.id), "Hosts forgotten")
+        return question
+
     @admin.display(description="state")
     def state(self, host: Host) -> SafeString:
         """Show whether it answers and gets servers."""
+        if host.forced_down:
+            return format_html('<span class="status bad">{}</span>', "Forced down")
         if not is_alive(host, timezone.now()):
             return format_html('<span class="status bad">{}</span>', "Does not answer")
         if not host.enabled:
@@ -185,6 +214,11 @@ class HostAdmin(Written):
             "unused": uuid.uuid4().hex[:6],
         }
         return TemplateResponse(request, "admin/novella/join.html", context)
+
+
+def _change_each(request: HttpRequest, hosts: QuerySet[Host], *, down: bool) -> None:
+    said = "Hosts forced down" if down else "Hosts let up"
+    each(request, hosts, lambda context, host: change_host(context, host.id, forced_down=down), said)
 
 
 def _meter(used: int, limit: int, unit: str) -> SafeString:

@@ -1,0 +1,117 @@
+"""Aggregates, with their hosts; and server groups, to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+
+from portal.ops.admin.base import ModelForm, Readable, Written, context_of
+from provisioning.compute.models import Aggregate, Host, ServerGroup
+from provisioning.compute.selectors.server_groups import members_of
+from provisioning.compute.services import aggregates
+from provisioning.identity import selectors as identity
+
+
+class AggregateForm(ModelForm):
+    """An aggregate with its hosts."""
+
+    members = forms.ModelMultipleChoiceField(Host.objects.order_by("name"), required=False, label="Hosts")
+    metadata = forms.JSONField(
+        required=False, initial=dict, help_text='Text to text, like {"ssd": "true"}; sizes ask for it.'
+    )
+
+    class Meta:
+        model = Aggregate
+        fields = ("name", "availability_zone")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Show the hosts there are."""
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["members"].initial = self.instance.hosts.all()
+
+    def clean_metadata(self) -> dict[str, str]:
+        """Take text only."""
+        value = self.cleaned_data["metadata"] or {}
+        if not isinstance(value, dict) or not all(
+            isinstance(item, str) and len(item) <= 255 for item in value.values()
+        ):
+            raise forms.ValidationError("Every value must be text of at most 255 characters.")
+        return value
+
+
+@admin.register(Aggregate)
+class AggregateAdmin(Written):
+    """The aggregates."""
+
+    rules = {
+        "view": "compute:aggregates:list",
+        "add": "compute:aggregates:create",
+        "change": "compute:aggregates:update",
+        "delete": "compute:aggregates:delete",
+    }
+    form = AggregateForm
+    fields = ("name", "availability_zone", "members", "metadata")
+    list_display = ("name", "availability_zone", "host_count", "created_at")
+    search_fields = ("name", "availability_zone")
+    ordering = ("name",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Aggregate]:
+        """Count the hosts with the rows."""
+        return Aggregate.objects.annotate(many=Count("hosts"))
+
+    @admin.display(description="hosts", ordering="many")
+    def host_count(self, aggregate: Any) -> int:
+        """Say how many hosts it has."""
+        return int(aggregate.many)
+
+    def save_model(self, request: HttpRequest, obj: Aggregate, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services: hosts leave before the zone changes, and come behind it."""
+        context, data = context_of(request), form.cleaned_data
+        zone = data["availability_zone"] or None
+        wanted = {host.name for host in data["members"]}
+        there: set[str] = set()
+        if change:
+            there = set(Host.objects.filter(aggregates=obj).values_list("name", flat=True))
+            for name in sorted(there - wanted):
+                aggregates.remove_host(context, obj.pk, name)
+            aggregates.update_aggregate(context, obj.pk, {"name": data["name"], "availability_zone": zone})
+        else:
+            obj.pk = aggregates.create_aggregate(context, data["name"], zone).pk
+        kept = Aggregate.objects.values_list("metadata", flat=True).get(pk=obj.pk)
+        if kept != data["metadata"]:
+            gone = dict.fromkeys(kept.keys() - data["metadata"].keys())
+            aggregates.set_aggregate_metadata(context, obj.pk, {**gone, **data["metadata"]})
+        for name in sorted(wanted - there):
+            aggregates.add_host(context, obj.pk, name)
+
+    def delete_model(self, request: HttpRequest, obj: Aggregate) -> None:
+        """Delete it; refused while it has hosts."""
+        aggregates.delete_aggregate(context_of(request), obj.pk)
+
+
+@admin.register(ServerGroup)
+class ServerGroupAdmin(Readable):
+    """The server groups of all projects."""
+
+    rules = {"view": "compute:server_groups:list:all_projects"}
+    list_display = ("name", "policy", "max_server_per_host", "project", "created_at")
+    list_filter = ("policy",)
+    search_fields = ("name", "id__startswith")
+    ordering = ("-created_at",)
+    fields = ("name", "id", "policy", "max_server_per_host", "project", "user_id", "servers", "created_at")
+    readonly_fields = ("project", "servers")
+
+    @admin.display(description="project")
+    def project(self, group: ServerGroup) -> str:
+        """Name the project."""
+        return str(identity.projects_by_id([group.project_id]).get(group.project_id) or group.project_id)
+
+    @admin.display(description="servers")
+    def servers(self, group: ServerGroup) -> str:
+        """List the servers that are not deleted."""
+        return ", ".join(str(server) for server in members_of([group])[group.id])
