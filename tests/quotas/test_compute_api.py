@@ -198,13 +198,47 @@ def test_the_default_class_holds_for_everybody_without_own_limits(operator_api: 
     assert shown["maxTotalCores"] == 3
     assert operator_api.put(where, {"quota_class_set": {"cores": -2}}).status_code == 400
     assert operator_api.put(where, {"quota_class_set": {"force": True}}).status_code == 400
-    assert operator_api.get(f"{V21}/os-quota-class-sets/gold").status_code == 404
-    assert set(operator_api.get(where, **at("2.57")).json()["quota_class_set"]) == ALWAYS | {
-        "id",
-        "volumes",
-        "gigabytes",
-        "snapshots",
-    }
+    gold = operator_api.get(f"{V21}/os-quota-class-sets/gold").json()["quota_class_set"]
+    assert (gold["id"], gold["cores"]) == ("gold", 3), "there is one class, and every name shows it"
+    refused = operator_api.put(f"{V21}/os-quota-class-sets/gold", {"quota_class_set": {"cores": 1}})
+    assert (refused.status_code, limits_of(people.alice.project_id)["cores"]) == (400, 3)
+
+
+GROUPS = {"server_groups", "server_group_members"}
+OWN = {"volumes", "gigabytes", "snapshots"}
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("2.1", ALWAYS - GROUPS | INJECTED | NETWORKS),
+        ("2.49", ALWAYS - GROUPS | INJECTED | NETWORKS),
+        ("2.50", ALWAYS | INJECTED),
+        ("2.56", ALWAYS | INJECTED),
+        ("2.57", ALWAYS),
+        ("2.96", ALWAYS),
+    ],
+)
+def test_classes_have_their_names_in_each_version(operator_api: Api, version: str, names: set[str]) -> None:
+    where = f"{V21}/os-quota-class-sets/default"
+    assert set(operator_api.get(where, **at(version)).json()["quota_class_set"]) == names | OWN | {"id"}
+    changed = operator_api.put(where, {"quota_class_set": {"cores": 3}}, **at(version))
+    assert set(changed.json()["quota_class_set"]) == names | OWN
+    for name in (INJECTED | NETWORKS) - names:
+        assert operator_api.put(where, {"quota_class_set": {name: -1}}, **at(version)).status_code == 400
+    taken = operator_api.put(where, {"quota_class_set": {"server_groups": 4}}, **at(version))
+    assert taken.status_code == 200
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.1", 200), ("2.74", 200), ("2.75", 400), ("2.96", 400)])
+def test_unknown_parameters_are_refused_from_2_75(path: str, operator_api: Api, version: str, status: int) -> None:
+    for tail in ("", "/detail"):
+        assert operator_api.get(f"{path}{tail}?colour=red", **at(version)).status_code == status
+    assert operator_api.put(f"{path}?colour=red", {"quota_set": {}}, **at(version)).status_code == status
+    assert operator_api.delete(f"{path}?colour=red", **at(version)).status_code == (202 if status == 200 else 400)
+    assert operator_api.get(f"{path}/defaults?colour=red", **at(version)).status_code == 200
+    assert operator_api.get(f"{V21}/limits?colour=red", **at(version)).status_code == status
+    assert operator_api.get(f"{V21}/limits?reserved=1", **at(version)).status_code == 200
 
 
 def test_limits_in_each_version(people: People) -> None:
@@ -214,7 +248,7 @@ def test_limits_in_each_version(people: People) -> None:
         for version in ("2.1", "2.36", "2.39", "2.57")
     }
     assert (shown["2.1"]["maxTotalFloatingIps"], shown["2.1"]["maxSecurityGroupRules"]) == (50, 100)
-    assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (0, 0), "a launch takes no files"
+    assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (5, 10_240)
     assert set(shown["2.1"]) - set(shown["2.36"]) == {
         "maxTotalFloatingIps",
         "maxSecurityGroups",
