@@ -63,6 +63,7 @@ class UnrescueRequest(Message, frozen=True):
     """Start the guest from its own disk again."""
 
     instance: InstanceSpec
+    timeout: int = 60  # s, for a graceful stop before it is forced
 
 
 class RebuildRequest(Message, frozen=True):

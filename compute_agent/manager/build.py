@@ -22,8 +22,10 @@ from compute_agent.contract.steps import (
     START_GUEST,
     WAIT_FOR_BOOT,
 )
+from compute_agent.manager.bits import Bits, fetch
 from compute_agent.manager.outbox import Outbox, StepReport
-from compute_agent.manager.parts import CachedImage, HostParts, in_thread
+from compute_agent.manager.parts import HostParts, in_thread
+from compute_agent.virt.driver import BootFiles
 
 WATCHABLE = 0.05
 """Seconds after which a step that still goes on is announced."""
@@ -46,7 +48,7 @@ class Build:
         self.cancelled = threading.Event()
         self._parts = parts
         self._outbox = outbox
-        self._image: CachedImage | None = None
+        self._bits: Bits | None = None
         self._power = PowerState.NOSTATE
         self._wake = asyncio.Event()
         self._reached = -1
@@ -116,16 +118,14 @@ class Build:
         return _NOTHING
 
     def _fetch_image(self) -> Detail:
-        began = time.monotonic()
-        self._image = image = self._parts.images.get(self.spec.image, self.spec.uuid)
-        return {
-            "cached": "true" if image.cached else "false",
-            "bytes": str(image.size),
-            "seconds": f"{time.monotonic() - began:.3f}",
-        }
+        spec = self.spec
+        self._bits = bits = fetch(self._parts.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk)
+        return bits.facts
 
     def _create_disk(self) -> Detail:
-        self._parts.driver.create_disk(self.spec, self._image.path if self._image else None)
+        bits = self._bits
+        self._parts.driver.create_disk(self.spec, bits.disk if bits else None)
+        self._parts.driver.create_boot_files(self.spec, bits.boot if bits else BootFiles())
         return _NOTHING
 
     def _create_seed(self) -> Detail:

@@ -59,6 +59,14 @@ class Guest:
 
 
 @dataclass(frozen=True)
+class BootFiles:
+    """A kernel and a ramdisk in the image cache; None where there is none."""
+
+    kernel: Path | None = None
+    ramdisk: Path | None = None
+
+
+@dataclass(frozen=True)
 class ConsoleChunk:
     """Bytes of a console log, from offset ``start`` up to and without ``end``."""
 
@@ -92,13 +100,20 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
-    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
         """Make the root disk (and ephemeral and swap disks) of the instance on top of the cached image ``base``.
 
         The root disk has ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the
-        same instance is replaced: nothing has run on it yet.  Raises ImageUnacceptableError when the image is larger
-        than the flavor's disk, RetryableHostError when the host has no room.  ``base`` is None for a driver whose image
-        cache is a fake.
+        same instance is replaced, and a guest that runs on it powered off first; ``keep_ephemeral`` leaves ephemeral
+        and swap disks that are there.  Raises ImageUnacceptableError when the image is larger than the flavor's disk,
+        RetryableHostError when the host has no room.  ``base`` is None for a driver whose image cache is a fake.
+        """
+
+    @abc.abstractmethod
+    def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
+        """Put the kernel and the ramdisk that the guest boots beside its disks; those of an earlier image are removed.
+
+        What ``spec`` names must be in ``files``, but for a driver whose image cache is a fake.
         """
 
     @abc.abstractmethod
@@ -184,14 +199,19 @@ class ComputeDriver(abc.ABC):
         """Return the guest's counters.  Raises InstanceNotFoundError."""
 
     @abc.abstractmethod
-    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
-        """Define the stopped guest anew so that it boots from a fresh disk over ``base``, with its own root disk as
-        the second one; the seed stays.
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        """Define the stopped guest anew so that it boots from a fresh disk over ``base``, and ``files`` where
+        ``spec.rescue`` names them, with its own root disk as the second one.
+
+        It has a seed of its own meanwhile.  A guest that is rescued already gets another fresh disk.  Raises
+        InstanceNotFoundError for a guest without a disk, RetryableHostError without room.
         """
 
     @abc.abstractmethod
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        """Define the stopped guest as it was before ``rescue`` and remove the rescue disk."""
+        """Define the guest as it was before ``rescue``, stopped, and remove what that made; repeated, it changes
+        nothing more.
+        """
 
     @abc.abstractmethod
     def resize(self, spec: InstanceSpec, attempt: int) -> None:

@@ -18,7 +18,16 @@ from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDia
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.virt import fake_disk
-from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener, Stopped, never
+from compute_agent.virt.driver import (
+    BootFiles,
+    ComputeDriver,
+    ConsoleChunk,
+    Guest,
+    HostCapacity,
+    PowerListener,
+    Stopped,
+    never,
+)
 from compute_agent.virt.errors import (
     FatalBuildError,
     ImageUnacceptableError,
@@ -96,6 +105,8 @@ class FakeGuest(msgspec.Struct):
     address: str
     power: int = PowerState.SHUTDOWN
     boots: list[tuple[float, float]] = []
+    rescued: bool = False
+    before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
 
 
 class _Entry(msgspec.Struct, omit_defaults=True):
@@ -200,7 +211,7 @@ class FakeDriver(ComputeDriver):
 
     # ----- building -------------------------------------------------------------------------------------------------
 
-    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
         if 0 < spec.flavor.root_gb < spec.image.min_disk:
             raise ImageUnacceptableError("The image needs a larger disk than the flavor has.")
         with self._changed:
@@ -209,6 +220,9 @@ class FakeDriver(ComputeDriver):
                 raise RetryableHostError("The host has no room for the instance's disk.")
             self._state.disks.add(spec.uuid)
             self._write(spec.uuid)
+
+    def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
+        """Nothing boots here."""
 
     def create_seed(self, spec: InstanceSpec) -> None:
         with self._changed:
@@ -225,7 +239,7 @@ class FakeDriver(ComputeDriver):
                 hostname=spec.hostname,
                 vcpus=spec.flavor.vcpus,
                 memory_mb=spec.flavor.memory_mb,
-                disk_gb=spec.flavor.root_gb + spec.flavor.ephemeral_gb,
+                disk_gb=_disk_of(spec),
                 mac=port.mac_address if port else "",
                 address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
             )
@@ -300,20 +314,57 @@ class FakeDriver(ComputeDriver):
             disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
         )
 
-    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
-        raise UnsupportedError("This host cannot do that.")
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        self._define_anew(spec.uuid, attempt, rescued=True)
 
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        self._define_anew(spec.uuid, attempt, rescued=False)
+
+    def rescued(self) -> set[str]:
+        """Return the uuids of the guests that run from another disk than their own."""
+        with self._changed:
+            return {uuid for uuid, guest in self._state.guests.items() if guest.rescued}
+
+    def _define_anew(self, uuid: str, attempt: int, *, rescued: bool) -> None:
+        with self._changed:
+            guest = self._guest(uuid)
+            guest.attempt, guest.rescued = attempt, rescued
+            self._power(guest, PowerState.SHUTDOWN)
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            guest = self._stopped(spec.uuid)
+            before = guest.before or (guest.vcpus, guest.memory_mb, guest.disk_gb)
+            if _disk_of(spec) < before[2]:
+                raise ImageUnacceptableError("The disk cannot shrink.")
+            others = sum(other.disk_gb for other in self._state.guests.values() if other.uuid != spec.uuid)
+            if others + _disk_of(spec) > self._total[2]:
+                raise RetryableHostError("The host has no room for the instance's disk.")
+            guest.before = before
+            self._size(guest, spec, attempt)
 
     def confirm_resize(self, uuid: str) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            self._guest(uuid).before = None
+            self._write(uuid)
 
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            guest = self._stopped(spec.uuid)
+            guest.before = None
+            self._size(guest, spec, attempt)
+
+    def _size(self, guest: FakeGuest, spec: InstanceSpec, attempt: int) -> None:
+        guest.attempt, guest.vcpus, guest.memory_mb = attempt, spec.flavor.vcpus, spec.flavor.memory_mb
+        guest.disk_gb = _disk_of(spec)
+        self._write(guest.uuid)
+
+    def _stopped(self, uuid: str) -> FakeGuest:
+        """Return a guest that is off, as whoever changes its size must see to."""
+        guest = self._guest(uuid)
+        if guest.power == PowerState.RUNNING:
+            raise UnsupportedError("The guest runs.")
+        return guest
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         with self._changed:
@@ -421,6 +472,11 @@ class FakeDriver(ComputeDriver):
         fresh.write_bytes(b"".join(self._encoder.encode(self._state.entry(uuid)) + b"\n" for uuid in uuids))
         fresh.replace(self._journal)
         self._lines = 0
+
+
+def _disk_of(spec: InstanceSpec) -> int:
+    """Return the GiB of a guest's disks."""
+    return spec.flavor.root_gb + spec.flavor.ephemeral_gb
 
 
 def _console_log(guest: FakeGuest, now: float) -> bytes:

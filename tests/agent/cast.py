@@ -16,7 +16,7 @@ from compute_agent.contract.orders import BuildRequest, CommandBody, DestroyRequ
 from compute_agent.manager.host import Host
 from compute_agent.manager.parts import AfterStep, HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork, HostNetwork
-from compute_agent.virt.driver import ComputeDriver, Guest
+from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake import FakeDriver, FakeImageCache
 
 PATIENCE = 10.0
@@ -206,6 +206,10 @@ class FlakyDriver(FakeDriver):
         self._maybe_fail("destroy")
         super().destroy(uuid)
 
-    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
         self._maybe_fail("create_disk")
-        super().create_disk(spec, base)
+        super().create_disk(spec, base, keep_ephemeral=keep_ephemeral)
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        self._maybe_fail("rescue")
+        super().rescue(spec, attempt, base, files)

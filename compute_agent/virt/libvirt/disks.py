@@ -17,8 +17,9 @@ LEAST_FREE = 128 * MIB
 """Below this the host makes no new disks: a full file system stops every guest on it."""
 
 
-def create_disks(spec: InstanceSpec, base: Path, paths: InstancePaths) -> None:
-    """Make the disks of ``spec`` over ``base``, a raw image of the cache; what is there is replaced.
+def create_disks(spec: InstanceSpec, base: Path, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
+    """Make the disks of ``spec`` over ``base``, a raw image of the cache; what is there is replaced, but with
+    ``keep_ephemeral`` for the ephemeral and swap disks.
 
     Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host has
     no room.
@@ -29,21 +30,37 @@ def create_disks(spec: InstanceSpec, base: Path, paths: InstancePaths) -> None:
         needed = math.ceil(image_size / GIB)
         has = f"flavor {spec.flavor.name!r} has {spec.flavor.root_gb} GiB"
         raise ImageUnacceptableError(f"Image {spec.image.name!r} needs a disk of {needed} GiB; {has}.")
+    _check_room(paths)
+    try:
+        _overlay(base, paths.root_disk, size)
+        if spec.flavor.ephemeral_gb and not (keep_ephemeral and paths.ephemeral_disk.exists()):
+            _blank(paths.ephemeral_disk, spec.flavor.ephemeral_gb * GIB)
+            run_program("mke2fs", "-q", "-F", "-t", "ext4", "-L", "ephemeral0", str(paths.ephemeral_disk))
+        if spec.flavor.swap_mb and not (keep_ephemeral and paths.swap_disk.exists()):
+            _blank(paths.swap_disk, spec.flavor.swap_mb * MIB)
+            run_program("mkswap", "-L", "swap0", str(paths.swap_disk))
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError("The host could not make the guest's disk.", detail=str(error)) from error
+
+
+def create_rescue_disk(base: Path, paths: InstancePaths) -> None:
+    """Make a disk of the image's own size over ``base``, beside those of the guest; an earlier one is replaced.
+
+    Raises RetryableHostError when the host has no room.
+    """
+    _check_room(paths)
+    try:
+        _overlay(base, paths.rescue_disk, base.stat().st_size)
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError("The host could not make the rescue disk.", detail=str(error)) from error
+
+
+def _check_room(paths: InstancePaths) -> None:
     room = os.statvfs(paths.folder)
     if room.f_bavail * room.f_frsize < LEAST_FREE:
         raise RetryableHostError(
             "The host has no room for the guest's disk.", detail=f"under {LEAST_FREE} bytes are free"
         )
-    try:
-        _overlay(base, paths.root_disk, size)
-        if spec.flavor.ephemeral_gb:
-            _blank(paths.ephemeral_disk, spec.flavor.ephemeral_gb * GIB)
-            run_program("mke2fs", "-q", "-F", "-t", "ext4", "-L", "ephemeral0", str(paths.ephemeral_disk))
-        if spec.flavor.swap_mb:
-            _blank(paths.swap_disk, spec.flavor.swap_mb * MIB)
-            run_program("mkswap", "-L", "swap0", str(paths.swap_disk))
-    except (OSError, ProgramError) as error:
-        raise RetryableHostError("The host could not make the guest's disk.", detail=str(error)) from error
 
 
 def _overlay(base: Path, target: Path, size: int) -> None:

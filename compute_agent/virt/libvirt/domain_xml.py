@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.virt.libvirt.boot import Boot, add_kernel, boot_of
 from compute_agent.virt.libvirt.paths import InstancePaths
 
 NAMESPACE = "https://novella.example/xmlns/domain/1"
@@ -49,12 +50,14 @@ def domain_xml(spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type
     _sysinfo(domain, spec)
     system = ET.SubElement(domain, "os")
     _text(system, "type", "hvm", arch="x86_64", machine="pc")
+    boot = boot_of(spec, paths)
+    add_kernel(system, boot, clean(boot.command_line))
     ET.SubElement(system, "boot", dev="hd")
     ET.SubElement(system, "smbios", mode="sysinfo")
     _processor(domain, spec, virt_type)
     for event, action in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
         _text(domain, f"on_{event}", action)
-    _devices(ET.SubElement(domain, "devices"), spec, paths)
+    _devices(ET.SubElement(domain, "devices"), spec, paths, boot)
     ET.indent(domain)
     return ET.tostring(domain, encoding="unicode") + "\n"
 
@@ -112,16 +115,18 @@ def _processor(domain: ET.Element, spec: InstanceSpec, virt_type: VirtType) -> N
         ET.SubElement(clock, "timer", name="hpet", present="no")
 
 
-def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths) -> None:
-    _disk(devices, str(paths.root_disk), "qcow2", "vda")
-    letter = ord("b")
+def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
+    letter = ord("a")
+    for path in boot.disks:
+        _disk(devices, str(path), "qcow2", f"vd{chr(letter)}")
+        letter += 1
     for wanted, path in ((spec.flavor.ephemeral_gb, paths.ephemeral_disk), (spec.flavor.swap_mb, paths.swap_disk)):
         if wanted:
             _disk(devices, str(path), "raw", f"vd{chr(letter)}")
             letter += 1
     cdrom = ET.SubElement(devices, "disk", type="file", device="cdrom")
     ET.SubElement(cdrom, "driver", name="qemu", type="raw")
-    ET.SubElement(cdrom, "source", file=str(paths.seed))
+    ET.SubElement(cdrom, "source", file=str(boot.seed))
     ET.SubElement(cdrom, "target", dev="hda", bus="ide")
     ET.SubElement(cdrom, "readonly")
     ET.SubElement(devices, "controller", type="usb", model="none")
@@ -132,7 +137,7 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths) -> N
     # Appending lets the agent cut the log from its beginning while the guest writes.
     ET.SubElement(serial, "log", file=str(paths.console_log), append="on")
     ET.SubElement(serial, "target", port="0")
-    if spec.image.properties.get("hw_qemu_guest_agent", "").lower() in {"yes", "true", "1", "on"}:
+    if boot.image.properties.get("hw_qemu_guest_agent", "").lower() in {"yes", "true", "1", "on"}:
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "target", type="virtio", name="org.qemu.guest_agent.0")
     graphics = ET.SubElement(devices, "graphics", type="vnc")

@@ -15,9 +15,18 @@ from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.driver import ComputeDriver, ConsoleChunk, Guest, HostCapacity, PowerListener, Stopped, never
+from compute_agent.virt.driver import (
+    BootFiles,
+    ComputeDriver,
+    ConsoleChunk,
+    Guest,
+    HostCapacity,
+    PowerListener,
+    Stopped,
+    never,
+)
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
-from compute_agent.virt.libvirt import capacity, console_log, counters, disks, kvm, seed, snapshots
+from compute_agent.virt.libvirt import boot, capacity, console_log, counters, disks, kvm, seed, snapshots
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -93,11 +102,17 @@ class LibvirtDriver(ComputeDriver):
 
     # --- building ---------------------------------------------------------------------------------------------------
 
-    def create_disk(self, spec: InstanceSpec, base: Path | None) -> None:
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
         if base is None:
             raise RetryableHostError("The host has no image to start from.", detail="create_disk without a base")
         self._power_off(spec.uuid)
-        disks.create_disks(spec, base.absolute(), self._folder(spec.uuid))
+        paths = self._folder(spec.uuid)
+        boot.remove_rescue(paths)
+        disks.create_disks(spec, base.absolute(), paths, keep_ephemeral=keep_ephemeral)
+
+    def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
+        paths = self._folder(spec.uuid)
+        boot.install(files, paths.kernel, paths.ramdisk)
 
     def create_seed(self, spec: InstanceSpec) -> None:
         seed.write_seed(spec, self._folder(spec.uuid))
@@ -204,11 +219,21 @@ class LibvirtDriver(ComputeDriver):
                 started=self._board.running_since(uuid),
             )
 
-    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None) -> None:
-        raise UnsupportedError("This host cannot do that.")
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        if base is None:
+            raise RetryableHostError("The host has no image to start from.", detail="rescue without a base")
+        paths = self._folder(spec.uuid)
+        if not paths.root_disk.exists():
+            raise InstanceNotFoundError("The guest has no disk to be rescued.")
+        self._power_off(spec.uuid)
+        disks.create_rescue_disk(base.absolute(), paths)
+        boot.install(files, paths.rescue_kernel, paths.rescue_ramdisk)
+        seed.write_seed(spec, paths, paths.rescue_seed)
+        self.define(spec, attempt)
 
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        self.define(spec, attempt)
+        boot.remove_rescue(self._folder(spec.uuid))
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
         raise UnsupportedError("This host cannot do that.")

@@ -41,6 +41,36 @@ class InstancePaths:
         return self.folder / "seed.iso"
 
     @property
+    def kernel(self) -> Path:
+        """The kernel that the guest boots instead of its disk."""
+        return self.folder / "kernel"
+
+    @property
+    def ramdisk(self) -> Path:
+        """The ramdisk that goes with the kernel."""
+        return self.folder / "ramdisk"
+
+    @property
+    def rescue_disk(self) -> Path:
+        """The disk of a rescued guest, a qcow2 overlay on the rescue image."""
+        return self.folder / "rescue.qcow2"
+
+    @property
+    def rescue_seed(self) -> Path:
+        """The config drive of a rescued guest."""
+        return self.folder / "rescue.iso"
+
+    @property
+    def rescue_kernel(self) -> Path:
+        """The kernel that a rescued guest boots."""
+        return self.folder / "rescue.kernel"
+
+    @property
+    def rescue_ramdisk(self) -> Path:
+        """The ramdisk that goes with that kernel."""
+        return self.folder / "rescue.ramdisk"
+
+    @property
     def console_log(self) -> Path:
         """What the guest wrote to its serial port."""
         return self.folder / "console.log"

@@ -12,6 +12,7 @@ import base64
 import json
 import shutil
 from ipaddress import ip_interface
+from pathlib import Path
 from typing import Any
 
 from compute_agent.contract.build import FixedAddress, InstanceSpec, PortRef
@@ -46,8 +47,8 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
     return files
 
 
-def write_seed(spec: InstanceSpec, paths: InstancePaths) -> None:
-    """Write the seed's ISO 9660 image; raises RetryableHostError when the host cannot."""
+def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = None) -> None:
+    """Write the seed's ISO 9660 image, to ``target`` when that is given; RetryableHostError when the host cannot."""
     tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
     if tool is None:
         raise RetryableHostError("The host cannot make config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found")
@@ -55,14 +56,14 @@ def write_seed(spec: InstanceSpec, paths: InstancePaths) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     try:
         for name, data in seed_files(spec).items():
-            target = staging / name
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target.write_bytes(data)
+            file = staging / name
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.write_bytes(data)
         image.unlink(missing_ok=True)
         image.touch(mode=0o600)
         label = "config-2" if spec.config_drive else "cidata"
         run_program(tool, "-quiet", "-V", label, "-r", "-J", "-o", str(image), str(staging))
-        image.replace(paths.seed)
+        image.replace(target or paths.seed)
     except (OSError, ProgramError) as error:
         raise RetryableHostError("The host could not make the guest's config drive.", detail=str(error)) from error
     finally:

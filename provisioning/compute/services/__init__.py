@@ -15,6 +15,8 @@ from provisioning.compute.services.locks import lock, unlock
 from provisioning.compute.services.metadata import delete_metadata, merge_metadata, set_metadata
 from provisioning.compute.services.passwords import clear_password, generate_password
 from provisioning.compute.services.power import change_password, reboot, start, stop, switch, trigger_crash_dump
+from provisioning.compute.services.rebuild import rebuild
+from provisioning.compute.services.rescue import rescue, unrescue
 from provisioning.compute.services.reset import reset_state
 from provisioning.compute.services.soft_delete import restore
 from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
@@ -46,7 +48,9 @@ __all__ = [
     "merge_metadata",
     "no_such_spec",
     "reboot",
+    "rebuild",
     "remove_flavor_access",
+    "rescue",
     "reset_state",
     "restore",
     "set_metadata",
@@ -56,6 +60,7 @@ __all__ = [
     "switch",
     "trigger_crash_dump",
     "unlock",
+    "unrescue",
     "update",
     "update_flavor",
     "update_host",

@@ -22,6 +22,7 @@ from provisioning.compute.sizes import GIB, quota_amounts
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
 from provisioning.network.services import new_ports
 from provisioning.quotas import selectors as quotas
@@ -72,13 +73,13 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     if context.project_id is None or context.user_id is None:
         raise ForbiddenError("A server needs a project: use a token that is scoped to one.")
     name = check_name(request.name)
-    flavor, image = _flavor(context, request.flavor_ref), _image(context, request.image_id)
+    flavor, image = _flavor(context, request.flavor_ref), check_image(context, request.image_id)
     check_fit(flavor, image)
     limits = quotas.limits_of(context.project_id)
     metadata, tags = check_metadata(request.metadata, limits), check_tags(request.tags)
     files = check_files(request.injected_files, limits)
     check_local_disks(request.local_disks, flavor)
-    _check_user_data(request.user_data)
+    check_user_data(request.user_data)
     if request.trusted_certificates is not None:
         policy.enforce(context, "compute:servers:create:trusted_certs")
     place = check_place(context, request)
@@ -109,13 +110,16 @@ def _flavor(context: RequestContext, ref: str) -> Flavor:
         raise InvalidInputError(f"Flavor {ref!r} could not be found.", field="flavorRef") from error
 
 
-def _image(context: RequestContext, image_id: str) -> Image:
+def check_image(context: RequestContext, image_id: str) -> Image:
+    """Return an image that the project may boot from, with the kernel and the ramdisk it names; InvalidInputError."""
     try:
-        return images.usable_image_for(context, image_id)
+        image = images.usable_image_for(context, image_id)
+        companions(image, context.project_id or image.project_id)
     except NotFoundError as error:
         raise InvalidInputError(f"Image {image_id!r} could not be found.", field="imageRef") from error
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="imageRef") from error
+    return image
 
 
 def _networks(context: RequestContext, request: LaunchRequest, count: int) -> list[dict[str, str | None]]:
@@ -165,7 +169,8 @@ def _key(context: RequestContext, name: str | None) -> KeyPair | None:
         raise InvalidInputError(f"Key pair {name!r} could not be found.", field="key_name") from error
 
 
-def _check_user_data(user_data: str | None) -> None:
+def check_user_data(user_data: str | None) -> None:
+    """Raise InvalidInputError for what is too large or no base64."""
     if user_data is None:
         return
     if len(user_data) > MAX_USER_DATA:

@@ -72,10 +72,12 @@ def update(context: RequestContext, instance_id: uuid.UUID | str, **changes: Unp
 
     Raises NotFoundError, InvalidInputError, ConflictError.
     """
-    columns: dict[str, Any] = {}
-    for name, value in changes.items():
-        columns[name] = _CHECKS[name](value)
-    return write(context, instance_id, columns)
+    return write(context, instance_id, check_changes(changes))
+
+
+def check_changes(changes: Changes) -> dict[str, Any]:
+    """Return the columns that such changes write; InvalidInputError names the field of one that cannot be made."""
+    return {name: _CHECKS[name](value) for name, value in changes.items()}
 
 
 def write(

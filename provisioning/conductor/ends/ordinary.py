@@ -38,12 +38,14 @@ def end_task(
     outcome: Outcome,
     *,
     end: str | None = None,
+    fail: str | None = None,
     changes: Mapping[str, Any] | None = None,
+    undo: Mapping[str, Any] | None = None,
 ) -> Instance | None:
     """Move the server out of the task that waits for this order, and close its action.
 
-    ``end`` takes the place of the task's own move and ``changes`` are further columns, when it went well.  Returns the
-    instance as it is now; None when no task waits for the order.
+    ``end`` takes the place of the task's own move and ``changes`` are further columns, when it went well; ``fail`` and
+    ``undo`` when it did not.  Returns the instance as it is now; None when no task waits for the order.
     """
     task = task_awaiting(instance, body)
     if task is None:
@@ -54,7 +56,9 @@ def end_task(
             instance, end or task.end, attempt=instance.attempt, changes={**columns, **(changes or {})}
         )
     else:
-        moved = state.advance(instance, task.fail, attempt=instance.attempt, changes=columns)
+        moved = state.advance(
+            instance, fail or task.fail, attempt=instance.attempt, changes={**columns, **(undo or {})}
+        )
     if moved is None:
         return None
     if not outcome.well:

@@ -1,0 +1,81 @@
+"""What a guest boots from: its own disk or a rescue disk, by its boot sector or by a kernel handed over by the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import ImageRef, InstanceSpec
+from compute_agent.virt.driver import BootFiles
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.libvirt.paths import InstancePaths
+
+COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
+"""What a kernel is told when its image does not say (property ``os_command_line``)."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What a guest boots from now: its disks in order without ephemeral and swap, and what is handed to the kernel."""
+
+    image: ImageRef
+    disks: tuple[Path, ...]
+    seed: Path
+    kernel: Path | None
+    ramdisk: Path | None
+
+    @property
+    def command_line(self) -> str:
+        """What the kernel is told."""
+        return self.image.properties.get("os_command_line") or COMMAND_LINE
+
+
+def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
+    """Return what the guest boots from, rescued or not."""
+    own, rescue = paths.root_disk, spec.rescue
+    if rescue is None:
+        kernel = paths.kernel if spec.kernel else None
+        return Boot(spec.image, (own,), paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
+    kernel = paths.rescue_kernel if rescue.kernel else None
+    ramdisk = paths.rescue_ramdisk if kernel and rescue.ramdisk else None
+    return Boot(rescue.image, (paths.rescue_disk, own), paths.rescue_seed, kernel, ramdisk)
+
+
+def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
+    """Write the kernel into the domain's ``os`` element, if there is one."""
+    if boot.kernel is None:
+        return
+    ET.SubElement(system, "kernel").text = str(boot.kernel)
+    if boot.ramdisk is not None:
+        ET.SubElement(system, "initrd").text = str(boot.ramdisk)
+    ET.SubElement(system, "cmdline").text = clean_line
+
+
+def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
+    """Put the files under these names, and remove what is there of an earlier image.  Raises RetryableHostError.
+
+    They are linked: the cache never changes a file, and may drop it while a guest still boots from it.
+    """
+    for source, target in ((files.kernel, kernel), (files.ramdisk, ramdisk)):
+        try:
+            target.unlink(missing_ok=True)
+            if source is not None:
+                _link(source, target)
+        except OSError as error:
+            raise RetryableHostError("The host has no room for the guest's kernel.", detail=str(error)) from error
+
+
+def remove_rescue(paths: InstancePaths) -> None:
+    """Remove what a rescue has made."""
+    for path in (paths.rescue_disk, paths.rescue_seed, paths.rescue_kernel, paths.rescue_ramdisk):
+        path.unlink(missing_ok=True)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # the cache lies on another file system
+        shutil.copyfile(source, target)
