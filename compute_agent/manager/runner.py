@@ -163,7 +163,8 @@ class CommandRunner:
                 await self._lifecycle.destroy(command)
             return
         outdated = record is not None and (command.attempt < record.attempt or command.attempt <= record.destroyed)
-        late = 0 < command.deadline < time.time()
+        work = work_for(body)
+        late = 0 < command.deadline < time.time() and not (stored.begun and work is not None and work.undoes)
         if outdated or late:
             await self._lifecycle.refuse(stored, SUPERSEDED if outdated else LATE)
         elif isinstance(body, BuildRequest):
@@ -172,7 +173,7 @@ class CommandRunner:
                 await self._lifecycle.build(stored, lane.build)
             finally:
                 lane.build = None
-        elif (work := work_for(body)) is not None:
+        elif work is not None:
             lane.cancelled = threading.Event()
             try:
                 await self._lifecycle.carry_out(command, work, lane.cancelled)

@@ -18,23 +18,27 @@ Carry = Callable[[Means, B], PowerState]
 class Work:
     """How an order is carried out: the function, and whether it moves disks, so that it takes one of the host's
     workers.
+
+    ``undoes``: an order that was begun and comes too late to go on is handed to the function all the same, which
+    brings the guest back to what it was.
     """
 
     carry: Callable[..., PowerState]
     heavy: bool
+    undoes: bool = False
 
 
 _WORK: dict[type, Work] = {}
 
 
-def carries_out(order: type[B], *, heavy: bool = False) -> Callable[[Carry[B]], Carry[B]]:
+def carries_out(order: type[B], *, heavy: bool = False, undoes: bool = False) -> Callable[[Carry[B]], Carry[B]]:
     """Register what carries out an order: it blocks, may be repeated, and returns the guest's power state.
 
     What it raises is reported as the order's failure; it must leave the guest as it was, or say so in the error.
     """
 
     def register(carry: Carry[B]) -> Carry[B]:
-        _WORK[order] = Work(carry, heavy)
+        _WORK[order] = Work(carry, heavy, undoes)
         return carry
 
     return register

@@ -26,7 +26,7 @@ from compute_agent.virt.driver import (
     never,
 )
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
-from compute_agent.virt.libvirt import boot, capacity, console_log, counters, disks, kvm, seed, snapshots
+from compute_agent.virt.libvirt import boot, capacity, console_log, counters, disks, kvm, resizing, seed, snapshots
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -236,13 +236,27 @@ class LibvirtDriver(ComputeDriver):
         boot.remove_rescue(self._folder(spec.uuid))
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        self._power_off(spec.uuid)
+        resizing.enlarge(spec, self._folder(spec.uuid))
+        self._redefine(spec, attempt)
 
     def confirm_resize(self, uuid: str) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        resizing.keep(self._find(uuid), self._paths.instance(uuid))
 
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        self._power_off(spec.uuid)
+        resizing.restore(spec, self._folder(spec.uuid))
+        self._redefine(spec, attempt)
+
+    def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
+        """Put another definition in the place of the guest's own, which stays when that fails."""
+        xml = domain_xml(spec, attempt, self._folder(spec.uuid), self._virt_type)
+        domain = self._find(spec.uuid)
+        with translated("define the guest"):
+            if domain is not None and domain.hasManagedSaveImage():
+                domain.managedSaveRemove()
+            self._hypervisor.get().defineXML(xml)
+        self._board.know(spec.uuid, PowerState.SHUTDOWN)
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         domain = self._domain(uuid)

@@ -1,0 +1,190 @@
+"""The disks of a guest that is resized: those of before lie aside until the new size is kept or given up.
+
+The root disk of before becomes the backing file of a fresh overlay, so nothing is copied while the guest is off, and
+going back is one rename.  Keeping the new size writes what is under the overlay into it, while the guest goes on, and
+then removes the file.  Every step may be cut off and done again: a disk that lies aside is whole, and the one in its
+place appears by a rename.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, MIB
+from compute_agent.virt.libvirt.paths import InstancePaths
+from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+
+log = logging.getLogger(__name__)
+
+LONG = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
+LOOK_FIRST, LOOK_LAST = 0.02, 0.5
+"""Seconds until the first look at a disk that is being written together, and between later ones."""
+ROUNDS = 5
+"""How often it is begun anew, when the guest goes on or off meanwhile."""
+_NOT_MADE = "The host could not make the guest's larger disk."
+_NOT_KEPT = "The guest's disk could not be written together yet."
+
+
+def aside(disk: Path) -> Path:
+    """Return where the disk of before lies."""
+    return disk.with_name(f"{disk.name}.before")
+
+
+def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
+    """Give a guest that is off the disks of ``spec.flavor`` and put those of before aside.
+
+    Raises InstanceNotFoundError for a guest without a disk, ImageUnacceptableError when its disk would shrink,
+    RetryableHostError without room; what was put aside then is brought back by ``restore``.
+    """
+    flavor = spec.flavor
+    try:
+        _check_room(paths)
+        _overlay(paths.root_disk, flavor.root_gb * GIB)
+        _extra(paths.ephemeral_disk, flavor.ephemeral_gb * GIB, _ephemeral)
+        _extra(paths.swap_disk, flavor.swap_mb * MIB, _swap)
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError(_NOT_MADE, detail=str(error)) from error
+
+
+def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
+    """Bring back the disks of before to a guest that is off; ``spec.flavor`` is its size then.  Nothing when none lies
+    aside.
+    """
+    flavor = spec.flavor
+    try:
+        for disk, size in ((paths.ephemeral_disk, flavor.ephemeral_gb), (paths.swap_disk, flavor.swap_mb)):
+            if aside(disk).exists():
+                aside(disk).replace(disk)
+            elif not size:
+                disk.unlink(missing_ok=True)
+        if aside(paths.root_disk).exists():
+            aside(paths.root_disk).replace(paths.root_disk)
+    except OSError as error:
+        raise RetryableHostError("The host could not bring back the guest's disk.", detail=str(error)) from error
+
+
+def keep(domain: Any | None, paths: InstancePaths) -> None:
+    """Remove the disks of before, whether the guest is on or off.  Raises RetryableHostError when it must be tried
+    again; nothing is lost then.
+    """
+    try:
+        for disk in (paths.ephemeral_disk, paths.swap_disk):
+            aside(disk).unlink(missing_ok=True)
+        before = aside(paths.root_disk)
+        if before.exists():
+            _write_together(domain, paths.root_disk, before)
+            before.unlink()
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError(_NOT_KEPT, detail=str(error)) from error
+
+
+# --- the root disk ----------------------------------------------------------------------------------------------------
+
+
+def _check_room(paths: InstancePaths) -> None:
+    if not (paths.root_disk.exists() or aside(paths.root_disk).exists()):
+        raise InstanceNotFoundError("The guest has no disk to be resized.")
+    room = os.statvfs(paths.folder)
+    if room.f_bavail * room.f_frsize < LEAST_FREE:
+        raise RetryableHostError("The host has no room for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
+
+
+def _overlay(disk: Path, size: int) -> None:
+    """Put an overlay of ``size`` bytes (0: as large as it is) in the disk's place and the disk under it."""
+    before = aside(disk)
+    has = int(_info(before if before.exists() else disk)["virtual-size"])
+    if 0 < size < has:
+        raise ImageUnacceptableError(f"The guest's disk has {-(-has // GIB)} GiB and cannot shrink.")
+    if not before.exists():
+        disk.rename(before)
+    if disk.exists():
+        return
+    part = disk.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600)
+    # -F: the format under it is written down, so QEMU never guesses it from bits that a guest could have made.
+    run_program(
+        "qemu-img", "create", "-q", "-f", "qcow2", "-b", str(before), "-F", "qcow2", str(part), str(max(size, has))
+    )
+    part.replace(disk)
+
+
+def _info(disk: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
+    return told
+
+
+def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
+    """Write what lies in ``before`` into ``disk``, until that does not need it any more."""
+    under = _info(before).get("full-backing-filename")
+    for _ in range(ROUNDS):
+        if _info(disk).get("full-backing-filename") != str(before):
+            return
+        with translated("write the guest's disk together"):
+            if domain is not None and domain.isActive():
+                _by_qemu(domain, disk, under)
+                continue
+        where = ["-b", under, "-F", "raw"] if under else ["-b", ""]
+        run_long("qemu-img", "rebase", "-q", "-f", "qcow2", *where, str(disk), limits=LONG, stopped=lambda: False)
+    raise RetryableHostError(_NOT_KEPT, detail=f"{disk} still lies on {before}")
+
+
+def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
+    """Let QEMU do it while the guest goes on; when the guest goes off meanwhile, it is not done."""
+    try:
+        if not domain.blockJobInfo(str(disk)):
+            domain.blockRebase(str(disk), under, 0, 0)
+        pause = LOOK_FIRST
+        while domain.blockJobInfo(str(disk)):
+            time.sleep(pause)
+            pause = min(2 * pause, LOOK_LAST)
+    except libvirt.libvirtError as error:
+        if domain.isActive():
+            raise
+        log.info("A guest went off while its disk was written together: %s", error)
+
+
+# --- ephemeral and swap -----------------------------------------------------------------------------------------------
+
+
+def _extra(disk: Path, size: int, make: Callable[[Path, Path, int], None]) -> None:
+    """Give one disk beside the root disk its new size in bytes, 0: none; the one of before, if any, is put aside."""
+    before = aside(disk)
+    if not before.exists():
+        has = disk.stat().st_size if disk.exists() else 0
+        if has == size:
+            return
+        if has:
+            disk.rename(before)
+    if size and not disk.exists():
+        part = disk.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600)
+        make(part, before, size)
+        part.replace(disk)
+
+
+def _ephemeral(part: Path, before: Path, size: int) -> None:
+    """Copy the disk of before and make it larger, or make a new one; the file system on it is the guest's to grow."""
+    if before.exists():
+        run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)
+        os.truncate(part, size)
+        return
+    os.truncate(part, size)
+    run_program("mke2fs", "-q", "-F", "-t", "ext4", "-L", "ephemeral0", str(part))
+
+
+def _swap(part: Path, _before: Path, size: int) -> None:
+    os.truncate(part, size)
+    run_program("mkswap", "-L", "swap0", str(part))
