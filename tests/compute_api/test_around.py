@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def test_version_documents_need_no_token() -> None:
     nobody = Api(None)
-    [listed] = nobody.get("/compute/").json()["versions"]
+    listed = nobody.get("/compute/").json()["versions"][-1]
     shown = nobody.get("/compute/v2.1/").json()["version"]
     assert listed["id"] == shown["id"] == "v2.1"
     assert (shown["min_version"], shown["version"]) == ("2.1", "2.96")
@@ -61,7 +61,7 @@ def test_an_operator_disables_a_host_and_says_why(cloud: Cloud, people: People, 
     assert api.get(f"{V21}/servers/{ident}").json()["server"]["status"] == "ERROR"
 
 
-@pytest.mark.parametrize("path", ["/nope", "/servers/x/y/z", "/os-floating-ips"])
+@pytest.mark.parametrize("path", ["/nope", "/servers/x/y/z", "/os-unicorns"])
 def test_unknown_paths_answer_in_novas_shape(api: Api, path: str) -> None:
     answer = api.get(f"{V21}{path}")
     assert answer.status_code == 404

@@ -64,7 +64,6 @@ COMPUTE_NAMES = {
     404: "itemNotFound",
     405: "badMethod",
     409: "conflictingRequest",
-    410: "gone",
     413: "overLimit",
     415: "badMediaType",
     429: "overLimit",

@@ -1,14 +1,14 @@
-"""The base of the Compute views and the version documents."""
+"""The base of the Compute views."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.common.microversions import Microversions, text_of
+from portal.api.common.microversions import Microversions
 from portal.api.common.views import ServiceView
 from portal.api.compute.server_shapes import Around, Look, detail
 from provisioning.common.errors import NotFoundError
@@ -69,44 +69,3 @@ class ComputeView(ServiceView):
         """Answer a change (update, rebuild) with the server; it is shown whole from 2.75 on."""
         look = self.look(extended=self.microversion >= (2, 75))
         return Response({"server": detail(instance, self.around([instance]), look)})
-
-
-def _version(base: str) -> dict[str, Any]:
-    return {
-        "id": "v2.1",
-        "status": "CURRENT",
-        "version": text_of(MICROVERSIONS.maximum),
-        "min_version": text_of(MICROVERSIONS.minimum),
-        "updated": "2013-07-23T11:33:21Z",
-        "links": [
-            {"rel": "self", "href": f"{base}/"},
-            {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
-        ],
-        "media-types": [
-            {"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"},
-        ],
-    }
-
-
-class VersionsView(ComputeView):
-    """``GET /compute/``: the versions this service speaks."""
-
-    public = True
-    microversions = None
-
-    def get(self, request: Request) -> Response:
-        """Answer 200 with the list, as Nova does."""
-        version = _version(links.endpoint(request, "compute"))
-        version.pop("media-types")
-        version["links"] = version["links"][:1]
-        return Response({"versions": [version]})
-
-
-class V21View(ComputeView):
-    """``GET /compute/v2.1/``: the one version in detail."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Answer with the version document."""
-        return Response({"version": _version(links.endpoint(request, "compute"))})

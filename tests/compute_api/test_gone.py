@@ -1,0 +1,113 @@
+"""What was removed from the Compute API, what this cloud does not offer, and the extensions' names."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.api.compute.gone import ADDRESSES
+from tests.compute_api.conftest import V21
+from tests.support.cast import Api, People
+
+pytestmark = pytest.mark.django_db
+GONE = [
+    (method, address.replace("<str:", "").replace(">", ""))
+    for address, view in ADDRESSES.items()
+    for method in view.rules
+]
+WRITES = [
+    ("POST", "os-networks"),
+    ("DELETE", "os-networks/x"),
+    ("POST", "os-tenant-networks"),
+    ("DELETE", "os-tenant-networks/x"),
+]
+
+
+def at(version: str) -> dict[str, str]:
+    return {"OpenStack_API_Version": f"compute {version}"}
+
+
+@pytest.mark.parametrize(("method", "address"), GONE + WRITES)
+def test_what_was_removed_is_410_at_every_version(api: Api, method: str, address: str) -> None:
+    for version in ("2.1", "2.35", "2.36", "2.96"):
+        answer = api._send(method, f"{V21}/{address}", {} if method in ("POST", "PUT") else None, **at(version))
+        assert answer.status_code == 410
+        assert answer.json() == {
+            "computeFault": {
+                "code": 410,
+                "message": "This resource is no longer available. No forwarding address is given.",
+            }
+        }
+
+
+def test_strangers_learn_nothing_of_what_was_removed() -> None:
+    assert Api(None).get(f"{V21}/os-cells").status_code == 401
+
+
+def test_methods_that_never_were_are_405(api: Api) -> None:
+    assert api.delete(f"{V21}/os-agents").status_code == 405
+    assert api.post(f"{V21}/os-fping", {}).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("method", "address"),
+    [
+        ("GET", "os-volumes_boot"),
+        ("POST", "os-volumes_boot"),
+        ("GET", "os-volumes_boot/detail"),
+        ("DELETE", "os-volumes_boot/x"),
+        ("POST", "os-volumes_boot/x/action"),
+    ],
+)
+def test_booting_from_volumes_is_not_offered(api: Api, method: str, address: str) -> None:
+    answer = api._send(method, f"{V21}/{address}", {} if method == "POST" else None)
+    assert answer.status_code == 501
+    assert "POST /servers" in answer.json()["notImplemented"]["message"]
+
+
+INFO = {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "word"),
+    [
+        ({"volume_id": "v", "create_info": INFO}, "No volume Block Device Mapping with id v."),
+        ({"volume_id": "v", "create_info": INFO | {"type": "raw"}}, "type"),
+        ({"volume_id": "v"}, "create_info"),
+        ({"create_info": INFO}, "volume_id"),
+        ({"volume_id": "v", "create_info": INFO, "colour": 1}, "colour"),
+    ],
+)
+def test_assisted_snapshots_need_a_volume(people: People, snapshot: dict[str, object], word: str) -> None:
+    path = f"{V21}/os-assisted-volume-snapshots"
+    answer = Api(people.operator).post(path, {"snapshot": snapshot})
+    assert answer.status_code == 400
+    assert word in answer.json()["badRequest"]["message"]
+    assert Api(people.alice).post(path, {"snapshot": snapshot}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("", "delete_info"),
+        ("?delete_info=nonsense", "delete_info"),
+        ("?delete_info=[]", "delete_info"),
+        ('?delete_info={"volume_id":5}', "volume_id"),
+        ('?delete_info={"volume_id":"v"}', "No volume Block Device Mapping with id v."),
+    ],
+)
+def test_assisted_deletions_need_a_volume(people: People, query: str, word: str) -> None:
+    answer = Api(people.operator).delete(f"{V21}/os-assisted-volume-snapshots/s{query}")
+    assert answer.status_code == 400
+    assert word in answer.json()["badRequest"]["message"]
+
+
+def test_extensions_are_listed_and_shown(api: Api) -> None:
+    listed = api.get(f"{V21}/extensions").json()["extensions"]
+    aliases = [each["alias"] for each in listed]
+    assert aliases == sorted(aliases)
+    assert {"os-keypairs", "os-flavor-extra-specs", "os-simple-tenant-usage", "NMN"} <= set(aliases)
+    assert all(set(each) == {"alias", "name", "description", "namespace", "updated", "links"} for each in listed)
+    shown = api.get(f"{V21}/extensions/os-keypairs", **at("2.96")).json()["extension"]
+    assert shown in listed
+    assert shown["name"] == "Keypairs"
+    assert api.get(f"{V21}/extensions/os-unicorns").status_code == 404
