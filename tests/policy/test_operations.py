@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin as django_admin
 
-from portal.api.compute.server_actions import ServerActionView
+from portal.api.compute.actions import ACTIONS
 from portal.dashboard.pages import Page
 from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES
@@ -44,7 +44,7 @@ def test_every_action_of_a_server_is_listed_by_the_rule_it_asks() -> None:
         for method, where in rule.operations
         if method == "POST" and where.startswith(f"{path} (")
     }
-    assert listed == {name: action.rule for name, action in ServerActionView.actions.items()}
+    assert listed == {name: action.rule for name, action in ACTIONS.items()}
 
 
 OPEN_PAGES = {"Overview", "ProjectSearch", "Profile", "UserDeed"}

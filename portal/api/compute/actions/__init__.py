@@ -2,13 +2,15 @@
 action").
 """
 
-from portal.api.compute.actions import console_log, power, removed, state
+from portal.api.compute.actions import console_log, power, rebuild, removed, rescue, state
 from portal.api.compute.actions.registry import Action
 
 ACTIONS: dict[str, Action] = {
     **power.ACTIONS,
     **state.ACTIONS,
     **console_log.ACTIONS,
+    **rebuild.ACTIONS,
+    **rescue.ACTIONS,
     **removed.ACTIONS,
 }
 """Every action by the one key of its body."""

@@ -66,4 +66,28 @@ RULES = (
         "compute:servers:reset_network", ADMIN, "Answered with 410.", "POST /servers/{server_id}/action (resetNetwork)"
     ),
     rule("compute:servers:diagnostics", ADMIN, "See a server's counters.", "GET /servers/{server_id}/diagnostics"),
+    rule(
+        "compute:servers:rescue",
+        MEMBER,
+        "Start a server from another disk.",
+        "POST /servers/{server_id}/action (rescue)",
+    ),
+    rule(
+        "compute:servers:unrescue",
+        MEMBER,
+        "Start a rescued server from its own disk.",
+        "POST /servers/{server_id}/action (unrescue)",
+    ),
+    rule(
+        "compute:servers:rebuild",
+        MEMBER,
+        "Make a server's disks anew from an image.",
+        "POST /servers/{server_id}/action (rebuild)",
+    ),
+    rule(
+        "compute:servers:rebuild:trusted_certs",
+        MEMBER,
+        "Rebuild a server with trusted image certificates (2.63).",
+        "POST /servers/{server_id}/action",
+    ),
 )

@@ -1,0 +1,47 @@
+"""Rescue and unrescue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from rest_framework.response import Response
+
+from portal.api.compute.actions.registry import NOTHING, Action, accepted
+from portal.api.compute.server_fields import UUID
+from provisioning.compute import services
+
+if TYPE_CHECKING:
+    from portal.api.compute.server_actions import ServerActionView
+
+RESCUE = {
+    "type": ["object", "null"],
+    "properties": {"adminPass": {"type": "string", "maxLength": 255}, "rescue_image_ref": UUID},
+    "additionalProperties": False,
+}
+
+
+def guest_password(body: dict[str, Any]) -> str | None:
+    """Return the password that a body gives a guest, or a new one where guests get passwords."""
+    given = body.get("adminPass")
+    if given is None and settings.ENABLE_INSTANCE_PASSWORD:
+        return services.generate_password()
+    return given
+
+
+def _rescue(view: ServerActionView, server_id: str, body: Any) -> Response:
+    asked = body or {}
+    password = guest_password(asked)
+    services.rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
+    return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
+
+
+def _unrescue(view: ServerActionView, server_id: str, body: Any) -> Response:
+    services.unrescue(view.context, server_id)
+    return accepted()
+
+
+ACTIONS = {
+    "rescue": Action("compute:servers:rescue", RESCUE, _rescue),
+    "unrescue": Action("compute:servers:unrescue", NOTHING, _unrescue),
+}
