@@ -1,8 +1,7 @@
-"""The bits of an image: uploaded and downloaded as streams, with constant memory."""
+"""The bits of an image: uploaded, staged and downloaded as streams, with constant memory."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from django.conf import settings
@@ -11,6 +10,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.image.ranges import UnsatisfiableRangeError, part_of
 from portal.api.image.views import ImageView
 from portal.common import streams
 from provisioning.common.errors import InvalidInputError, TooLargeError
@@ -18,7 +18,6 @@ from provisioning.images import selectors, services
 from provisioning.images.errors import InterruptedUploadError, NoImageDataError
 
 DATA_TYPE = "application/octet-stream"
-RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.ASCII)
 
 
 class ImageFile(ImageView):
@@ -28,25 +27,27 @@ class ImageFile(ImageView):
 
     def put(self, request: Request, image_id: str) -> Response:
         """Take the data of a queued image; 204 when it is whole, safe and what it was declared to be."""
-        if str(request.content_type).partition(";")[0].strip().lower() != DATA_TYPE:
-            raise UnsupportedMediaType(str(request.content_type))
         size = _announced(request)
+        check_store(request.headers.get("X-Image-Meta-Store"))
         services.upload(self.context, image_id, _body(request), expected_size=size)
         return Response(status=204)
 
     def get(self, request: Request, image_id: str) -> HttpResponseBase:
         """Send the data, or the range of it that is asked for; 204 before there is any."""
+        for name in request.query_params.get("prefer", "").split(","):
+            check_store(name.strip() or None, field="prefer")
         image = selectors.image_for(self.context, image_id)
         try:
             path = selectors.data_for(self.context, image)
+            size = path.stat().st_size if image.size is None else image.size
+            part = part_of(request, size)
             file = path.open("rb")
         except (NoImageDataError, FileNotFoundError):
             return Response(status=204)
-        size = path.stat().st_size if image.size is None else image.size
-        part = _range(request, size)
-        if part is None and "Range" in request.headers and RANGE.fullmatch(request.headers["Range"]):
-            file.close()
-            return Response(status=416, headers={"Content-Range": f"bytes */{size}"})
+        except UnsatisfiableRangeError as error:
+            refusal = self.fault(error)
+            refusal["Content-Range"] = f"bytes */{size}"
+            return refusal
         first, last = part or (0, size - 1)
         file.seek(first)
         response = streams.file_response(request._request, file, last - first + 1)
@@ -54,13 +55,36 @@ class ImageFile(ImageView):
         if part is not None:
             response.status_code = 206
             response["Content-Range"] = f"bytes {first}-{last}/{size}"
-        elif image.checksum:
+        if image.checksum:
             response["Content-MD5"] = image.checksum
         return response
 
 
+class ImageStage(ImageView):
+    """``/image/v2/images/{id}/stage``: data that waits for its import."""
+
+    rules = {"PUT": "image:images:stage"}
+
+    def put(self, request: Request, image_id: str) -> Response:
+        """Keep the data of a queued image, which is ``uploading`` from then on."""
+        services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
+        return Response(status=204)
+
+
+def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:
+    """Refuse the name of a store that there is not; InvalidInputError."""
+    if name is not None and name != settings.IMAGE_STORE_ID:
+        msg = f"The selected store {name[:80]} is not available on this node."
+        raise InvalidInputError(msg, field=field)
+
+
 def _announced(request: Request) -> int | None:
-    """Return the size that the client says the data has, in bytes; refuse one that is too large before it is sent."""
+    """Return the size that the client says the data has, in bytes; refuse one that is too large before it is sent.
+
+    Raises UnsupportedMediaType for what is not plain data.
+    """
+    if str(request.content_type).partition(";")[0].strip().lower() != DATA_TYPE:
+        raise UnsupportedMediaType(str(request.content_type))
     length = request.headers.get("Content-Length", "")
     text = request.headers.get("X-Openstack-Image-Size", "")
     if text and not (text.isascii() and text.isdigit() and len(text) <= 18):
@@ -80,15 +104,3 @@ def _body(request: Request) -> Iterator[bytes]:
     except (streams.BodyInterruptedError, OSError) as error:
         msg = "The upload was interrupted: not all of the data arrived."
         raise InterruptedUploadError(msg) from error
-
-
-def _range(request: Request, size: int) -> tuple[int, int] | None:
-    """Return first and last byte of one range that can be satisfied (RFC 9110 section 14.2), else None."""
-    found = RANGE.fullmatch(request.headers.get("Range", ""))
-    if found is None or not (found["first"] or found["last"]):
-        return None
-    if not found["first"]:
-        first, last = max(size - int(found["last"]), 0), size - 1
-    else:
-        first, last = int(found["first"]), min(int(found["last"] or size - 1), size - 1)
-    return (first, last) if first <= last else None

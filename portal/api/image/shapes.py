@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from provisioning.images.models import Image, ImageMember
 
 Shape = dict[str, Any]
@@ -39,6 +41,7 @@ def image(row: Image, properties: Mapping[str, str]) -> Shape:
         "self": path,
         "file": f"{path}/file",
         "schema": "/v2/schemas/image",
+        **({"stores": settings.IMAGE_STORE_ID} if row.os_hash_value else {}),
     }
 
 

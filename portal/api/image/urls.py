@@ -3,25 +3,37 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import members, views
-from portal.api.image.files import ImageFile
+from portal.api.image import imports, info, members, tasks, versions, views
+from portal.api.image.files import ImageFile, ImageStage
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(r"^/?$", views.Versions.as_view()),
-    re_path(r"^/versions/?$", views.Versions.as_view(status=200)),
-    re_path(r"^/v2/?$", views.Versions.as_view()),
+    re_path(r"^/?$", versions.Versions.as_view()),
+    re_path(r"^/versions/?$", versions.Versions.as_view(status=200)),
+    re_path(r"^/v2/?$", versions.Versions.as_view()),
     re_path(r"^/v2/images/?$", views.Images.as_view()),
     re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
     re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
+    re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
+    re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
+    re_path(rf"{IMAGE}/tasks/?$", imports.ImageTasks.as_view()),
     re_path(rf"{IMAGE}/members/?$", members.Members.as_view()),
     re_path(rf"{IMAGE}/members/(?P<member_id>[^/]+)/?$", members.MemberDetail.as_view()),
     re_path(rf"{IMAGE}/actions/deactivate/?$", views.Deactivate.as_view()),
     re_path(rf"{IMAGE}/actions/reactivate/?$", views.Reactivate.as_view()),
     re_path(rf"{IMAGE}/tags/(?P<tag>[^/]+)/?$", views.ImageTag.as_view()),
     re_path(r"^/v2/schemas/(?P<name>[^/]+)/?$", views.PublishedSchema.as_view()),
-    re_path(r"^/v2/info/import/?$", views.ImportInfo.as_view()),
-    re_path(r"^/v2/info/stores/?$", views.StoresInfo.as_view()),
+    re_path(r"^/v2/info/import/?$", info.ImportInfo.as_view()),
+    re_path(r"^/v2/info/stores/?$", info.StoresInfo.as_view()),
+    re_path(r"^/v2/info/stores/detail/?$", info.StoresDetail.as_view()),
+    re_path(r"^/v2/info/usage/?$", info.Usage.as_view()),
+    re_path(r"^/v2/stores/(?P<store_id>[^/]+)/(?P<image_id>[^/]+)/?$", info.StoredImage.as_view()),
+    re_path(r"^/v2/tasks/?$", tasks.Tasks.as_view()),
+    re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", tasks.TaskDetail.as_view()),
+    re_path(r"^/v2/cache/?$", info.Cache.as_view()),
+    re_path(r"^/v2/cache/clean/?$", info.CacheClean.as_view()),
+    re_path(r"^/v2/cache/prune/?$", info.CachePrune.as_view()),
+    re_path(r"^/v2/cache/(?P<image_id>[^/]+)/?$", info.CachedImage.as_view()),
     re_path(r"", NoSuchResource.of("image")),
 ]

@@ -37,6 +37,9 @@ RULES = (
         "POST /v2/images/{image_id}/actions/reactivate",
     ),
     rule("image:images:upload", MEMBER, "Upload an image's data.", "PUT /v2/images/{image_id}/file"),
+    rule("image:images:stage", MEMBER, "Stage data for an import.", "PUT /v2/images/{image_id}/stage"),
+    rule("image:images:import", MEMBER, "Import an image's data.", "POST /v2/images/{image_id}/import"),
+    rule("image:images:tasks", READER, "See the imports of an image.", "GET /v2/images/{image_id}/tasks"),
     rule("image:images:download", READER, "Download an image's data.", "GET /v2/images/{image_id}/file"),
     rule(
         "image:images:download:deactivated",
@@ -69,4 +72,18 @@ RULES = (
     rule("image:schemas:show", READER, "Read the schemas.", "GET /v2/schemas/{schema_name}"),
     rule("image:info:import", READER, "Read how images come in.", "GET /v2/info/import"),
     rule("image:info:stores", READER, "Read where images are kept.", "GET /v2/info/stores"),
+    rule("image:info:stores:detail", ADMIN, "Read how images are kept.", "GET /v2/info/stores/detail"),
+    rule("image:info:usage", READER, "Read how much the project's images use.", "GET /v2/info/usage"),
+    rule(
+        "image:stores:remove_image", ADMIN, "Remove an image from a store.", "DELETE /v2/stores/{store_id}/{image_id}"
+    ),
+    rule("image:tasks:list", ADMIN, "List work in the background.", "GET /v2/tasks"),
+    rule("image:tasks:show", ADMIN, "Show work in the background.", "GET /v2/tasks/{task_id}"),
+    rule("image:tasks:create", ADMIN, "Make an image from a URL by a task.", "POST /v2/tasks"),
+    rule("image:cache:list", ADMIN, "List the images in the cache.", "GET /v2/cache"),
+    rule("image:cache:clear", ADMIN, "Clear the cache.", "DELETE /v2/cache"),
+    rule("image:cache:queue", ADMIN, "Put an image into the cache.", "PUT /v2/cache/{image_id}"),
+    rule("image:cache:remove", ADMIN, "Remove an image from the cache.", "DELETE /v2/cache/{image_id}"),
+    rule("image:cache:clean", ADMIN, "Clean the cache.", "POST /v2/cache/clean"),
+    rule("image:cache:prune", ADMIN, "Prune the cache.", "POST /v2/cache/prune"),
 )

@@ -1,6 +1,6 @@
 """Everything that writes images: records, members, uploads, the end."""
 
-from provisioning.images.services.imports import ImportRequest, import_image
+from provisioning.images.services.imports import ImportRequest, import_image, import_new
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
 from provisioning.images.services.recovery import recover_interrupted_uploads
@@ -14,6 +14,7 @@ __all__ = [
     "deactivate",
     "delete",
     "import_image",
+    "import_new",
     "patch",
     "reactivate",
     "recover_interrupted_uploads",

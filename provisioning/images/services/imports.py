@@ -26,12 +26,13 @@ from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import intake, tasks
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
+from provisioning.images.services.records import create
 from provisioning.images.web_address import read_uri
 from provisioning.images.web_download import web_file
 from provisioning.rpc.cast import cast
 
 TOPIC, JOB = "images", "images.import"
-KIND = "api_image_import"
+KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
 STARTS_FROM = {WEB_DOWNLOAD: Image.Status.QUEUED, GLANCE_DIRECT: Image.Status.UPLOADING}
 REPORT_EVERY = 1.0
@@ -50,7 +51,8 @@ class ImportRequest:
     stores: Sequence[str] | None = None
     body: dict[str, Any] | None = None
     """The request as it came, for the task's record."""
-    kind: str = KIND
+    old: dict[str, Any] | None = None
+    """The input of a task of the older form, instead."""
 
 
 def import_image(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
@@ -72,9 +74,7 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         _check_ready(image, request.method)
-        body = request.body or {"method": {"name": request.method, **({"uri": request.uri} if request.uri else {})}}
-        given = {"image_id": str(image.id), "import_req": body, "backend": [settings.IMAGE_STORE_ID]}
-        task = tasks.add(context, image, request.kind, given)
+        task = tasks.add(context, image, OLD_KIND if request.old else KIND, request.old or _input(image, request))
         begun = move(
             image.id,
             STARTS_FROM[request.method],
@@ -86,6 +86,26 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
         announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
         cast(TOPIC, JOB, task_id=str(task.id))
     return task
+
+
+def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
+    """Make an image from what a URL names: a task of the older form.
+
+    ``given``: ``import_from``, the URL, ``import_from_format`` and ``image_properties``, texts.  Raises as ``create``
+    and ``import_image`` do, and InvalidInputError when the image should have another format than the file.
+    """
+    properties = dict(given["image_properties"])
+    values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}
+    disk_format = properties.pop("disk_format", given["import_from_format"])
+    if disk_format != given["import_from_format"]:
+        msg = "An image keeps the format of its file: disk_format must be import_from_format."
+        raise InvalidInputError(msg, field="disk_format")
+    with transaction.atomic():
+        image = create(
+            context, **{"container_format": "bare", **values}, disk_format=disk_format, properties=properties
+        )
+        request = ImportRequest(WEB_DOWNLOAD, uri=given["import_from"], old=given)
+        return import_image(context, image.id, request)
 
 
 def run(task_id: uuid.UUID) -> None:
@@ -129,7 +149,7 @@ class _BusyError(Exception):
 
 
 def _transfer(task: ImageTask, image: Image) -> None:
-    method = task.input["import_req"]["method"]
+    method = _method_of(task)
     limit = intake.largest(image.project_id) + (image.size or 0)  # what is staged counts already
     if method["name"] == WEB_DOWNLOAD:
         with _claimed(store.new_file(image.id), image) as file, web_file(method["uri"]) as source:
@@ -191,6 +211,24 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
             announce(image.project_id, image.id, Image.Status.IMPORTING, 100 * done // total if total else None)
 
     return report
+
+
+def _input(image: Image, request: ImportRequest) -> dict[str, Any]:
+    """What a task shows of an import."""
+    method = {"name": request.method, **({"uri": request.uri} if request.uri else {})}
+    return {
+        "image_id": str(image.id),
+        "import_req": request.body or {"method": method},
+        "backend": [settings.IMAGE_STORE_ID],
+    }
+
+
+def _method_of(task: ImageTask) -> dict[str, Any]:
+    """Return how the task's data comes: its ``name``, and the ``uri`` of a download."""
+    if task.type == OLD_KIND:
+        return {"name": WEB_DOWNLOAD, "uri": task.input["import_from"]}
+    found: dict[str, Any] = task.input["import_req"]["method"]
+    return found
 
 
 def _check_ready(image: Image, method: str) -> None:

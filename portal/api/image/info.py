@@ -1,0 +1,137 @@
+"""What the image service offers: import methods, stores, how much is used; and the cache that it has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.image.views import ImageView
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
+from provisioning.images import selectors
+from provisioning.images.models import Image
+from provisioning.images.selectors.storage import store_properties, usage_of
+
+
+class ImportInfo(ImageView):
+    """``/image/v2/info/import``."""
+
+    rules = {"GET": "image:info:import"}
+
+    def get(self, request: Request) -> Response:
+        """List the import methods."""
+        methods = {"description": "Import methods available.", "type": "array", "value": settings.IMPORT_METHODS}
+        return Response({"import-methods": methods})
+
+
+class StoresInfo(ImageView):
+    """``/image/v2/info/stores``."""
+
+    rules = {"GET": "image:info:stores"}
+
+    def get(self, request: Request) -> Response:
+        """List the one store."""
+        return Response({"stores": [_store()]})
+
+
+class StoresDetail(ImageView):
+    """``/image/v2/info/stores/detail``."""
+
+    rules = {"GET": "image:info:stores:detail"}
+
+    def get(self, request: Request) -> Response:
+        """List the one store with what it is."""
+        return Response({"stores": [{**_store(), "type": "file", "weight": 0, "properties": store_properties()}]})
+
+
+class Usage(ImageView):
+    """``/image/v2/info/usage``."""
+
+    rules = {"GET": "image:info:usage"}
+
+    def get(self, request: Request) -> Response:
+        """Show what the project's images use, of what it may; sizes in MiB, -1 without a limit."""
+        found = usage_of(self.context)
+        usage = {name: {"limit": limit, "usage": used} for name, (used, limit) in found.items()}
+        return Response({"usage": usage})
+
+
+class StoredImage(ImageView):
+    """``/image/v2/stores/{store}/{image}``: the copy of an image in a store."""
+
+    rules = {"DELETE": "image:stores:remove_image"}
+
+    def delete(self, request: Request, store_id: str, image_id: str) -> Response:
+        """Refuse: a copy in the only store is the last one, which is never removed by itself."""
+        if store_id != settings.IMAGE_STORE_ID:
+            msg = f"The selected store {store_id[:80]} is not available on this node."
+            raise ConflictError(msg)
+        image = selectors.image_for(self.context, image_id)
+        if image.status != Image.Status.ACTIVE:
+            msg = "It's not allowed to remove image data from store if image status is not 'active'"
+            raise ConflictError(msg)
+        msg = "Cannot delete image data from the only store containing it. Consider deleting the image instead."
+        raise ForbiddenError(msg)
+
+
+class NoCache(ImageView):
+    """Base: images are served from their store, and no cache is between."""
+
+    def _refuse(self) -> Response:
+        msg = "Caching via API is not supported at this site."
+        raise NotFoundError(msg)
+
+
+class Cache(NoCache):
+    """``/image/v2/cache``."""
+
+    rules = {"GET": "image:cache:list", "DELETE": "image:cache:clear"}
+
+    def get(self, request: Request) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+    def delete(self, request: Request) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+
+class CachedImage(NoCache):
+    """``/image/v2/cache/{image}``."""
+
+    rules = {"PUT": "image:cache:queue", "DELETE": "image:cache:remove"}
+
+    def put(self, request: Request, image_id: str) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+    def delete(self, request: Request, image_id: str) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+
+class CacheClean(NoCache):
+    """``/image/v2/cache/clean``."""
+
+    rules = {"POST": "image:cache:clean"}
+
+    def post(self, request: Request) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+
+class CachePrune(NoCache):
+    """``/image/v2/cache/prune``."""
+
+    rules = {"POST": "image:cache:prune"}
+
+    def post(self, request: Request) -> Response:
+        """Say that there is none."""
+        return self._refuse()
+
+
+def _store() -> dict[str, Any]:
+    description = "Where every image of this cloud is kept."
+    return {"id": settings.IMAGE_STORE_ID, "description": description, "default": "true"}

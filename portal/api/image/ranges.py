@@ -1,0 +1,67 @@
+"""What part of an image's data is asked for: one ``Range``, or the ``Content-Range`` that old clients send instead."""
+
+from __future__ import annotations
+
+import re
+
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+
+from provisioning.common.errors import InvalidInputError
+
+RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.ASCII)
+CONTENT_RANGE = re.compile(r"bytes (?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})/(?P<size>[0-9]{1,18}|\*)", re.ASCII)
+
+
+class UnsatisfiableRangeError(APIException):
+    """The part that is asked for is not there (416)."""
+
+    status_code = 416
+
+
+def part_of(request: Request, size: int) -> tuple[int, int] | None:
+    """Return the first and the last byte that are asked for, None for the whole (RFC 9110 section 14.2).
+
+    Raises InvalidInputError for several ranges, UnsatisfiableRangeError for one that cannot be had or read.
+    """
+    asked = request.headers.get("Range")
+    if asked is not None:
+        if "," in asked:
+            msg = "Requests with multiple ranges are not supported. Make several requests with one range each."
+            raise InvalidInputError(msg, field="Range")
+        return _range(asked, size)
+    old = request.headers.get("Content-Range")
+    return None if old is None else _content_range(old, size)
+
+
+def _range(asked: str, size: int) -> tuple[int, int]:
+    found = RANGE.fullmatch(asked.strip())
+    if found is None or not (found["first"] or found["last"]):
+        raise UnsatisfiableRangeError("Invalid Range header.")
+    if not found["first"]:
+        first, last = max(size - int(found["last"]), 0), size - 1
+    else:
+        first, last = int(found["first"]), min(int(found["last"] or size - 1), size - 1)
+    return _within(first, last, size, "Range")
+
+
+def _content_range(asked: str, size: int) -> tuple[int, int]:
+    found = CONTENT_RANGE.fullmatch(asked.strip())
+    if found is None:
+        raise UnsatisfiableRangeError("Invalid Content-Range header.")
+    if int(found["last"]) >= size:
+        msg = (
+            f"Invalid stop position in Content-Range header. The stop position MUST be in the inclusive range "
+            f"[0, {size - 1}]."
+        )
+        raise UnsatisfiableRangeError(msg)
+    return _within(int(found["first"]), int(found["last"]), size, "Content-Range")
+
+
+def _within(first: int, last: int, size: int, header: str) -> tuple[int, int]:
+    if first > last or first >= size:
+        msg = (
+            f"Invalid start position in {header} header. Start position MUST be in the inclusive range [0, {size - 1}]."
+        )
+        raise UnsatisfiableRangeError(msg)
+    return first, last

@@ -1,0 +1,69 @@
+"""Work on images in the background, as a caller may see it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.images.models import Image, ImageTask
+from provisioning.images.selectors.access import key, own, sees_all
+
+SORT_KEYS = frozenset({"created_at", "expires_at", "id", "status", "type", "updated_at"})
+NEWEST_FIRST = (Sort("created_at"), Sort("id"))
+MOST_OF_AN_IMAGE = 1000
+
+
+def tasks_for(
+    context: RequestContext,
+    filters: Mapping[str, str],
+    *,
+    limit: int,
+    marker: str | None = None,
+    sort: Sort = NEWEST_FIRST[0],
+) -> list[ImageTask]:
+    """Return the tasks a list shows, newest first unless ``sort`` says otherwise; ``filters``: ``type``, ``status``.
+
+    Raises InvalidInputError for a marker that is not there.
+    """
+    rows = _visible(context).filter(**{name: filters[name] for name in ("type", "status") if name in filters})
+    keys = [sort, *(extra for extra in NEWEST_FIRST if extra.key != sort.key)]
+    if marker is not None:
+        found = _visible(context).filter(pk=key(marker)).first()
+        if found is None:
+            msg = f"Invalid marker {marker[:64]}: there is no such task."
+            raise InvalidInputError(msg, field="marker")
+        rows = rows.filter(behind(found, keys))
+    return list(rows.order_by(*order_by(keys))[:limit])
+
+
+def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
+    """Return one task; NotFoundError when there is none or it is another project's."""
+    found = _visible(context).filter(pk=read_id(task_id)).first()
+    if found is None:
+        msg = f"No task found with ID {str(task_id)[:64]}"
+        raise NotFoundError(msg)
+    return found
+
+
+def tasks_of_image(context: RequestContext, image: Image) -> list[ImageTask]:
+    """Return the tasks of an image the caller was given, newest first, as far as they are the caller's project's."""
+    return list(_visible(context).filter(image_id=image.id).order_by(*order_by(NEWEST_FIRST))[:MOST_OF_AN_IMAGE])
+
+
+def open_tasks(image_ids: list[uuid.UUID]) -> dict[uuid.UUID, ImageTask]:
+    """Return the newest task of each of these images, by image."""
+    rows = ImageTask.objects.filter(image_id__in=image_ids).order_by("created_at", "id")
+    return {row.image_id: row for row in rows if row.image_id is not None}
+
+
+def _visible(context: RequestContext) -> QuerySet[ImageTask]:
+    """Every task that has not expired of the caller's project; operators see all."""
+    rows = ImageTask.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    return rows if sees_all(context) else rows.filter(own(context))
