@@ -78,6 +78,23 @@ def test_storage_of_a_project(people: People, make: MakeImage, settings: Setting
     assert selectors.storage_left(people.alice.project_id) == 2000
 
 
+def test_usage_of_a_project(people: People, make: MakeImage, settings: Settings) -> None:
+    make(data=pictures.raw(1 << 20))
+    make(data=pictures.raw(1 << 20))
+    make(people.charlie, data=pictures.raw(512))
+    Image.objects.filter(pk=make().pk).update(status="uploading", size=5 << 20)
+    settings.IMAGE_STORAGE_QUOTA = 10 << 20
+    usage = Api(people.bob).get(f"{V2}/info/usage").json()["usage"]
+    assert usage == {
+        "image_size_total": {"limit": 10, "usage": 2},
+        "image_stage_total": {"limit": 10, "usage": 5},
+        "image_count_total": {"limit": -1, "usage": 3},
+        "image_count_uploading": {"limit": -1, "usage": 1},
+    }
+    settings.IMAGE_STORAGE_QUOTA = 0
+    assert Api(people.bob).get(f"{V2}/info/usage").json()["usage"]["image_size_total"]["limit"] == -1
+
+
 def test_an_upload_beyond_the_quota(people: People, make: MakeImage, settings: Settings) -> None:
     settings.IMAGE_STORAGE_QUOTA = 4096
     make(data=pictures.raw(4096))

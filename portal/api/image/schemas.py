@@ -69,6 +69,7 @@ IMAGE_PROPERTIES: Schema = {
     "self": _read_only("string", "An image self url"),
     "file": _read_only("string", "An image file url"),
     "schema": _read_only("string", "An image schema url"),
+    "stores": _read_only("string", "Store in which image data resides.  Only present when there is any."),
 }
 MEMBER_PROPERTIES: Schema = {
     "image_id": _text("An identifier for the image", pattern=UUID_PATTERN),
