@@ -64,5 +64,5 @@ def _host(name: str, node: str) -> str:
     wanted = {key: value for key, value in (("name", name), ("hypervisor_hostname", node)) if value}
     found = Host.objects.filter(**wanted).order_by("name").values_list("name", flat=True).first()
     if found is None:
-        raise InvalidInputError(f"Compute host {name or node} could not be found.", field="host")
+        raise InvalidInputError(f"Compute host {':'.join(wanted.values())} could not be found.", field="host")
     return found
