@@ -49,6 +49,13 @@ def _advice(decision: SchedulingDecision | None) -> str:
     return {
         "enabled_and_alive": "No host is at work. Ask an operator to enable or repair one, then launch again.",
         "availability_zone": "Launch again in another availability zone, or leave the choice open.",
+        "requested_host": "Launch again without naming a host, or name one that is at work.",
+        "architecture": "Choose an image that is made for the hosts' processors, then launch again.",
+        "aggregate_extra_specs": "Choose another size, or ask an operator for hosts of this kind.",
+        "same_host": "Launch again without the hint same_host, or name servers that are there.",
+        "different_host": "Launch again with fewer servers in the hint different_host.",
+        "group_affinity": "The host of the server group is full or away. Launch again in no group, or in another one.",
+        "group_anti_affinity": "Every host has its servers of the group. Launch again in no group, or in a soft one.",
         "not_tried_before": "Every host has failed to build it. Give the request id below to an operator.",
         "vcpus": "Choose a size with fewer vCPUs, or delete instances you no longer need, then launch again.",
         "ram": "Choose a size with less memory, or delete instances you no longer need, then launch again.",
