@@ -137,8 +137,8 @@ def test_ranges(alice: Person, make: MakeImage, store: Path, asked: str, status:
     image = make(data=pictures.raw())
     answer = Api(alice, Range=asked).get(f"{V2}/images/{image.id}/file")
     assert answer.status_code == status
-    if status == 416:
-        assert answer["Content-Range"] == f"bytes */{pictures.MIB}"
+    if status >= 400:
+        assert status == 400 or answer["Content-Range"] == f"bytes */{pictures.MIB}"
         return
     assert body_of(answer) == pictures.raw()[start:end]
     if status == 206:

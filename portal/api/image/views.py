@@ -1,9 +1,10 @@
-"""Image service API v2: version documents, images, their tags and actions, and the schemas."""
+"""Image service API v2: images, their tags and actions, and the schemas."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,9 +22,6 @@ from provisioning.images import protections, selectors, services
 from provisioning.images.models import Image
 from provisioning.images.records import BASE, COLUMN_OF
 
-MINOR_VERSIONS = (7, 5, 2, 1, 0)
-"""Of v2, the newest first: 2.5 brought shared and community images, 2.7 hidden ones and the multihash."""
-
 
 class ImageView(ServiceView):
     """Base of the service's views."""
@@ -33,26 +31,6 @@ class ImageView(ServiceView):
     def shape(self, image: Image) -> shapes.Shape:
         """Show an image as far as the caller may read it."""
         return shapes.image(image, protections.readable(self.context, image.properties))
-
-
-class Versions(ImageView):
-    """``GET /image``: the versions there are, with Glance's status 300; ``/image/versions`` says the same with 200."""
-
-    public = True
-    status = 300
-
-    def get(self, request: Request) -> Response:
-        """List the versions."""
-        link = {"rel": "self", "href": f"{endpoint(request, 'image')}/v2/"}
-        return Response(
-            {
-                "versions": [
-                    {"id": f"v2.{minor}", "status": "SUPPORTED" if index else "CURRENT", "links": [link]}
-                    for index, minor in enumerate(MINOR_VERSIONS)
-                ]
-            },
-            status=self.status,
-        )
 
 
 class Images(ImageView):
@@ -86,6 +64,8 @@ class Images(ImageView):
         shape = self.shape(image)
         response = Response(shape, status=201)
         response["Location"] = f"{endpoint(request, 'image')}{shape['self']}"
+        response["OpenStack-image-import-methods"] = ",".join(settings.IMPORT_METHODS)
+        response["OpenStack-image-store-ids"] = settings.IMAGE_STORE_ID
         return response
 
 
@@ -179,25 +159,3 @@ class PublishedSchema(ImageView):
             msg = f"There is no schema {name[:80]}."
             raise NotFoundError(msg)
         return Response(PUBLISHED[name])
-
-
-class ImportInfo(ImageView):
-    """``/image/v2/info/import``: images are uploaded, not imported."""
-
-    rules = {"GET": "image:info:import"}
-
-    def get(self, request: Request) -> Response:
-        """List the import methods: none."""
-        methods = {"description": "Import methods available.", "type": "array", "value": []}
-        return Response({"import-methods": methods})
-
-
-class StoresInfo(ImageView):
-    """``/image/v2/info/stores``: one store without a name, which Glance answers with 404."""
-
-    rules = {"GET": "image:info:stores"}
-
-    def get(self, request: Request) -> Response:
-        """Say that there is nothing to choose."""
-        msg = "Multi backend is not supported at this site."
-        raise NotFoundError(msg)
