@@ -13,7 +13,7 @@ from provisioning.compute.services.server_groups import check_hints, group_for_l
 from provisioning.quotas import drift
 from provisioning.quotas import services as quotas
 from provisioning.quotas.selectors import usage_of
-from tests.compute_api.conftest import V21, launch
+from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 
@@ -169,6 +169,38 @@ def test_a_group_counts_in_the_quota_until_it_is_deleted(people: People) -> None
 def join(server: str, group: dict[str, Any]) -> str:
     Instance.objects.filter(id=server).update(server_group=group["id"])
     return server
+
+
+def hinted(cloud: Cloud, group: object, **server: Any) -> dict[str, Any]:
+    return server_body(cloud, **server) | {"os:scheduler_hints": {"group": group}}
+
+
+def test_a_launch_joins_the_group_that_its_hint_names(people: People, cloud: Cloud, api: Api) -> None:
+    group = make(at(people))["id"]
+    cloud.add_host("h2")
+    made = [api.post(f"{V21}/servers", hinted(cloud, group)).json()["server"]["id"] for _ in range(3)]
+    cloud.run()
+    assert at(people).get(f"{GROUPS}/{group}").json()["server_group"]["members"] == made
+    states = [api.get(f"{V21}/servers/{server}").json()["server"] for server in made]
+    assert [state["status"] for state in states] == ["ACTIVE", "ACTIVE", "ERROR"]
+    assert "2 hosts already have a server of the group" in states[2]["fault"]["message"]
+    foreign = make(at(people, person="charlie"))["id"]
+    for unknown in (foreign, str(uuid.uuid4())):
+        refused = api.post(f"{V21}/servers", hinted(cloud, unknown))
+        assert refused.status_code == 400
+        assert "could not be found" in refused.json()["badRequest"]["message"]
+
+
+def test_a_group_has_no_more_members_than_the_quota_says(people: People, cloud: Cloud, api: Api) -> None:
+    group = make(at(people))["id"]
+    quotas.set_limit(people.alice.project_id, "server_group_members", 2)
+    refused = api.post(f"{V21}/servers", hinted(cloud, group, min_count=3, max_count=3))
+    assert refused.status_code == 403
+    assert "server_group_members" in refused.json()["forbidden"]["message"]
+    assert not Instance.objects.exists()
+    assert api.post(f"{V21}/servers", hinted(cloud, group, min_count=2, max_count=2)).status_code == 202
+    assert api.post(f"{V21}/servers", hinted(cloud, group)).status_code == 403
+    assert api.post(f"{V21}/servers", server_body(cloud)).status_code == 202
 
 
 def test_members_are_the_servers_that_are_not_deleted(people: People, cloud: Cloud, api: Api) -> None:

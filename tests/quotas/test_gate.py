@@ -236,10 +236,9 @@ def group_by_api(world: World) -> bool:
     return made(world.api.post(f"{V21}/os-server-groups", {"server_group": {"name": "a", "policies": ["affinity"]}}))
 
 
-def member_by_service(world: World) -> bool:
-    caller = world.people.alice.context
-    group = server_groups.create_server_group(caller, "apart", "anti-affinity")
-    return done(lambda: server_groups.group_for_launch(caller, group.id))
+def member_by_api(world: World) -> bool:
+    group = server_groups.create_server_group(world.people.alice.context, "apart", "anti-affinity")
+    return made(world.api.post(f"{V21}/servers", world.body() | {"os:scheduler_hints": {"group": str(group.id)}}))
 
 
 def metadata_by_api(world: World) -> bool:
@@ -250,6 +249,8 @@ def metadata_by_api(world: World) -> bool:
 
 def metadata_later(world: World) -> bool:
     server = world.api.post(f"{V21}/servers", world.body()).json()["server"]["id"]
+    world.cloud.agents or world.cloud.add_host("kelvin")
+    world.cloud.run()
     return made(world.api.put(f"{V21}/servers/{server}/metadata/a", {"meta": {"a": "b"}}))
 
 
@@ -260,7 +261,7 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "ram": LAUNCHES,
     "ports": [*LAUNCHES, port_by_service, port_for_a_stray_device],
     "server_groups": [group_by_api],
-    "server_group_members": [member_by_service],
+    "server_group_members": [member_by_api],
     "key_pairs": [key_by_api, key_by_page, key_by_wizard],
     "networks": [network_by_service],
     "subnets": [subnet_by_service],
