@@ -28,7 +28,7 @@ from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import QuotaLimit
 from provisioning.rpc import hosts
 from tests.live.conftest import _no_tailer_left, open_socket
-from tests.support.cast import People, Person, make_people, make_user
+from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 
 __all__ = ["_no_tailer_left", "open_socket"]
@@ -136,8 +136,10 @@ def make_world(people: People, cloud: Cloud) -> World:
     alice = people.alice
     compute.create_key_pair(alice.context, SECRET)
     image = images.create(
-        alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="private", tags=[SECRET]
+        alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="shared", tags=[SECRET]
     )
+    guests = make_project("guests")
+    images.add_member(alice.context, image.id, guests.id)
     server = cloud.launch(alice.context, name=SECRET, key_name=SECRET, metadata={SECRET: SECRET}, description=SECRET)
     cloud.run()
     server = Instance.objects.select_related("host").get(id=server.id)
@@ -177,6 +179,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "key": SECRET,
         "name": SECRET,
         "tag": SECRET,
+        "members/member": str(guests.id),
         "schemas/name": "image",
         "alias": "security-group",
         "network_label": "net",
@@ -221,6 +224,17 @@ def make_world(people: People, cloud: Cloud) -> World:
         "port/object": str(port.pk),
         "quotalimit/object": str(limit.pk),
         "flavor/object": str(cloud.small.pk),
+    }
+    unknown = ("agent", "cell", "certificate", "cloudpipe", "fixed_ip", "dns_domain", "dns_entry", "bulk_host")
+    unknown += ("default_rule", "console", "volume", "snapshot", "node", "floating_ip")
+    ids |= dict.fromkeys(unknown, "nothing") | {
+        "network": str(own.id),
+        "security_group": str(group.id),
+        "rule": str(rule.id),
+        "extension": "os-keypairs",
+        "class_name": "default",
+        "before": "2026-01-01 00:00:00",
+        "rest": "flavors/1",
     }
     return World(cloud, tokens, ids)
 

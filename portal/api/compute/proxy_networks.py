@@ -164,7 +164,7 @@ class SecurityGroupView(ProxyView):
         """Show one group."""
         policy.enforce(self.context, "network:security_groups:show")
         try:
-            group = selectors.security_group_for(self.context, security_group_id)
+            group = selectors.security_group_for(self.context, security_group_id, all_projects=True)
         except NotFoundError as error:
             raise NotFoundError(f"Security group {security_group_id[:64]} not found.") from error
         return Response({"security_group": security_group(group)})
