@@ -11,6 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance, ServerGroup
+from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.scheduler import GroupSpec
 
@@ -24,17 +25,16 @@ def server_groups_for(
     """Return the project's groups, oldest first; every project's for those who may see them and ask for it."""
     rows = ServerGroup.objects.order_by("created_at", "id")
     if not (all_projects and policy.allows(context, ALL_PROJECTS)):
-        rows = rows.filter(project_id=context.project_id)
+        rows = rows.filter(project_id=context.project_id or NOBODY)
     return list(rows[offset : None if limit is None else offset + limit])
 
 
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
     """Return one group.  Raises NotFoundError for none, and for another project's unless the caller sees every one."""
-    found = read_id(group_id)
-    rows = ServerGroup.objects.filter(id=found)
+    rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY)
     if not policy.allows(context, ALL_PROJECTS):
-        rows = rows.filter(project_id=context.project_id)
-    group = rows.first() if found is not None else None
+        rows = rows.filter(project_id=context.project_id or NOBODY)
+    group = rows.first()
     if group is None:
         raise NotFoundError(f"Instance group {str(group_id)[:64]} could not be found.")
     return group
@@ -67,4 +67,4 @@ def hosts_of_servers(project_id: uuid.UUID, servers: Iterable[object]) -> frozen
     """Return the hosts of those of these servers that are the project's."""
     ids = [found for found in map(read_id, servers) if found is not None]
     rows = Instance.objects.filter(id__in=ids, project_id=project_id, deleted_at=None, host__isnull=False)
-    return frozenset(host for host in rows.values_list("host_id", flat=True) if host is not None)
+    return frozenset(rows.values_list("host_id", flat=True))

@@ -13,6 +13,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.names import check_text
 from provisioning.compute.selectors import server_groups as selectors
+from provisioning.compute.selectors.instances import NOBODY
 from provisioning.compute.services import state
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
@@ -119,11 +120,10 @@ def group_for_launch(context: RequestContext, group_id: object, count: int = 1) 
     ``server_group_members`` together.  Raises InvalidInputError for a group that is none of the project's, and
     OverQuotaError.
     """
-    found = read_id(group_id)
-    rows = ServerGroup.objects.filter(id=found, project_id=context.project_id)
+    rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY)
     if connection.in_atomic_block:
         rows = rows.select_for_update(no_key=True)
-    group = rows.first() if found is not None else None
+    group = rows.first()
     if group is None:
         raise InvalidInputError(f"Instance group {str(group_id)[:64]} could not be found.", field="group")
     limit = quota_limits.limits_of(group.project_id)["server_group_members"]
