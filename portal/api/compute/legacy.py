@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import resolve
 
 from portal.api.common.microversions import Microversions, Version
-from portal.api.common.validation import Schema
+from portal.api.common.validation import Schema, validate
 from portal.api.common.views import schema_for
 from portal.api.compute.views import ComputeView
 
@@ -33,8 +33,7 @@ class WithoutMicroversions(ComputeView):
 
     def body(self, schema: Schema) -> Any:
         """Return the checked body without what the schema does not know."""
-        self.request._full_data = pruned(self.request.data, schema)
-        return super().body(schema)
+        return validate(pruned(self.request.data, schema), schema)
 
     def checked_body(self) -> Any:
         """Return the checked body without what the schema does not know."""

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError
@@ -57,7 +58,7 @@ def make_ssh(algorithm: str) -> Material:
 def make_certificate(user: str) -> Material:
     """Make a self-signed certificate with which this user signs in to a Windows guest by WinRM."""
     key = generate_private_key(public_exponent=65537, key_size=RSA_BITS)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, user[:64])])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user[:64])])
     upn = f"{user[:64]}@localhost".encode()
     now = timezone.now()
     certificate = (
@@ -65,7 +66,7 @@ def make_certificate(user: str) -> Material:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + CERTIFICATE_LIFETIME)
-        .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.OtherName(_UPN, _utf8_string(upn))]), critical=False)
         .sign(key, hashes.SHA256())
     )
