@@ -21,6 +21,9 @@ def batch(cloud: OneMachine, *commands: str, **environment: str) -> list[Any]:
     assert not done.stderr.strip(), done.stderr
     decoder, text, answers = json.JSONDecoder(), done.stdout.strip(), []
     while text:
+        if text[0] not in "[{":  # "Complete", after --wait
+            text = text.partition("\n")[2].strip()
+            continue
         answer, end = decoder.raw_decode(text)
         answers.append(answer)
         text = text[end:].strip()
@@ -36,7 +39,7 @@ def refused(cloud: OneMachine, command: str, **environment: str) -> str:
 
 def _run(cloud: OneMachine, commands: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     chosen = environment or {"OS_CLOUD": "admin", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
-    lines = [f"{line} -f json" if _answers(line) else line for line in commands]
+    lines = [f"{line} -f json" if " -f " not in line and _answers(line) else line for line in commands]
     return subprocess.run(
         [CHECKOUT / ".venv/bin/openstack"],
         input="\n".join(lines) + "\n",
