@@ -8,6 +8,7 @@ from portal.api.compute import (
     diagnostics,
     host_urls,
     legacy,
+    migration_urls,
     proxy_urls,
     server_actions,
     server_urls,
@@ -29,6 +30,7 @@ urlpatterns = [
     path(f"{_SERVER}/diagnostics", diagnostics.DiagnosticsView.as_view()),
     *catalog_urls.urlpatterns,
     *host_urls.urlpatterns,
+    *migration_urls.urlpatterns,
     *proxy_urls.urlpatterns,
     re_path("^/.*$", NoSuchResource.of("compute")),
 ]

@@ -13,6 +13,7 @@ from provisioning.compute.selectors.catalog import (
 from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for
 from provisioning.compute.selectors.hosts import availability_zones, host_states, hosts_for, is_alive
 from provisioning.compute.selectors.instances import fault_of, instance_for, instances_for
+from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
 
 __all__ = [
     "Limits",
@@ -34,5 +35,8 @@ __all__ = [
     "key_pair_user",
     "key_pairs_for",
     "limits_for",
+    "migrations_for",
+    "no_live_migration",
+    "nodes_of",
     "timeline_for",
 ]

@@ -13,11 +13,13 @@ from provisioning.compute.services.key_pairs import create_key_pair, delete_key_
 from provisioning.compute.services.launch import check_launch, launch
 from provisioning.compute.services.locks import lock, unlock
 from provisioning.compute.services.metadata import delete_metadata, merge_metadata, set_metadata
+from provisioning.compute.services.moves import end_live_migration, evacuate, migrate, migrate_live
 from provisioning.compute.services.passwords import clear_password, generate_password
 from provisioning.compute.services.power import change_password, reboot, start, stop, switch, trigger_crash_dump
 from provisioning.compute.services.rebuild import rebuild
 from provisioning.compute.services.rescue import rescue, unrescue
 from provisioning.compute.services.reset import reset_state
+from provisioning.compute.services.resize import confirm_resize, resize, revert_resize
 from provisioning.compute.services.soft_delete import restore
 from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
 
@@ -28,6 +30,7 @@ __all__ = [
     "change_password",
     "check_launch",
     "clear_password",
+    "confirm_resize",
     "console_output",
     "create_flavor",
     "create_key_pair",
@@ -41,18 +44,24 @@ __all__ = [
     "diagnostics",
     "disable_host",
     "enable_host",
+    "end_live_migration",
+    "evacuate",
     "generate_password",
     "launch",
     "lock",
     "merge_extra_specs",
     "merge_metadata",
+    "migrate",
+    "migrate_live",
     "no_such_spec",
     "reboot",
     "rebuild",
     "remove_flavor_access",
     "rescue",
     "reset_state",
+    "resize",
     "restore",
+    "revert_resize",
     "set_metadata",
     "set_tags",
     "start",

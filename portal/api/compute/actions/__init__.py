@@ -2,7 +2,7 @@
 action").
 """
 
-from portal.api.compute.actions import console_log, power, rebuild, removed, rescue, state
+from portal.api.compute.actions import console_log, moves, power, rebuild, removed, rescue, resize, state
 from portal.api.compute.actions.registry import Action
 
 ACTIONS: dict[str, Action] = {
@@ -11,6 +11,8 @@ ACTIONS: dict[str, Action] = {
     **console_log.ACTIONS,
     **rebuild.ACTIONS,
     **rescue.ACTIONS,
+    **resize.ACTIONS,
+    **moves.ACTIONS,
     **removed.ACTIONS,
 }
 """Every action by the one key of its body."""

@@ -1,5 +1,14 @@
 """The Compute API, and the pages and buttons that do the same."""
 
-from provisioning.identity.policies.compute import catalog, hosts, lifecycle, parts, proxies, servers, usage
+from provisioning.identity.policies.compute import catalog, hosts, lifecycle, migrations, parts, proxies, servers, usage
 
-RULES = (*servers.RULES, *lifecycle.RULES, *parts.RULES, *catalog.RULES, *hosts.RULES, *usage.RULES, *proxies.RULES)
+RULES = (
+    *servers.RULES,
+    *lifecycle.RULES,
+    *migrations.RULES,
+    *parts.RULES,
+    *catalog.RULES,
+    *hosts.RULES,
+    *usage.RULES,
+    *proxies.RULES,
+)

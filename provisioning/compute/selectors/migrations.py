@@ -1,0 +1,92 @@
+"""Resizes and moves of servers: for operators."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NoReturn
+
+from django.db.models import Q
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.compute.models import Host, Migration
+from provisioning.compute.selectors.instances import NOBODY, instance_for
+from provisioning.identity import policy
+
+NEWEST_FIRST = (Sort("created_at"), Sort("id"))
+_MOST = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationFilters:
+    """What narrows a list of migrations; None: not asked for.  ``host`` is where one began or ended."""
+
+    host: str | None = None
+    source_compute: str | None = None
+    status: str | None = None
+    migration_type: str | None = None
+    instance_uuid: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    changes_since: datetime | None = None
+    changes_before: datetime | None = None
+
+    def condition(self) -> Q:
+        """Return the filters as a condition; what is no id is nobody's."""
+        found = Q()
+        for column in ("source_compute", "status", "migration_type"):
+            value = getattr(self, column)
+            found &= Q() if value is None else Q(**{column: value})
+        for column, text in (
+            ("instance_id", self.instance_uuid),
+            ("user_id", self.user_id),
+            ("project_id", self.project_id),
+        ):
+            found &= Q() if text is None else Q(**{column: read_id(text) or NOBODY})
+        if self.host is not None:
+            found &= Q(source_compute=self.host) | Q(dest_compute=self.host)
+        if self.changes_since is not None:
+            found &= Q(updated_at__gte=self.changes_since)
+        if self.changes_before is not None:
+            found &= Q(updated_at__lte=self.changes_before)
+        return found
+
+
+def migrations_for(
+    context: RequestContext, filters: MigrationFilters, *, limit: int | None = None, marker: str | None = None
+) -> list[Migration]:
+    """Return migrations of all projects, the newest first; ``marker`` is the UUID of one.
+
+    Raises ForbiddenError for anyone but operators, InvalidInputError for an unknown marker.
+    """
+    policy.enforce(context, "compute:migrations:list")
+    rows = Migration.objects.filter(filters.condition())
+    if marker is not None:
+        last = Migration.objects.filter(uuid=read_id(marker) or NOBODY).first()
+        if last is None:
+            raise InvalidInputError(f"Marker {marker[:64]} could not be found.", field="marker")
+        rows = rows.filter(behind(last, NEWEST_FIRST))
+    return list(rows.order_by(*order_by(NEWEST_FIRST))[:limit])
+
+
+def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:
+    """Return host → the name of its hypervisor, for every host of these migrations that is still there; one query."""
+    names = {name for row in migrations for name in (row.source_compute, row.dest_compute)}
+    return dict(Host.objects.filter(name__in=names).values_list("name", "hypervisor_hostname"))
+
+
+def no_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> NoReturn:
+    """Say that this is no live migration that goes on.  Raises NotFoundError, for an unknown server too."""
+    instance = instance_for(context, instance_id)
+    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(_MOST)) else 0
+    found = Migration.objects.filter(instance=instance, id=wanted).first()
+    if found is None:
+        raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")
+    if found.migration_type != "live-migration":
+        raise NotFoundError(f"Migration {number} for server {instance.id} is not live-migration.")
+    raise NotFoundError(f"Migration {number} for server {instance.id} is not in progress.")
