@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, RescueImage
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.driver import BootFiles, ComputeDriver
 from compute_agent.virt.errors import InstanceNotFoundError, StoppedError, UnsupportedError
 
 BOOT_TIMEOUT = 30.0
@@ -216,6 +216,47 @@ class DriverContract:
         assert not target.exists()
         with pytest.raises(InstanceNotFoundError):
             driver.snapshot(NOBODY, target, "qcow2")
+
+    def test_rescuing_twice_and_going_back_twice(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None, guest: str
+    ) -> None:
+        rescued = msgspec.structs.replace(spec, rescue=RescueImage(image=spec.image))
+        for _ in range(2):
+            driver.stop(guest, 0)
+            driver.rescue(rescued, self.attempt, base, BootFiles())
+            assert self.listed(driver, guest) == (self.attempt, PowerState.SHUTDOWN)
+            driver.start(guest)
+            assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+        for _ in range(2):
+            driver.unrescue(spec, self.attempt)
+            assert self.listed(driver, guest) == (self.attempt, PowerState.SHUTDOWN)
+        driver.start(guest)
+        assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+
+    def test_a_rescued_guest_is_destroyed(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None, guest: str
+    ) -> None:
+        driver.stop(guest, 0)
+        rescued = msgspec.structs.replace(spec, rescue=RescueImage(image=spec.image))
+        driver.rescue(rescued, self.attempt, base, BootFiles())
+        driver.destroy(guest)
+        assert self.listed(driver, guest) is None
+
+    def test_nobody_is_not_rescued(self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None) -> None:
+        with pytest.raises(InstanceNotFoundError):
+            driver.rescue(msgspec.structs.replace(spec, uuid=NOBODY), self.attempt, base, BootFiles())
+        assert self.listed(driver, NOBODY) is None
+
+    def test_a_guest_that_runs_is_made_anew(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None, guest: str
+    ) -> None:
+        driver.create_disk(spec, base, keep_ephemeral=True)
+        driver.create_boot_files(spec, BootFiles())
+        driver.create_seed(spec)
+        driver.define(spec, self.attempt)
+        assert self.listed(driver, guest) == (self.attempt, PowerState.SHUTDOWN)
+        driver.start(guest)
+        assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
 
     def test_destroying_leaves_nothing_and_can_be_repeated(self, driver: ComputeDriver, guest: str) -> None:
         for _ in range(2):

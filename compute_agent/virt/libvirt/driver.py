@@ -222,7 +222,7 @@ class LibvirtDriver(ComputeDriver):
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
         if base is None:
             raise RetryableHostError("The host has no image to start from.", detail="rescue without a base")
-        paths = self._folder(spec.uuid)
+        paths = self._paths.instance(spec.uuid)
         if not paths.root_disk.exists():
             raise InstanceNotFoundError("The guest has no disk to be rescued.")
         self._power_off(spec.uuid)
