@@ -21,6 +21,7 @@ from provisioning.conductor import agents
 from provisioning.images.models import Image
 from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
 
@@ -248,3 +249,14 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
         agents.image_for_order(builder, instance.id, other.id)
     cloud.run()
     assert holders() == set()
+
+
+def test_an_audit_keeps_uptime_and_processor_as_plain_lines(db: None) -> None:
+    agent = ScriptedAgent.join("kelvin")
+    report = msgspec.structs.replace(
+        agent.audit(8, 8192, 100), uptime=" 08:32 up\0 1 day\n", cpu_info={"model\0": "x\0y", "features": "f" * 9999}
+    )
+    agents.audit(agent.host.id, report)
+    host = Host.objects.get()
+    assert host.uptime == " 08:32 up 1 day"
+    assert host.cpu_info == {"model": "xy", "features": "f" * 4096}
