@@ -7,6 +7,7 @@ from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, Switc
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
+from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.views import InstanceDetail, InstanceList, InstancesDelete, InstanceVerb
@@ -36,6 +37,10 @@ urlpatterns = [
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
+    path("images/<uuid:image_id>/share/", ImageShare.as_view(), name="image_share"),
+    path("images/<uuid:image_id>/share/<uuid:project_id>/", ImageUnshare.as_view(), name="image_unshare"),
+    path("images/<uuid:image_id>/accept/", ImageAnswer.as_view(), name="image_accept"),
+    path("images/<uuid:image_id>/decline/", ImageAnswer.as_view(status="rejected"), name="image_decline"),
     path("images/<uuid:image_id>/delete/", ImageDelete.as_view(), name="image_delete"),
     path("flavors/", FlavorList.as_view(), name="flavors"),
     path("flavors/create/", FlavorCreate.as_view(), name="flavor_create"),

@@ -43,8 +43,20 @@ IMAGE_STATUS = {
     "active": Status("Ready", "ok", "check-circle-fill"),
     "queued": Status("Waiting for data", "warn", "hourglass-split"),
     "saving": Status("Uploading", "busy", "arrow-repeat"),
+    "uploading": Status("Uploading", "busy", "arrow-repeat"),
+    "importing": Status("Importing", "busy", "arrow-repeat"),
+    "deactivated": Status("Out of use", "warn", "slash-circle"),
     "killed": Status("Refused", "bad", "exclamation-octagon-fill"),
 }
+SEEN_BY = {
+    "public": "everybody",
+    "community": "whoever knows its ID",
+    "private": "this project",
+    "shared": "this project, and whom it is shared with",
+    "offered": "offered to this project",
+    "lent": "shared with this project",
+}
+"""Who sees an image: by its visibility, or by how this project came to it."""
 TASKS = {
     "scheduling": "Choosing a host",
     "networking": "Allocating addresses",

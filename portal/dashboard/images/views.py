@@ -17,7 +17,7 @@ from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.identity import policy
 from provisioning.images import selectors, services
 from provisioning.images.inspection import DISK_FORMATS
-from provisioning.images.models import Image
+from provisioning.images.models import Image, ImageMember
 
 PAGE_SIZE = 100
 
@@ -44,17 +44,31 @@ class ImageList(ImagePage):
         except NovellaError:  # the last image of the page before is gone
             images = selectors.images_for(self.context, limit=PAGE_SIZE + 1)
         more = str(images[PAGE_SIZE - 1].id) if len(images) > PAGE_SIZE else ""
-        rows = [
-            {
-                "image": image,
-                "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
-                "mine": image.project_id == self.context.project_id,
-                "can_delete": may_delete(self.context, image),
-            }
-            for image in images[:PAGE_SIZE]
-        ]
+        answers = {answer.image_id: answer for answer in selectors.answers_for(self.context)}
+        offers = [answer.image for answer in answers.values() if answer.status == ImageMember.Status.PENDING]
+        shown = images[:PAGE_SIZE]
+        if not marker:
+            shown = [*offers, *(image for image in shown if image not in offers)]
+        rows = [self._row(image, answers.get(image.id)) for image in shown]
         can_create = self.allows("image:images:create")
         return self.page("dashboard/images/list.html", {"rows": rows, "more": more, "can_create": can_create})
+
+    def _row(self, image: Image, answer: ImageMember | None) -> dict[str, object]:
+        """Describe an image; ``answer`` is what the project said to one that is shared with it."""
+        mine = image.project_id == self.context.project_id
+        offered = answer is not None and answer.status != ImageMember.Status.ACCEPTED
+        answers = answer is not None and not mine and self.allows("image:members:update")
+        seen_by = image.visibility if answer is None or mine else "offered" if offered else "lent"
+        return {
+            "image": image,
+            "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
+            "mine": mine,
+            "seen_by": wording.SEEN_BY[seen_by],
+            "can_delete": may_delete(self.context, image),
+            "can_share": mine and image.visibility == Image.Visibility.SHARED and self.allows("image:members:add"),
+            "can_accept": answers and offered,
+            "can_decline": answers,
+        }
 
 
 class ImageUpload(ImagePage):
@@ -64,7 +78,11 @@ class ImageUpload(ImagePage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
-        context = {"formats": DISK_FORMATS, "can_publish": self.allows("image:images:publicize")}
+        context = {
+            "formats": DISK_FORMATS,
+            "can_publish": self.allows("image:images:publicize"),
+            "can_communitize": self.allows("image:images:communitize"),
+        }
         return self.page("dashboard/images/upload.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -75,7 +93,7 @@ class ImageUpload(ImagePage):
                 name=request.POST.get("name", "").strip(),
                 disk_format=request.POST.get("disk_format", ""),
                 container_format="bare",
-                visibility="public" if request.POST.get("visibility") == "public" else "private",
+                visibility=request.POST.get("visibility") or "private",
                 min_disk=whole_number(request.POST.get("min_disk", ""), "The least disk", field="min_disk", empty=0),
                 min_ram=whole_number(request.POST.get("min_ram", ""), "The least memory", field="min_ram", empty=0),
                 properties=_login(request.POST.get("login", "").strip()),

@@ -1,4 +1,4 @@
-"""Images of all projects: to look at, and to remove."""
+"""Images of all projects: to look at, to take out of use, and to remove."""
 
 from __future__ import annotations
 
@@ -16,17 +16,37 @@ from provisioning.images.models import Image
 class ImageAdmin(Readable):
     """The images."""
 
-    rules = {"view": "image:images:list:all_projects", "delete_images": "image:images:delete"}
+    rules = {
+        "view": "image:images:list:all_projects",
+        "delete_images": "image:images:delete",
+        "deactivate_images": "image:images:deactivate",
+        "reactivate_images": "image:images:reactivate",
+    }
     list_display = ("name", "status", "visibility", "project", "disk_format", "size", "created_at")
     list_filter = ("status", "visibility", "disk_format")
     search_fields = ("name", "id__startswith")
     ordering = ("-created_at",)
-    actions = ("delete_images",)
+    actions = ("deactivate_images", "reactivate_images", "delete_images")
 
     @admin.display(description="project")
     def project(self, image: Image) -> str:
         """Name the project it belongs to."""
         return str(identity.projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
+
+    @admin.action(description="Deactivate")
+    def deactivate_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:
+        """Keep everybody from their data after a question; what has no data is refused."""
+        rows = queryset.exclude(status=Image.Status.DELETED)
+        question = confirmed(self, request, rows, "deactivate_images", "Deactivate these images?")
+        if question is None:
+            each(request, rows, lambda context, row: services.deactivate(context, row.id), "Images deactivated")
+        return question
+
+    @admin.action(description="Reactivate")
+    def reactivate_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> None:
+        """Give their data free again."""
+        rows = queryset.exclude(status=Image.Status.DELETED)
+        each(request, rows, lambda context, row: services.reactivate(context, row.id), "Images reactivated")
 
     @admin.action(description="Delete")
     def delete_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:

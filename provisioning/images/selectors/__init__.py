@@ -3,7 +3,7 @@
 from provisioning.images.selectors.access import NOBODY, image_for, visible_images
 from provisioning.images.selectors.data import data_for, open_data
 from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
-from provisioning.images.selectors.members import member_for, members_for
+from provisioning.images.selectors.members import answers_for, member_for, members_for
 from provisioning.images.selectors.storage import storage_left, storage_used
 from provisioning.images.selectors.use import usable_image_for, usable_images_for
 
@@ -11,6 +11,7 @@ __all__ = [
     "NEWEST_FIRST",
     "NOBODY",
     "SORT_KEYS",
+    "answers_for",
     "data_for",
     "image_for",
     "images_for",

@@ -34,6 +34,15 @@ def member_for(context: RequestContext, image_id: str | uuid.UUID, member_id: st
     return find_member(context, image, member_id)
 
 
+def answers_for(context: RequestContext) -> list[ImageMember]:
+    """Return what the caller's project says to each image that is shared with it, with the image; the newest first."""
+    rows = ImageMember.objects.filter(
+        project_id=context.project_id or NOBODY, image__visibility=Image.Visibility.SHARED
+    )
+    rows = rows.exclude(image__status=Image.Status.DELETED).select_related("image")
+    return list(rows.order_by("-created_at", "-id"))
+
+
 def known_members(context: RequestContext, image: Image) -> QuerySet[ImageMember]:
     """Return the members of an image that the caller may know."""
     members = ImageMember.objects.filter(image=image)

@@ -1,0 +1,28 @@
+"""Images in the Django admin: taken out of use and given back."""
+
+from __future__ import annotations
+
+from django.test import Client
+
+from provisioning.images.models import Image
+from tests.ops.test_admin import act
+from tests.support.cast import People
+from tests.support.clouds import Cloud
+
+PATH = "/admin/images/image/"
+
+
+def test_images_are_taken_out_of_use_and_given_back(admin: Client, people: People, cloud: Cloud) -> None:
+    empty = Image.objects.create(project_id=people.alice.project_id, name="empty")
+    rows = [cloud.image, empty]
+    assert "Deactivate these images?" in act(admin, PATH, "deactivate_images", rows).content.decode()
+    cloud.image.refresh_from_db()
+    assert cloud.image.status == "active"
+    page = act(admin, PATH, "deactivate_images", rows, confirmed="yes").content.decode()
+    assert "Images deactivated: 1." in page
+    assert "Not allowed to deactivate image in status &#x27;queued&#x27;" in page
+    cloud.image.refresh_from_db()
+    assert cloud.image.status == "deactivated"
+    assert "Images reactivated: 1." in act(admin, PATH, "reactivate_images", [cloud.image]).content.decode()
+    cloud.image.refresh_from_db()
+    assert cloud.image.status == "active"
