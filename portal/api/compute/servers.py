@@ -24,8 +24,7 @@ _COLUMNS = (
     *("project_id", "user_id", "vm_state", "task_state", "power_state", "metadata", "image_id", "flavor"),
     *("created_at", "updated_at", "launched_at", "terminated_at", "access_ip_v4", "access_ip_v6", "disk_config"),
     *("availability_zone", "config_drive", "key_name", "hostname", "locked", "locked_reason", "description", "tags"),
-    *("trusted_certificates", "host__name", "host__availability_zone", "host__enabled", "host__forced_down"),
-    *("host__last_seen_at", "host__hypervisor_hostname"),
+    *("trusted_certificates", "host"),
 )
 _OPERATORS = ("reservation_id", "launch_index", "image_properties", "user_data")
 
