@@ -342,6 +342,8 @@ if not re.fullmatch(
     raise ImproperlyConfigured(msg)
 BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
+SHELVED_OFFLOAD_TIME = _integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)
+"""Seconds that a shelved server stays on its host; 0: none, -1: for ever."""
 SNAPSHOT_TIMEOUT = _integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
 """Seconds that a host may take to send a server's disk as an image."""
 RECLAIM_INSTANCE_INTERVAL = _integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)

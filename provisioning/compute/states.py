@@ -179,6 +179,11 @@ MOVES: tuple[Move, ...] = (
     Move("activate", (V.BUILDING, T.SPAWNING), (V.ACTIVE, None)),
     *(Move("reschedule", (V.BUILDING, task), (V.BUILDING, T.SCHEDULING)) for task in _LAUNCH),
     *(Move("fail", (V.BUILDING, task), (V.ERROR, None)) for task in _LAUNCH),
+    Move("allocate_network", (V.SHELVED_OFFLOADED, T.UNSHELVING), (V.SHELVED_OFFLOADED, T.UNSHELVING)),
+    *(
+        Move("reschedule", (V.SHELVED_OFFLOADED, task), (V.SHELVED_OFFLOADED, T.UNSHELVING))
+        for task in (T.UNSHELVING, T.SPAWNING)
+    ),
     *(Move(order.begin, (vm, None), (vm, order.task)) for order in ORDERS for vm in order.sources),
     *(Move(name, (vm, source), (vm, target)) for name, states, source, target in _ON_THE_WAY for vm in states),
     *(

@@ -32,6 +32,11 @@ MIN_CREDENTIAL = 32
 """Characters of an agent's own credential."""
 _BAD_TOKEN = "The join token is unknown, used, expired or meant for another host."  # noqa: S105 - a sentence
 _MOST = 2_147_483_647
+SENDING = frozenset(
+    {TaskState.IMAGE_SNAPSHOT, TaskState.IMAGE_BACKUP, TaskState.IMAGE_UPLOADING}
+    | {TaskState.SHELVING, TaskState.SHELVING_IMAGE_UPLOADING}
+)
+"""Tasks in which a host sends an image."""
 
 
 def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
@@ -168,6 +173,28 @@ def image_for_order(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.U
         needed = set[str]().union(*(images_of(decode_command_body(order.body)) for order in orders))
         image = Image.objects.filter(id=image_id, status=Image.Status.ACTIVE).first()
         if image is not None and str(image_id) in needed:
+            return image
+    raise NotFoundError("There is no image for this host here.")
+
+
+def image_from_order(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+    """Return an image whose bits the host may send now: an unfinished order names it, for an instance that waits for it
+    and is there.
+
+    Raises NotFoundError for anything else, and for an image that was deleted.
+    """
+    instance = Instance.objects.filter(id=instance_id, host_id=host_id).first()
+    if instance is not None and instance.task_state in SENDING:
+        orders = HostCommand.objects.filter(
+            host_id=host_id,
+            instance_id=instance_id,
+            attempt=instance.attempt,
+            kind="snapshot_request",
+            finished_at=None,
+        )
+        named = {getattr(decode_command_body(order.body), "image_id", "") for order in orders}
+        image = Image.objects.filter(id=image_id).exclude(status=Image.Status.DELETED).first()
+        if image is not None and str(image_id) in named:
             return image
     raise NotFoundError("There is no image for this host here.")
 

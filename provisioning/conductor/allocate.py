@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions
+from provisioning.conductor.lines import UNSHELVE, line_of
 from provisioning.network import services as network
 from provisioning.scheduler import HostState
 
@@ -13,16 +14,21 @@ from provisioning.scheduler import HostState
 def allocate(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent:
     """Give the instance its ports on the host, inside the caller's transaction; returns the step to be written.
 
-    Raises what ``network.services.allocate`` raises; no other host would help then.
+    One that comes off its shelf has kept its ports.  Raises what ``network.services.allocate`` raises; no other host
+    would help then.
     """
     started = timezone.now()
-    ports = network.allocate(
-        instance.id,
-        instance.project_id,
-        instance.requested_networks,
-        instance.security_groups,
-        host.name,
-        host.availability_zone,
+    ports = (
+        network.bind_ports(instance.id, host.name)
+        if line_of(instance) is UNSHELVE
+        else network.allocate(
+            instance.id,
+            instance.project_id,
+            instance.requested_networks,
+            instance.security_groups,
+            host.name,
+            host.availability_zone,
+        )
     )
     detail = {"ports": str(len(ports))}
     return actions.step(action, "allocate_network", actions.since(started), attempt=instance.attempt, detail=detail)

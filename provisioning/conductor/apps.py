@@ -16,4 +16,5 @@ class ConductorConfig(AppConfig):
         import_module("provisioning.conductor.schedule")
         import_module("provisioning.conductor.reaper")
         import_module("provisioning.conductor.reclaim")
+        import_module("provisioning.conductor.offload")
         import_module("provisioning.conductor.confirm_resizes")

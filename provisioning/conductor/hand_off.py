@@ -11,7 +11,7 @@ from compute_agent.contract.orders import BuildRequest
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.guest_spec import guest_spec
-from provisioning.compute.states import TaskState
+from provisioning.conductor.lines import line_of
 from provisioning.rpc import hosts
 from provisioning.scheduler import HostState
 
@@ -24,8 +24,8 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     """
     started = timezone.now()
     spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)
-    moves = ["spawn"] if instance.task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
-    if state.walk(instance, moves, attempt=instance.attempt) is None:
+    line = line_of(instance)
+    if line is None or not state.walk(instance, line.hand_off_moves(instance.task_state), attempt=instance.attempt):
         return None
     deadline = started + timedelta(seconds=settings.BUILD_TIMEOUT)
     hosts.command(host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from provisioning.compute import selectors
 from provisioning.compute.extra_specs import aggregate_specs
-from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
+from provisioning.compute.models import Allocation, Instance, InstanceAction, SchedulingDecision
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.actions import Span
@@ -99,7 +99,8 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
 
 def instance_waits(instance: Instance) -> bool:
     """Say whether the launch still waits for this very scheduling."""
-    return Instance.objects.filter(id=instance.id, attempt=instance.attempt, task_state="scheduling").exists()
+    waiting = Instance.objects.filter(id=instance.id, attempt=instance.attempt, host=None)
+    return waiting.filter(vm_state=instance.vm_state, task_state=instance.task_state).exists()
 
 
 def _look(spec: RequestSpec) -> Found:
@@ -116,6 +117,8 @@ def _claim_one(instance: Instance, found: Found, action: InstanceAction) -> Host
     taken, tried = take_first(room_of(instance.flavor), ranking, instance)
     if taken is None:
         return None
+    if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
+        return None  # another run of the same job was first
     ranked = ranking[taken]
     begun = [notification("create.start", instance)] if instance.attempt == 1 else []
     changes = {"host_id": ranked.host.id}

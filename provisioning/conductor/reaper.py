@@ -18,10 +18,11 @@ from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.delete import send_destroy
-from provisioning.compute.services.release import finish_delete
+from provisioning.compute.services.release import finish_delete, finish_offload
 from provisioning.compute.services.tasks import TASKS, Task
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.ends import Outcome, ended
+from provisioning.conductor.lines import UNSHELVE, is_waiting
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
@@ -42,7 +43,7 @@ SILENT = "The host did not report within {seconds} seconds."
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
-_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, *TASKS}
+_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADING, *TASKS}
 
 
 @periodic("conductor.reaper", every=INTERVAL)
@@ -88,12 +89,14 @@ def _look_after(found: Instance) -> None:
         return
     if task == TaskState.DELETING:
         _deleting(instance)
+    elif task == TaskState.SHELVING_OFFLOADING:
+        _offloading(instance)
     elif task == TaskState.SPAWNING:
         _spawning(instance)
+    elif is_waiting(instance):
+        _before_hand_off(instance)
     elif task in TASKS:
         _order_overdue(instance, TASKS[task])
-    else:
-        _before_hand_off(instance)
 
 
 def _passed_unseen(instance: Instance) -> bool:
@@ -110,8 +113,9 @@ def _before_hand_off(instance: Instance) -> None:
     if allocation is not None and allocation.attempt < instance.attempt:
         fail(instance, NOT_CONFIRMED)
         return
-    too_old = instance.created_at + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS)
-    if too_old < timezone.now():
+    back = actions.current(instance.id, UNSHELVE.action)
+    begun = instance.created_at if back is None else back.started_at
+    if begun + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS) < timezone.now():
         fail(instance, TOO_LONG, clean=True)
         return
     _more_time(instance)
@@ -157,6 +161,17 @@ def _deleting(instance: Instance) -> None:
         finish_delete(instance, confirmed=False)
 
 
+def _offloading(instance: Instance) -> None:
+    """Ask the host again to remove a shelved server, when it can be asked; else it waits for its host."""
+    allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
+    if allocation is None:
+        finish_offload(instance)
+        return
+    _more_time(instance)
+    if selectors.is_alive(allocation.host, timezone.now()):
+        send_destroy(instance.id, allocation.host_id, instance.attempt)
+
+
 def _orders_to_destroy(instance: Instance) -> int:
     orders = HostCommand.objects.filter(instance_id=instance.id, kind="destroy_request")
     return orders.filter(attempt=instance.attempt).count()
@@ -191,7 +206,7 @@ def _leftovers() -> list[Instance]:
         ~Exists(hosts.destroys_awaited().filter(instance_id=OuterRef("id"))),
         ~Exists(lately.filter(instance_id=OuterRef("id"))),
         alive(now, "allocation__host__"),
-        Q(vm_state=VmState.DELETED) | Q(vm_state=VmState.ERROR, host=None),
+        Q(vm_state=VmState.DELETED) | Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], host=None),
         task_state=None,
     )
     return list(held[:BATCH])

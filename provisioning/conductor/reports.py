@@ -18,10 +18,13 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
-from provisioning.compute.services.release import finish_delete, release_place
+from provisioning.compute.services.release import finish_delete, finish_offload, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.ends import Outcome, ended
 from provisioning.conductor.ends.ordinary import task_awaiting
+from provisioning.conductor.ends.shelves import came_back
+from provisioning.conductor.ends.snapshots import on_the_way
+from provisioning.conductor.lines import UNSHELVE, line_of
 from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.network import services as network
@@ -54,6 +57,7 @@ def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) 
             rows[event.step] = _row(action, event, host)
     actions.write(list(rows.values()))
     state.announce_all(instance, [{"step": actions.shown(row)} for row in rows.values()])
+    on_the_way(instance, {name for name, row in rows.items() if row.finished_at is not None})
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
@@ -112,6 +116,9 @@ def power_state_of(number: int | None) -> PowerState | None:
 def _built(instance: Instance, event: AgentEvent) -> None:
     power = power_state_of(event.power_state) or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
+    if line_of(instance) is UNSHELVE:
+        came_back(instance, changes)
+        return
     end = notification("create.end", instance)
     if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, also=[end]) is None:
         return
@@ -131,7 +138,10 @@ def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> Non
 
 def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:
     """The step that was running is the one that failed; if none was announced, the one after the last that ended."""
-    action = InstanceAction.objects.get(instance_id=instance.id, action="create")
+    line = line_of(instance)
+    action = actions.current(instance.id, line.action) if line else None
+    if action is None:
+        return
     rows = {
         row.name: row
         for row in InstanceActionEvent.objects.filter(action=action, attempt=event.attempt, name__in=BUILD_STEPS)
@@ -163,12 +173,19 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
     held_there = (
         allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.attempt
     )
-    if instance.task_state == TaskState.DELETING:
+    if instance.task_state == TaskState.SHELVING_OFFLOADING:
+        if command.attempt == instance.attempt and (allocation is None or held_there):
+            finish_offload(instance)
+    elif instance.task_state == TaskState.DELETING:
         if command.attempt == instance.attempt and (allocation is None or held_there):
             finish_delete(instance, confirmed=True)
     elif held_there:
-        waiting = instance.vm_state == VmState.BUILDING and instance.task_state == TaskState.SCHEDULING
-        release_place(instance.id, keep_quota=waiting)
+        line = line_of(instance)
+        waiting = line is not None and instance.task_state == line.first
+        if instance.vm_state == VmState.SHELVED_OFFLOADED:
+            leave_host(instance.id)
+        else:
+            release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)
 
@@ -198,17 +215,14 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
     """Return the action that an order belongs to."""
     if command.kind == "build_request":
-        return actions.current(instance.id, "create")
+        line = line_of(instance)
+        return actions.current(instance.id, line.action) if line else None
     task = task_awaiting(instance, decode_command_body(command.body))
     return actions.current(instance.id, task.action) if task else None
 
 
 def _spawning(instance: Instance, attempt: int) -> bool:
-    return (
-        instance.attempt == attempt
-        and instance.vm_state == VmState.BUILDING
-        and instance.task_state == TaskState.SPAWNING
-    )
+    return instance.attempt == attempt and instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
 
 
 def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:

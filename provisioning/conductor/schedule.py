@@ -1,4 +1,6 @@
-"""The job that carries a launch from the queue to its host: schedule, claim, allocate, hand off."""
+"""The job that carries a launch, or a server off its shelf, from the queue to its host: schedule, claim, allocate, hand
+off.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,16 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services import actions, state
-from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.allocate import allocate
 from provisioning.conductor.hand_off import hand_off
+from provisioning.conductor.lines import LINES, is_waiting, line_of
 from provisioning.conductor.place import find_place
 from provisioning.conductor.undo import fail
 from provisioning.rpc.registry import job
 from provisioning.scheduler import HostState
 
 log = logging.getLogger(__name__)
-UNEXPECTED = "An unexpected problem in the cloud stopped the launch. Please tell the operators the id of the request."
+UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please tell the operators the id of the request."
 
 
 def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
@@ -45,7 +47,7 @@ def schedule(instance_id: str, attempt: int) -> None:
     if action is None:
         return
     host: HostState | None
-    if action.instance.task_state != TaskState.SCHEDULING:
+    if action.instance.host_id is not None:
         host = _place_of(action.instance)
     elif attempt > 1 and Allocation.objects.filter(instance_id=action.instance_id).exists():
         return  # the host tried before has not confirmed yet that it holds nothing; its word casts this job again
@@ -56,18 +58,18 @@ def schedule(instance_id: str, attempt: int) -> None:
 
 
 def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
-    """Return the launch, with its instance, if this try of it has not been handed to a host yet."""
-    return (
-        InstanceAction.objects.select_related("instance__host")
-        .filter(
-            instance_id=uuid.UUID(instance_id),
-            action="create",
-            instance__attempt=attempt,
-            instance__vm_state=VmState.BUILDING,
-            instance__task_state__in=[TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING],
-        )
-        .first()
+    """Return the launch, or the unshelving, with its instance, if this try of it has not been handed to a host yet."""
+    begun = InstanceAction.objects.select_related("instance__host").filter(
+        instance_id=uuid.UUID(instance_id),
+        action__in=[line.action for line in LINES],
+        instance__attempt=attempt,
+        finished_at=None,
     )
+    for action in begun.order_by("-id"):
+        line = line_of(action.instance)
+        if line is not None and line.action == action.action and is_waiting(action.instance):
+            return action
+    return None
 
 
 def _place_of(instance: Instance) -> HostState:
@@ -87,7 +89,7 @@ def _build(instance: Instance, host: HostState, action: InstanceAction) -> None:
                 return
             actions.write([allocated, handed])
     except NovellaError as error:
-        log.warning("Launch of instance %s cannot be built: %s", instance.id, error.message)
+        log.warning("Instance %s cannot be built: %s", instance.id, error.message)
         stopped = _waiting(str(instance.id), instance.attempt)
         if stopped is not None:
             with transaction.atomic():

@@ -11,7 +11,8 @@ from provisioning.compute.services import actions, state
 from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.faults import record_fault
-from provisioning.compute.services.release import host_holding, release_place
+from provisioning.compute.services.release import host_holding, leave_host, release_place
+from provisioning.conductor.lines import LAUNCH, UNSHELVE, line_of
 from provisioning.conductor.notifications import notification
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -20,7 +21,8 @@ from provisioning.rpc.cast import cast
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
-    """End a launch in ERROR, hostless, inside the caller's transaction.
+    """End a launch in ERROR, hostless, inside the caller's transaction; a server that was to come off its shelf stays
+    on it, with its ports.
 
     As in Nova the server counts against the quota until it is deleted, and keeps nothing on a host.  Where a host may
     have something of it (``clean`` False and the order was handed over) that host is told to destroy it under a higher
@@ -29,20 +31,25 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     ``message`` is for the owner and names no host; ``details`` are for operators.  Returns None when the launch is over
     already.
     """
+    line = line_of(instance)
+    if line is None:
+        return None
     holder = None if clean else host_holding(instance)
     host_name = instance.host.name if instance.host is not None else ""
     changes: dict[str, object] = {"host": None}
+    if line is UNSHELVE:
+        changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
-    sad = notification("create.error", instance, reason=message)
-    failed = state.advance(instance, "fail", attempt=instance.attempt, changes=changes, also=[sad])
+    sad = [notification("create.error", instance, reason=message)] if line is LAUNCH else []
+    failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, also=sad)
     if failed is None:
         return None
     record_fault(failed, message, details=details, host_name=host_name)
-    actions.finish(failed.id, "create", message=message)
+    actions.finish(failed.id, line.action, message=message)
     quotas.commit(failed.id)
     if holder is None:
-        release_place(failed.id)
+        (leave_host if line is UNSHELVE else release_place)(failed.id)
     else:
         hosts.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)
@@ -57,10 +64,11 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
     one server.
     """
-    if instance.attempt >= settings.MAX_SCHEDULE_ATTEMPTS:
+    tries = len(instance.excluded_hosts) + 1
+    if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
         return fail(
             instance,
-            f"The server could not be built: {instance.attempt} hosts were tried. The last one said: {reason}",
+            f"The server could not be built: {tries} hosts were tried. The last one said: {reason}",
             clean=clean,
         )
     again = state.advance(
@@ -86,5 +94,5 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
 
 
 def cast_schedule(instance: Instance) -> None:
-    """Queue the next scheduling of a launch."""
+    """Queue the next scheduling of a launch, or of a server that comes off its shelf."""
     cast("scheduler", "conductor.schedule", instance_id=str(instance.id), attempt=instance.attempt)

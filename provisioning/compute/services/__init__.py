@@ -20,10 +20,14 @@ from provisioning.compute.services.rebuild import rebuild
 from provisioning.compute.services.rescue import rescue, unrescue
 from provisioning.compute.services.reset import reset_state
 from provisioning.compute.services.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.services.shelve import offload, shelve
+from provisioning.compute.services.snapshots import create_backup, create_image
 from provisioning.compute.services.soft_delete import restore
 from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
+from provisioning.compute.services.unshelve import Destination, unshelve
 
 __all__ = [
+    "Destination",
     "LaunchQuote",
     "add_flavor_access",
     "add_tag",
@@ -32,7 +36,9 @@ __all__ = [
     "clear_password",
     "confirm_resize",
     "console_output",
+    "create_backup",
     "create_flavor",
+    "create_image",
     "create_key_pair",
     "delete",
     "delete_extra_spec",
@@ -54,6 +60,7 @@ __all__ = [
     "migrate",
     "migrate_live",
     "no_such_spec",
+    "offload",
     "reboot",
     "rebuild",
     "remove_flavor_access",
@@ -64,12 +71,14 @@ __all__ = [
     "revert_resize",
     "set_metadata",
     "set_tags",
+    "shelve",
     "start",
     "stop",
     "switch",
     "trigger_crash_dump",
     "unlock",
     "unrescue",
+    "unshelve",
     "update",
     "update_flavor",
     "update_host",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from copy import copy
 from datetime import datetime
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.migrations import close_migration
 from provisioning.compute.services.release import finish_delete, host_holding
+from provisioning.compute.services.snapshots import drop_unfinished
 from provisioning.compute.services.soft_delete import soft_delete
 from provisioning.compute.services.tasks import check_lock
 from provisioning.compute.states import TaskState
@@ -57,11 +59,12 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool
 def _delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
     """Delete the instance as it was read; False when it has moved since, and nothing was written."""
     holder = host_holding(instance)
-    raised = instance.attempt + 1
+    raised, before = instance.attempt + 1, copy(instance)
     if state.advance(instance, "delete", attempt=instance.attempt, changes={"attempt": raised}) is None:
         return False
     action = actions.begin(context, instance.id, "delete", started)
     actions.write([actions.step(action, "api_delete", actions.since(started), attempt=raised)])
+    drop_unfinished(before)
     hosts.withdraw(instance.id, raised)
     close_migration(instance.id)
     if holder is None:

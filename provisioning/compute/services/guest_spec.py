@@ -21,6 +21,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.services import passwords
+from provisioning.compute.states import VmState
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
@@ -108,7 +109,8 @@ def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> Imag
 def _images(instance: Instance) -> dict[str, Image | None]:
     """Return the image of an instance and the kernel and ramdisk that boot it, whatever has become of them."""
     properties = instance.image_properties
-    ids = {IMAGE: instance.image_id} | {
+    on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # it comes back from the copy of its disk
+    ids = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id} | {
         name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)
     }
     rows = Image.objects.in_bulk([identity for identity in ids.values() if identity is not None])

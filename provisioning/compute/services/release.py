@@ -14,7 +14,8 @@ from django.utils import timezone
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.claim import give_back
-from provisioning.compute.states import PowerState, TaskState
+from provisioning.compute.services.made_images import remove_image
+from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
 
@@ -28,7 +29,8 @@ def host_holding(instance: Instance) -> Host | None:
     allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
     if allocation is None:
         return None
-    if instance.task_state in _BEFORE_HAND_OFF and allocation.attempt == instance.attempt:
+    to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
+    if (instance.task_state in _BEFORE_HAND_OFF or to_unshelve) and allocation.attempt == instance.attempt:
         return None
     return allocation.host
 
@@ -41,6 +43,27 @@ def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """
     network.release(instance_id, keep_quota=keep_quota)
     give_back(instance_id)
+
+
+def leave_host(instance_id: uuid.UUID) -> None:
+    """Give back the room on the host alone: the server keeps its ports and addresses; a repeat is harmless."""
+    network.bind_ports(instance_id, "")
+    network.set_ports_status(instance_id, "DOWN")
+    give_back(instance_id)
+
+
+def finish_offload(instance: Instance) -> Instance | None:
+    """End the removal of a shelved server from its host, which has confirmed that nothing is left there.
+
+    Returns None when it is not being removed (any more).
+    """
+    changes = {"host": None, "power_state": int(PowerState.NOSTATE)}
+    gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
+    if gone is None:
+        return None
+    leave_host(gone.id)
+    actions.finish(gone.id, "shelveOffload")
+    return gone
 
 
 def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
@@ -69,6 +92,8 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     else:
         quotas.release(gone.id, keep=["ports"])
         quotas.commit(gone.id)
+    if gone.snapshot_image_id is not None:
+        remove_image(gone.snapshot_image_id)
     actions.finish(gone.id, "delete")
     actions.finish(gone.id, message="The server was deleted.")
     return gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from copy import copy
 from typing import Literal
 
 from django.db import transaction
@@ -14,6 +15,7 @@ from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.snapshots import drop_unfinished
 from provisioning.rpc import hosts
 
 BY_HAND = "An administrator has reset the server's state."
@@ -30,11 +32,12 @@ def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Liter
         instance = selectors.instance_for(context, instance_id)
         if to == "active" and instance.host is None:
             raise ConflictError("The server is on no host: it cannot be set to active.")
-        was = instance.vm_state, instance.task_state
+        was, before = (instance.vm_state, instance.task_state), copy(instance)
         actions.finish(instance.id, message=BY_HAND)
         moved = state.advance(instance, f"reset_{to}", attempt=instance.attempt)
         if moved is None:
             raise InstanceBusyError("os-resetState", instance.id, *was)
+        drop_unfinished(before)
         hosts.withdraw_orders(moved.id)
         row = actions.begin(context, moved.id, "resetState", started)
         actions.write([actions.step(row, "api_resetState", actions.since(started), attempt=moved.attempt)])

@@ -54,6 +54,7 @@ def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
         TaskState.BLOCK_DEVICE_MAPPING: min(CAST_TIMEOUT, settings.BUILD_TIMEOUT),
         TaskState.SPAWNING: settings.BUILD_TIMEOUT,
         TaskState.DELETING: settings.DELETE_TIMEOUT,
+        TaskState.SHELVING_OFFLOADING: settings.DELETE_TIMEOUT,
         **dict.fromkeys(_MAKES_DISKS, settings.BUILD_TIMEOUT),
         **dict.fromkeys(_SENDS_DISKS, settings.SNAPSHOT_TIMEOUT),
     }.get(TaskState(task_state), POWER_TIMEOUT)

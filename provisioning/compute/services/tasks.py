@@ -83,6 +83,7 @@ TASKS: dict[T, Task] = {
     T.IMAGE_UPLOADING: Task("createImage", SnapshotRequest, "snapshot_taken"),
     T.SHELVING: Task("shelve", SnapshotRequest, "shelved"),
     T.SHELVING_IMAGE_UPLOADING: Task("shelve", SnapshotRequest, "shelved"),
+    T.UNSHELVING: Task("unshelve", PowerRequest, "unshelved", power="start"),
     T.SOFT_DELETING: Task("delete", PowerRequest, "soft_deleted", power="stop"),
     T.RESTORING: Task("restore", PowerRequest, "restored", power="start"),
 }

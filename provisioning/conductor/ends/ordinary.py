@@ -9,6 +9,7 @@ from compute_agent.contract.orders import CommandBody, PasswordRequest, PowerReq
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.faults import record_fault
+from provisioning.compute.services.made_images import remove_image
 from provisioning.compute.services.tasks import TASKS, Task
 from provisioning.compute.states import TaskState
 from provisioning.conductor.ends.outcome import Outcome
@@ -22,6 +23,12 @@ def switched(instance: Instance, body: PowerRequest, outcome: Outcome) -> None:
     """End a change of power; what belongs to no task (a crash dump) ends its action alone."""
     if body.action == "crash_dump":
         write_end(instance, "trigger_crash_dump", outcome)
+        return
+    if instance.task_state == TaskState.UNSHELVING:
+        image_id = instance.snapshot_image_id
+        back = end_task(instance, body, outcome, changes={"snapshot_image_id": None, "shelved_at": None})
+        if back is not None and outcome.well and image_id is not None:
+            remove_image(image_id)
         return
     end_task(instance, body, outcome)
 

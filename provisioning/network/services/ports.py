@@ -71,6 +71,13 @@ def bind(ports: Sequence[Port], host: str) -> None:
             port.host = host
 
 
+def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
+    """Bind the ports that an instance has to a host (empty: to none) and return them in the order of the cards."""
+    ports = _ports_of(instance_id)
+    bind(ports, host)
+    return ports
+
+
 def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
     """Set ACTIVE, BUILD or DOWN on every port of an instance."""
     Port.objects.filter(device_id=instance_id).exclude(status=status).update(

@@ -2,7 +2,18 @@
 action").
 """
 
-from portal.api.compute.actions import console_log, moves, power, rebuild, removed, rescue, resize, state
+from portal.api.compute.actions import (
+    console_log,
+    moves,
+    power,
+    rebuild,
+    removed,
+    rescue,
+    resize,
+    shelve,
+    snapshots,
+    state,
+)
 from portal.api.compute.actions.registry import Action
 
 ACTIONS: dict[str, Action] = {
@@ -13,6 +24,8 @@ ACTIONS: dict[str, Action] = {
     **rescue.ACTIONS,
     **resize.ACTIONS,
     **moves.ACTIONS,
+    **snapshots.ACTIONS,
+    **shelve.ACTIONS,
     **removed.ACTIONS,
 }
 """Every action by the one key of its body."""

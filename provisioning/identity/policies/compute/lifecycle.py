@@ -90,4 +90,30 @@ RULES = (
         "Rebuild a server with trusted image certificates (2.63).",
         "POST /servers/{server_id}/action",
     ),
+    rule(
+        "compute:servers:create_image",
+        MEMBER,
+        "Make an image of a server.",
+        "POST /servers/{server_id}/action (createImage)",
+    ),
+    rule(
+        "compute:servers:create_backup",
+        MEMBER,
+        "Make the next of a server's backups.",
+        "POST /servers/{server_id}/action (createBackup)",
+    ),
+    rule("compute:servers:shelve", MEMBER, "Shelve a server.", "POST /servers/{server_id}/action (shelve)"),
+    rule(
+        "compute:servers:shelve_offload",
+        ADMIN,
+        "Take a shelved server off its host.",
+        "POST /servers/{server_id}/action (shelveOffload)",
+    ),
+    rule("compute:servers:unshelve", MEMBER, "Unshelve a server.", "POST /servers/{server_id}/action (unshelve)"),
+    rule(
+        "compute:servers:unshelve_to_host",
+        ADMIN,
+        "Say on which host a server is unshelved (2.91).",
+        "POST /servers/{server_id}/action",
+    ),
 )

@@ -1,0 +1,129 @@
+"""Images that are made of servers: their records, and their end.
+
+The cloud writes them in the project they belong to; what the caller may say of them is checked in the caller's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.compute.models import Instance
+from provisioning.images import protections
+from provisioning.images import services as images
+from provisioning.images.models import Image
+from provisioning.images.records import check_name
+
+DISK_FORMAT, CONTAINER_FORMAT = "qcow2", "bare"
+SNAPSHOT, BACKUP = "snapshot", "backup"
+_OF_ITS_OWN = frozenset({"image_type", "backup_type", "instance_uuid", "instance_owner"})
+"""Properties that an image made of a server does not hand on to images made of servers made of it."""
+_NOT_INHERITED = frozenset(
+    {"cache_in_nova", "bittorrent"}
+    | {"img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid"}
+    | {"cinder_encryption_key_id", "cinder_encryption_key_deletion_policy"}
+)
+"""Properties that say something of the bits of one image; Nova hands on none of them."""
+READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeImage:
+    """An image that is to be made of a server: ``kind`` is ``snapshot`` or ``backup``, ``more`` are properties."""
+
+    id: uuid.UUID
+    name: str
+    kind: str = SNAPSHOT
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_properties(context: RequestContext, properties: Mapping[str, str]) -> None:
+    """Refuse properties that the caller may not give an image.  Raises InvalidInputError."""
+    try:
+        for name in properties:
+            check_name(name)
+        protections.check_change(context, {}, properties)
+    except ForbiddenError as error:
+        raise InvalidInputError(error.message, field="metadata") from error
+
+
+def make_record(context: RequestContext, instance: Instance, made: MadeImage) -> Image:
+    """Write the record of an image whose bits a host will send, ``queued``, inside the caller's transaction.
+
+    It belongs to the caller's project, as in Nova; when that is not the server's, it is shared with the server's.
+    """
+    owner = context.project_id or instance.project_id
+    own = owner == instance.project_id
+    base = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    said = {
+        "instance_uuid": str(instance.id),
+        "user_id": str(context.user_id or instance.user_id),
+        "image_type": made.kind,
+        "base_image_ref": str(instance.image_id or ""),
+        "image_location": "snapshot",
+        "image_state": "available",
+        "owner_id": str(instance.project_id),
+        **({} if own else {"instance_owner": str(instance.project_id)}),
+    }
+    cloud = _cloud(owner, context.request_id)
+    image = images.create(
+        cloud,
+        image_id=made.id,
+        name=made.name,
+        visibility=Image.Visibility.PRIVATE if own else Image.Visibility.SHARED,
+        disk_format=DISK_FORMAT,
+        container_format=CONTAINER_FORMAT,
+        min_disk=max(base.min_disk if base else 0, instance.flavor["root_gb"]),
+        min_ram=base.min_ram if base else 0,
+        properties={**_inherited(instance), **said, **made.more},
+    )
+    if not own:
+        images.add_member(cloud, image.id, str(instance.project_id))
+    return image
+
+
+def _inherited(instance: Instance) -> dict[str, str]:
+    """Return what the image of the server says of its disk, and so of every copy of it."""
+    kept: dict[str, str] = {}
+    for name, value in instance.image_properties.items():
+        with contextlib.suppress(ForbiddenError):
+            check_name(name)
+            if name not in _OF_ITS_OWN | _NOT_INHERITED:
+                kept[name] = str(value)
+    return kept
+
+
+def is_ready(image_id: uuid.UUID | str) -> bool:
+    """Whether an image has its bits."""
+    return Image.objects.filter(id=image_id, status__in=READY).exists()
+
+
+def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bool:
+    """End an image that was made of a server; ``unless_ready``: not when it has its bits.  Says whether it did.
+
+    One that is protected, or gone, is left alone.
+    """
+    image = Image.objects.filter(id=image_id).first()
+    if image is None or (unless_ready and image.status in READY):
+        return False
+    try:
+        images.delete(_cloud(image.project_id), image.id)
+    except (NotFoundError, ForbiddenError):
+        return False
+    return True
+
+
+def in_project_of(image: Image) -> RequestContext:
+    """Return the cloud itself as it acts in the project of an image, for the upload of what a host sends."""
+    return _cloud(image.project_id)
+
+
+def _cloud(project_id: uuid.UUID, request_id: str = "") -> RequestContext:
+    """Return the cloud itself in a project, without a role: it does there what the project may do with its own."""
+    return RequestContext(
+        user_id=None, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()
+    )

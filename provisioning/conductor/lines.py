@@ -1,0 +1,57 @@
+"""The two kinds of build that run along the line: a new server, and one that comes back from its shelf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provisioning.compute.models import Instance
+from provisioning.compute.states import TaskState, VmState
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One kind of build, in the words of the records.
+
+    ``action`` is Nova's name; ``first`` is the task that waits for a place, ``waiting`` are those before an order has
+    left for the host; ``give_up`` is the move when no host can do it.
+    """
+
+    action: str
+    vm_state: VmState
+    first: TaskState
+    waiting: frozenset[TaskState]
+    give_up: str
+
+    def hand_off_moves(self, task_state: str | None) -> list[str]:
+        """Return the moves from a task before the hand-off to ``spawning``."""
+        if self is UNSHELVE:
+            return ["unshelve_spawn"]
+        return ["spawn"] if task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
+
+
+LAUNCH = Line(
+    "create",
+    VmState.BUILDING,
+    TaskState.SCHEDULING,
+    frozenset({TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}),
+    "fail",
+)
+UNSHELVE = Line(
+    "unshelve", VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING, frozenset({TaskState.UNSHELVING}), "action_failed"
+)
+LINES = (LAUNCH, UNSHELVE)
+
+
+def line_of(instance: Instance) -> Line | None:
+    """Return the build that an instance is in the middle of, None for any other."""
+    task = instance.task_state
+    for line in LINES:
+        if instance.vm_state == line.vm_state and (task in line.waiting or task == TaskState.SPAWNING):
+            return line
+    return None
+
+
+def is_waiting(instance: Instance) -> bool:
+    """Whether it is being built and no order has left for a host yet."""
+    line = line_of(instance)
+    return line is not None and instance.task_state in line.waiting
