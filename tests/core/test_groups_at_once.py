@@ -11,8 +11,9 @@ import pytest
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import OverQuotaError
-from provisioning.compute.models import Instance, SchedulingDecision, ServerGroup
+from provisioning.common.errors import ConflictError, OverQuotaError
+from provisioning.compute.models import Aggregate, Host, Instance, SchedulingDecision, ServerGroup
+from provisioning.compute.services import aggregates
 from provisioning.compute.services.claim import take_first
 from provisioning.compute.services.forget import forget_host
 from provisioning.compute.services.hosts import change_host
@@ -167,3 +168,39 @@ def test_nothing_is_placed_on_a_host_that_is_forced_down(shared_cloud: Cloud, al
     schedule(str(instance.id), 1)
     assert state_of(instance) == ("error", None)
     assert "1 of 1 host does not answer" in instance.faults.get().message
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_no_server_is_placed_outside_its_zone_by_a_host_that_moves(
+    shared_cloud: Cloud, alice: RequestContext, round_: int
+) -> None:
+    moving = shared_cloud.add_host("kelvin").host
+    shared_cloud.add_host("ohm")
+    operator = context("operator", ADMIN)
+    number = aggregates.create_aggregate(operator, "rack", "moon").pk
+    instances = [shared_cloud.launch(context("alice"), availability_zone="nova") for _ in range(5)]
+
+    def work(index: int) -> None:
+        if index == 5:
+            aggregates.add_host(operator, number, "kelvin")
+        else:
+            schedule(str(instances[index].id), 1)
+
+    results = in_threads(6, work)
+    assert not unexpected(results)
+    zone = Host.objects.get(id=moving.id).availability_zone
+    on_it = Instance.objects.filter(host=moving).count()
+    assert (zone, isinstance(results[5], ConflictError)) == (("nova", True) if on_it else ("moon", False))
+    assert {state_of(each)[0] for each in instances} == {"building"}
+    invariants.check()
+
+
+def test_a_host_is_put_into_one_zone_only(shared_cloud: Cloud) -> None:
+    host = shared_cloud.add_host("kelvin").host
+    operator = context("operator", ADMIN)
+    numbers = [aggregates.create_aggregate(operator, f"rack {zone}", f"zone-{zone}").pk for zone in range(5)]
+    results = in_threads(5, lambda index: aggregates.add_host(operator, numbers[index], "kelvin"))
+    assert not unexpected(results)
+    assert sum(isinstance(item, ConflictError) for item in results) == 4
+    (held,) = Aggregate.objects.filter(hosts=host)
+    assert Host.objects.get().availability_zone == held.availability_zone
