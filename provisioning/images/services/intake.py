@@ -115,13 +115,19 @@ def publish(
             active = move(image_id, before, Image.Status.ACTIVE, **facts)
             if active and also is not None:
                 also()
+    except FileNotFoundError:  # staged data goes with its image
+        raise _gone(image_id) from None
     except BaseException:
         store.remove(image_id)
         raise
     if not active:
         store.remove(image_id)
-        msg = f"Image {image_id} could not be found after upload. The image may have been deleted during the upload."
-        raise GoneError(msg)
+        raise _gone(image_id)
+
+
+def _gone(image_id: uuid.UUID) -> GoneError:
+    msg = f"Image {image_id} could not be found after upload. The image may have been deleted during the upload."
+    return GoneError(msg)
 
 
 def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
