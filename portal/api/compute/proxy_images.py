@@ -183,7 +183,11 @@ def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
     changed = last(query, "changes-since")
     if changed:
         filters["times"] = [("updated_at", "gte", _moment(changed))]
-    properties = {name[9:]: values[-1] for name, values in query.items() if name.startswith("property-") and values}
+    properties = {
+        name.removeprefix("property-"): values[-1]
+        for name, values in query.items()
+        if name.startswith("property-") and "\0" not in name
+    }
     for name, known in _PROPERTIES.items():
         value = last(query, name)
         if value is not None:
