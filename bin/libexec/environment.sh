@@ -219,6 +219,22 @@ python_environment() {
     lock_lines "$@" >"$VENV/novella-locks"
 }
 
+# side_environment LOCK: .venv/LOCK with exactly what the lock says, for a client that needs other versions than ours.
+side_environment() {
+    _side=$VENV/$1
+    cmp -s "$ROOT/requirements/$1.lock" "$_side/novella-lock" && return 0
+    detail "installing the packages of $1"
+    rm -rf "$_side"
+    quietly "$PYTHON" -m venv "$_side" || { show_log; fail "the virtual environment of $1 cannot be made."; }
+    (
+        cd "$ROOT" || exit 1
+        quietly "$VENV/bin/uv" pip sync --quiet --require-hashes --python "$_side/bin/python" "requirements/$1.lock" ||
+            quietly "$_side/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+                -r "requirements/$1.lock"
+    ) || { show_log; fail "the locked packages of $1 cannot be installed."; }
+    cp "$ROOT/requirements/$1.lock" "$_side/novella-lock"
+}
+
 # uv does in seconds what pip does in half a minute; pip is there when uv does not run or does not reach the index.
 sync_packages() {
     _files=

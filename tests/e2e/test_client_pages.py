@@ -1,0 +1,92 @@
+"""The examples of docs/clients work as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Key
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
+
+pytestmark = pytest.mark.compat
+PAGES = CHECKOUT / "docs/clients"
+PROGRAMS = CHECKOUT / ".venv/bin"
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[OneMachine]:
+    """A running cloud as bin/up makes it, with hosts that boot nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="nv-pages-"))
+    cloud = OneMachine(folder / "data", simulate=2)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run(cloud: OneMachine, folder: Path, *command: str | Path, **more: str) -> str:
+    """Run a program in ``folder`` as somebody who has downloaded clouds.yaml; it must succeed."""
+    environment = ENVIRONMENT | {
+        "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml"),
+        "OS_CLOUD": "demo",
+        "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        **more,
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def test_the_command_line(plain: OneMachine, tmp_path: Path) -> None:
+    found = blocks("openstack.md", "sh")
+    assert len(found) == 6
+    (tmp_path / "disk.raw").write_bytes(b"\x55" * 65_536)
+    said = run(plain, tmp_path, "bash", "-ec", "\n".join(found))
+    assert "SHUTOFF" in said
+    assert (tmp_path / "id_novella").read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY")
+
+
+def test_the_sdk(plain: OneMachine, tmp_path: Path) -> None:
+    [program] = blocks("sdk.md", "python")
+    said = run(plain, tmp_path, sys.executable, "-W", "ignore", "-c", program).splitlines()
+    assert said[0].startswith("ACTIVE")
+    assert [line.split()[0] for line in said[1:-1]] == ["start", "stop", "create"]
+    assert said[-1].startswith("active")
+
+
+def test_ansible(plain: OneMachine, tmp_path: Path, key: Key) -> None:
+    [playbook] = blocks("ansible.md", "yaml")
+    (tmp_path / "site.yml").write_text(playbook)
+    programs = CHECKOUT / ".venv/ansible/bin"
+    command = (
+        programs / "ansible-playbook",
+        *("-i", "localhost,", "-e", f"ansible_python_interpreter={programs / 'python'}"),
+        *("-e", f"public_key='{key.public.read_text().strip()}'", "site.yml"),
+    )
+    settings = {"ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    assert "changed=3" in run(plain, tmp_path, *command, **settings)
+    assert "changed=0" in run(plain, tmp_path, *command, **settings)
+
+
+def test_every_page_is_named_in_the_guide() -> None:
+    guide = (CHECKOUT / "docs/user-guide.md").read_text()
+    for page in PAGES.glob("*.md"):
+        assert f"clients/{page.name}" in guide
