@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.compute import selectors
-from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Host, Instance, JoinToken
+from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Host, Instance, JoinToken, Migration
 from provisioning.conductor import agents, reaper
 from provisioning.quotas.selectors import usage_of
 from provisioning.rpc import groups
@@ -223,6 +223,22 @@ def test_a_host_with_servers_is_not_forgotten(people: People, cloud: Cloud, api:
     answer = at(people, "2.53").delete(f"{SERVICES}/{Host.objects.get().id}")
     assert answer.status_code == 409
     assert "hosting instances" in answer.json()["conflictingRequest"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"), [("migrating", 409), ("finished", 409), ("confirmed", 204), ("reverted", 204)]
+)
+def test_a_host_that_a_server_may_go_back_to_is_not_forgotten(
+    people: People, cloud: Cloud, api: Api, status: str, answer: int
+) -> None:
+    server, now = launch(api, cloud), timezone.now()
+    gone = cloud.add_host("h2").host
+    columns = {"old_flavor": {}, "new_flavor": {}, "created_at": now, "updated_at": now}
+    Migration.objects.create(
+        instance_id=server, migration_type="migration", status=status, source_compute="h2", dest_compute="h1", **columns
+    )
+    assert at(people, "2.53").delete(f"{SERVICES}/{gone.id}").status_code == answer
+    assert Host.objects.filter(name="h2").exists() is (answer == 409)
 
 
 def test_a_forgotten_host_leaves_nothing(people: People, cloud: Cloud, api: Api) -> None:

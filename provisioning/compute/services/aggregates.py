@@ -18,8 +18,8 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Aggregate, AggregateHost, Host
 from provisioning.compute.names import check_text
-from provisioning.compute.selectors.hosts import DEFAULT_ZONE, INTERNAL_ZONE
-from provisioning.compute.services.hosts import has_servers
+from provisioning.compute.selectors.hosts import DEFAULT_ZONE
+from provisioning.compute.services.hosts import check_zone, has_servers
 from provisioning.identity import policy
 from provisioning.quotas.limits import MOST
 
@@ -129,14 +129,7 @@ def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> A
 
 def _zone(value: str | None) -> str:
     """Return a zone's name, empty for None."""
-    if value is None:
-        return ""
-    text = check_text(value, ZONE, shortest=1)
-    if ":" in text:
-        raise InvalidInputError("Invalid input for availability_zone: ':' is not allowed in it.", field=ZONE)
-    if text == INTERNAL_ZONE:
-        raise InvalidInputError(f"Invalid input for availability_zone: {text!r} is the workers' own zone.", field=ZONE)
-    return text
+    return "" if value is None else check_zone(value)
 
 
 def _change_zone(aggregate: Aggregate, zone: str) -> None:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
+from django.db.models import Q
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute.models import Allocation, Host, Instance, JoinToken
+from provisioning.compute.models import Allocation, Host, Instance, JoinToken, Migration
 from provisioning.compute.services import state
 from provisioning.compute.services.release import release_place
 from provisioning.identity import policy
 from provisioning.rpc.forget import forget
 
+SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
+"""Words for moves that are over."""
+MOVING = (
+    "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete the instances"
+    " first."
+)
 IN_USE = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
 
 
@@ -26,7 +33,8 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
     2. the host is held, so that nothing is placed there meanwhile; 3. it leaves its aggregates and goes, with its
     credential, the tokens made for its name, and orders and questions to it.
 
-    Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers.
+    Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers, or one of
+    them is on its way from it or to it.
     """
     policy.enforce(context, "compute:services:delete")
     with transaction.atomic():
@@ -41,6 +49,9 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         mine = Instance.objects.filter(host=host)
         if mine.filter(deleted_at=None).exists() or Allocation.objects.filter(host=host).exists():
             raise ConflictError(IN_USE)
+        moves = Migration.objects.filter(Q(source_compute=host.name) | Q(dest_compute=host.name))
+        if moves.filter(instance__deleted_at=None).exclude(status__in=SETTLED).exists():
+            raise ConflictError(MOVING)
         mine.update(host=None)
         JoinToken.objects.filter(host_name=host.name, used_at=None).delete()
         forget(host.id)

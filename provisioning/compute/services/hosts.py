@@ -13,6 +13,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Aggregate, Host, Instance
 from provisioning.compute.names import check_text
+from provisioning.compute.selectors.hosts import INTERNAL_ZONE
 from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
@@ -87,6 +88,17 @@ def _check_free_to_move(host: Host) -> None:
         )
 
 
+def check_zone(value: str) -> str:
+    """Return a zone's name; InvalidInputError for ':', which parts zone and host in a launch, and the workers' zone."""
+    name = check_text(value, "availability_zone", shortest=1)
+    if ":" in name or name == INTERNAL_ZONE:
+        raise InvalidInputError(
+            f"Invalid input for availability_zone: {name!r} has a ':' or is the workers' own zone.",
+            field="availability_zone",
+        )
+    return name
+
+
 def has_servers(host_ids: list[uuid.UUID]) -> bool:
     """Whether one of the hosts has a server that is not deleted."""
     return Instance.objects.filter(host__in=host_ids, deleted_at=None).exists()
@@ -95,7 +107,7 @@ def has_servers(host_ids: list[uuid.UUID]) -> bool:
 def _checked(name: str, value: Any) -> Any:
     """Return a value fit for one of a host's columns that operators change."""
     if name == "availability_zone":
-        return check_text(value, name, shortest=1)
+        return check_zone(value)
     if name in RATIOS and not 0 < value <= 1000:
         raise InvalidInputError(f"{name} must be more than 0 and at most 1000.", field=name)
     if name in RESERVED and not 0 <= value <= _MOST:
