@@ -14,7 +14,7 @@ from provisioning.identity import presence
 from provisioning.identity.models import Project
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import image_for
-from provisioning.images.selectors.access import sees_all
+from provisioning.images.selectors.access import key, sees_all
 from provisioning.images.selectors.members import NOT_SHARED, find_member
 from provisioning.images.services.access import locked, owned
 
@@ -76,7 +76,7 @@ def remove_member(context: RequestContext, image_id: str | uuid.UUID, member_id:
     refusal = f"Not allowed to delete members for image {str(image_id)[:64]}."
     with transaction.atomic():
         image = _shared(owned(context, image_id, refusal=refusal))
-        if not ImageMember.objects.filter(image=image, project_id=read_id(member_id)).delete()[0]:
+        if not ImageMember.objects.filter(image=image, project_id=key(member_id)).delete()[0]:
             msg = f"{str(member_id)[:64]} not found in the member list of the image {image.id}."
             raise NotFoundError(msg)
 
