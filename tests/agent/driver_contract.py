@@ -18,7 +18,7 @@ import pytest
 from compute_agent.contract.build import InstanceSpec, RescueImage
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles, ComputeDriver
-from compute_agent.virt.errors import InstanceNotFoundError, StoppedError, UnsupportedError
+from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, StoppedError, UnsupportedError
 
 BOOT_TIMEOUT = 30.0
 STOP_TIMEOUT = 1.0
@@ -302,3 +302,58 @@ class DriverContract:
         other = msgspec.structs.replace(spec, uuid=NOBODY)
         driver.destroy(other.uuid)
         assert self.listed(driver, guest) == (self.attempt, PowerState.RUNNING)
+
+    @pytest.fixture
+    def stopped(self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None) -> InstanceSpec:
+        """A guest that was never started."""
+        driver.create_disk(spec, base)
+        driver.create_seed(spec)
+        driver.define(spec, self.attempt)
+        return spec
+
+    @staticmethod
+    def larger(spec: InstanceSpec, root_gb: int = 2) -> InstanceSpec:
+        flavor = msgspec.structs.replace(spec.flavor, vcpus=3, memory_mb=160, root_gb=root_gb, swap_mb=8)
+        return msgspec.structs.replace(spec, flavor=flavor)
+
+    @staticmethod
+    def memory(driver: ComputeDriver, spec: InstanceSpec) -> int | None:
+        return driver.diagnostics(spec.uuid).memory_mb
+
+    def test_a_resized_guest_has_its_new_size_until_that_is_given_up(
+        self, driver: ComputeDriver, stopped: InstanceSpec
+    ) -> None:
+        for _ in range(2):
+            driver.resize(self.larger(stopped), self.attempt)
+        assert self.listed(driver, stopped.uuid) == (self.attempt, PowerState.SHUTDOWN)
+        assert self.memory(driver, stopped) == 160
+        for _ in range(2):
+            driver.revert_resize(stopped, self.attempt)
+        assert self.listed(driver, stopped.uuid) == (self.attempt, PowerState.SHUTDOWN)
+        assert self.memory(driver, stopped) == stopped.flavor.memory_mb
+
+    def test_a_size_that_is_kept_can_be_made_larger_again(self, driver: ComputeDriver, stopped: InstanceSpec) -> None:
+        driver.confirm_resize(stopped.uuid)
+        for root_gb in (2, 3):
+            driver.resize(self.larger(stopped, root_gb), self.attempt)
+            for _ in range(2):
+                driver.confirm_resize(stopped.uuid)
+        with pytest.raises(ImageUnacceptableError, match="shrink"):
+            driver.resize(self.larger(stopped), self.attempt)
+        driver.revert_resize(self.larger(stopped, 3), self.attempt)
+        assert self.memory(driver, stopped) == 160
+
+    def test_no_disk_shrinks(self, driver: ComputeDriver, stopped: InstanceSpec) -> None:
+        driver.resize(self.larger(stopped), self.attempt)
+        driver.confirm_resize(stopped.uuid)
+        with pytest.raises(ImageUnacceptableError, match="shrink"):
+            driver.resize(stopped, self.attempt)
+
+    def test_a_guest_that_is_not_here_is_not_resized(self, driver: ComputeDriver, spec: InstanceSpec) -> None:
+        with pytest.raises(InstanceNotFoundError):
+            driver.resize(spec, self.attempt)
+
+    def test_destroying_a_resized_guest_leaves_nothing(self, driver: ComputeDriver, stopped: InstanceSpec) -> None:
+        driver.resize(self.larger(stopped), self.attempt)
+        driver.destroy(stopped.uuid)
+        assert self.listed(driver, stopped.uuid) is None
