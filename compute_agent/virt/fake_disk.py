@@ -14,12 +14,12 @@ def write(target: Path, disk_format: str, size: int) -> None:
     """Write an empty disk of ``size`` bytes to ``target``: ``qcow2`` of version 3, or a sparse ``raw`` file."""
     with target.open("wb") as file:
         if disk_format == "qcow2":
-            file.write(_qcow2(size))
+            file.write(qcow2(size))
         else:
             file.truncate(size)
 
 
-def _qcow2(size: int) -> bytes:
+def qcow2(size: int) -> bytes:
     """Return header, refcount table, refcount block and an L1 table without entries: what QEMU makes of no data."""
     entries = -(-size // (CLUSTER * CLUSTER // 8))
     tables = -(-entries * 8 // CLUSTER)

@@ -52,6 +52,16 @@ def _at_a_host(row: Instance) -> bool:
     return row.vm_state in AT_A_HOST or (row.vm_state in {"error", "soft-delete"} and row.host_id is not None)
 
 
+def _comes_back(row: Instance) -> bool:
+    """Say whether a host was found for a server that comes off its shelf."""
+    return row.vm_state == VmState.SHELVED_OFFLOADED and row.host_id is not None
+
+
+def _on_shelf(row: Instance) -> bool:
+    """Say whether it has its ports and no host."""
+    return VmState.SHELVED_OFFLOADED in {row.vm_state, row.previous_vm_state}
+
+
 def _check_states(instances: dict[uuid.UUID, Instance]) -> None:
     for row in instances.values():
         assert (row.vm_state, row.task_state) in STATES, f"{row.id} is in no state: {row.vm_state}/{row.task_state}"
@@ -97,7 +107,7 @@ def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
         assert host.vcpus_allocated <= state.vcpus_limit
         assert host.memory_mb_allocated <= state.memory_mb_limit
         assert host.disk_gb_allocated <= state.disk_gb_limit
-    placed = {row.id for row in instances.values() if _at_a_host(row) or row.task_state in PLACED}
+    placed = {row.id for row in instances.values() if _at_a_host(row) or row.task_state in PLACED or _comes_back(row)}
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
     assert placed <= holding, f"servers without room: {placed - holding}"
     for instance_id in holding - placed:
@@ -111,7 +121,9 @@ def _check_ports(instances: dict[uuid.UUID, Instance]) -> None:
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
     for device_id in count:
         instance = instances[device_id]
-        assert device_id in holding or instance.vm_state == VmState.BUILDING, f"{device_id} has ports and no room"
+        assert device_id in holding or instance.vm_state == VmState.BUILDING or _on_shelf(instance), (
+            f"{device_id} has ports and no room"
+        )
     for row in instances.values():
         if _at_a_host(row) or row.task_state in ("block_device_mapping", "spawning"):
             assert count[row.id] == len(row.requested_networks), f"{row.id} has {count[row.id]} ports"
