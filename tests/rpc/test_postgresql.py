@@ -24,6 +24,8 @@ AT_ONCE = [
     "tests/core/test_groups_at_once.py",
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",
+    "tests/image/test_at_once.py",
+    "tests/image/test_lists.py",
 ]
 QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
 IDENTITY = [
