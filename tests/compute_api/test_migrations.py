@@ -1,0 +1,362 @@
+"""Moves between hosts, and the list of migrations, at the microversions of the reference."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from provisioning.compute.models import Host, Instance, Migration
+from tests.compute_api.conftest import NEWEST, V21, launch
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+
+NO_VALID_HOST = "No valid host was found. The server's disks are on its own host"
+
+
+def at(version: str) -> dict[str, str]:
+    return {"OpenStack-API-Version": f"compute {version}"}
+
+
+@pytest.fixture
+def operator_api(people: People) -> Api:
+    return Api(people.operator, **NEWEST)
+
+
+@pytest.fixture
+def server(api: Api, cloud: Cloud) -> str:
+    cloud.add_host("h2")
+    return launch(api, cloud)
+
+
+def act(api: Api, ident: str, name: str, body: Any, version: str = "2.96") -> Any:
+    return api.post(f"{V21}/servers/{ident}/action", {name: body}, **at(version))
+
+
+def why(answer: Any, status: int) -> str:
+    assert answer.status_code == status, answer.content
+    [fault] = answer.json().values()
+    return str(fault["message"])
+
+
+def home(ident: str) -> str:
+    host = Instance.objects.select_related("host").get(id=ident).host
+    assert host is not None
+    return host.name
+
+
+def other(ident: str) -> str:
+    return ({"h1", "h2"} - {home(ident)}).pop()
+
+
+LIVE = {"host": None, "block_migration": "auto"}
+OLD_LIVE = {"host": None, "block_migration": False, "disk_over_commit": "true"}
+
+
+# ----- schemas --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "version", "good"),
+    [
+        ("migrate", None, "2.1", True),
+        ("migrate", {"anything": 1}, "2.55", True),
+        ("migrate", {"anything": 1}, "2.56", False),
+        ("migrate", {"host": "no host!"}, "2.56", False),
+        ("migrate", {"host": None}, "2.56", True),
+        ("migrate", {}, "2.56", True),
+        ("os-migrateLive", OLD_LIVE, "2.1", True),
+        ("os-migrateLive", OLD_LIVE, "2.24", True),
+        ("os-migrateLive", OLD_LIVE, "2.25", False),
+        ("os-migrateLive", LIVE, "2.24", False),
+        ("os-migrateLive", LIVE, "2.25", True),
+        ("os-migrateLive", LIVE | {"force": False}, "2.29", False),
+        ("os-migrateLive", LIVE | {"force": False}, "2.30", True),
+        ("os-migrateLive", LIVE | {"force": False}, "2.67", True),
+        ("os-migrateLive", LIVE | {"force": False}, "2.68", False),
+        ("os-migrateLive", {"block_migration": "auto"}, "2.96", False),
+        ("os-migrateLive", {"host": None, "block_migration": "perhaps"}, "2.96", False),
+        ("os-migrateLive", {"host": 5, "block_migration": True}, "2.96", False),
+        ("os-migrateLive", None, "2.96", False),
+        ("evacuate", {"onSharedStorage": True, "adminPass": "x"}, "2.1", True),
+        ("evacuate", {}, "2.13", False),
+        ("evacuate", {"onSharedStorage": True}, "2.14", False),
+        ("evacuate", {}, "2.14", True),
+        ("evacuate", {"force": False}, "2.28", False),
+        ("evacuate", {"force": False}, "2.29", True),
+        ("evacuate", {"force": False}, "2.68", False),
+        ("evacuate", {"host": ""}, "2.96", False),
+        ("evacuate", {"host": None}, "2.96", False),
+    ],
+)
+def test_bodies_at_each_microversion(
+    operator_api: Api, server: str, name: str, body: Any, version: str, *, good: bool
+) -> None:
+    said = why(act(operator_api, server, name, body, version), 400)
+    refusal = "still in use" if name == "evacuate" else NO_VALID_HOST
+    assert (refusal in said) is good, said
+
+
+# ----- checks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cold_migration_is_judged_and_refused(operator_api: Api, api: Api, server: str, cloud: Cloud) -> None:
+    def to(host: str) -> str:
+        return why(act(operator_api, server, "migrate", {"host": host}), 400)
+
+    assert to(home(server)) == "Cannot migrate to the host where the server exists."
+    assert to("nowhere") == "Compute host nowhere could not be found."
+    assert to(other(server)).startswith(NO_VALID_HOST)
+    Host.objects.filter(name=home(server)).update(last_seen_at=timezone.now() - timedelta(hours=1))
+    assert act(operator_api, server, "migrate", None).status_code == 409
+    Host.objects.update(last_seen_at=timezone.now())
+    act(api, server, "pause", None)
+    cloud.run()
+    assert "while it is in vm_state paused" in why(act(operator_api, server, "migrate", {"host": "nowhere"}), 409)
+    assert not Migration.objects.exists()
+
+
+def test_a_live_migration_is_judged_and_refused(operator_api: Api, api: Api, server: str, cloud: Cloud) -> None:
+    def to(host: str | None, **more: Any) -> str:
+        body = LIVE | {"host": host} | more
+        return why(act(operator_api, server, "os-migrateLive", body, "2.67" if more else "2.96"), 400)
+
+    assert to(None, force=True) == "Can't force to a non-provided destination"
+    assert to("nowhere") == "Compute host nowhere could not be found."
+    assert to(home(server)) == f"Unable to migrate instance ({server}) to current host ({home(server)})."
+    assert to(other(server), force=True).startswith(NO_VALID_HOST)
+    Host.objects.filter(name=other(server)).update(forced_down=True)
+    assert to(other(server)) == f"Compute service of {other(server)} is unavailable at this time."
+    act(api, server, "os-stop", None)
+    cloud.run()
+    assert why(act(operator_api, server, "os-migrateLive", LIVE), 409) == (
+        f"Cannot 'os-migrateLive' instance {server} while it is in vm_state stopped"
+    )
+
+
+def test_an_evacuation_is_judged_and_refused(operator_api: Api, api: Api, server: str, cloud: Cloud) -> None:
+    def to(status: int, version: str = "2.67", **body: Any) -> str:
+        return why(act(operator_api, server, "evacuate", body, version), status)
+
+    assert to(400, force=True) == "Can't force to a non-provided destination"
+    assert to(404, host="nowhere") == "Compute host nowhere not found."
+    assert to(400, host=home(server)) == "The target host can't be the same one."
+    assert to(400) == f"Compute service of {home(server)} is still in use."
+    Host.objects.filter(name=home(server)).update(forced_down=True)
+    assert to(400, host=other(server)).startswith(NO_VALID_HOST)
+    assert to(400, "2.95").startswith(NO_VALID_HOST)
+    Instance.objects.update(vm_state="suspended")
+    assert "while it is in vm_state suspended" in to(409)
+    Instance.objects.update(vm_state="active")
+
+
+def test_a_locked_server_is_not_moved_but_by_an_operator(operator_api: Api, api: Api, server: str) -> None:
+    act(api, server, "lock", None)
+    assert why(act(operator_api, server, "migrate", None), 400).startswith(NO_VALID_HOST)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("migrate", None), ("os-migrateLive", LIVE), ("evacuate", {})], ids=lambda value: str(value)[:8]
+)
+def test_only_operators_move_servers(people: People, server: str, name: str, body: Any) -> None:
+    assert act(Api(people.alice), server, name, body).status_code == 403
+    assert act(Api(people.charlie), server, name, body).status_code == 404
+
+
+# ----- the list -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def migration(api: Api, cloud: Cloud, server: str) -> Migration:
+    act(api, server, "resize", {"flavorRef": "2"}, "2.1")
+    cloud.run()
+    return Migration.objects.get()
+
+
+def listed(api: Api, query: str = "", version: str = "2.96") -> list[dict[str, Any]]:
+    answer = api.get(f"{V21}/os-migrations{query}", **at(version))
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = answer.json()["migrations"]
+    return found
+
+
+def test_a_resize_is_listed(operator_api: Api, people: People, cloud: Cloud, migration: Migration, server: str) -> None:
+    [row] = listed(operator_api)
+    host = home(server)
+    moments = {name: row.pop(name) for name in ("created_at", "updated_at")}
+    assert all(moment.endswith(("0", "5")) or "." in moment for moment in moments.values())
+    assert row == {
+        "id": migration.id,
+        "uuid": str(migration.uuid),
+        "instance_uuid": server,
+        "migration_type": "resize",
+        "status": "finished",
+        "source_compute": host,
+        "source_node": host,
+        "dest_compute": host,
+        "dest_node": host,
+        "dest_host": "",
+        "old_instance_type_id": cloud.small.id,
+        "new_instance_type_id": cloud.big.id,
+        "user_id": people.alice.user_id.hex,
+        "project_id": people.alice.project_id.hex,
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [
+        ("2.1", {"migration_type", "uuid", "user_id", "project_id"}),
+        ("2.23", {"uuid", "user_id", "project_id"}),
+        ("2.59", {"user_id", "project_id"}),
+        ("2.80", set()),
+    ],
+)
+def test_fields_appear_at_their_microversions(
+    operator_api: Api, migration: Migration, version: str, missing: set[str]
+) -> None:
+    [row] = listed(operator_api, version=version)
+    assert {"migration_type", "uuid", "user_id", "project_id"} - row.keys() == missing
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "status=finished",
+        "migration_type=resize",
+        "instance_uuid={server}",
+        "host={host}",
+        "source_compute={host}",
+        "user_id={user}",
+        "project_id={project}",
+        "changes-since=2020-01-01T00:00:00Z",
+        "changes-before=2100-01-01T00:00:00Z",
+        "hidden=false",
+    ],
+)
+def test_filters(operator_api: Api, people: People, migration: Migration, server: str, query: str) -> None:
+    alice = people.alice
+    text = query.format(server=server, host=home(server), user=alice.user_id.hex, project=alice.project_id.hex)
+    assert len(listed(operator_api, f"?{text}")) == 1
+    name = query.split("=")[0]
+    wrong = {"changes-since": "2100-01-01T00:00:00Z", "changes-before": "2020-01-01T00:00:00Z", "hidden": "true"}
+    assert listed(operator_api, f"?{name}={wrong.get(name, 'other')}") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "version", "status"),
+    [
+        ("unknown=1", "2.58", 200),
+        ("unknown=1", "2.59", 400),
+        ("limit=x", "2.59", 400),
+        ("limit=x", "2.58", 200),
+        ("marker=nobody", "2.59", 400),
+        (f"marker={uuid.uuid4()}", "2.59", 400),
+        ("changes-since=yesterday", "2.59", 400),
+        ("changes-before=2100-01-01T00:00:00Z", "2.65", 400),
+        ("changes-since=2101-01-01T00:00:00Z&changes-before=2100-01-01T00:00:00Z", "2.66", 400),
+        ("user_id=x", "2.79", 400),
+        ("status=%00", "2.1", 400),
+        ("instance_uuid=%00", "2.96", 400),
+    ],
+)
+def test_queries_at_each_microversion(
+    operator_api: Api, migration: Migration, query: str, version: str, status: int
+) -> None:
+    assert operator_api.get(f"{V21}/os-migrations?{query}", **at(version)).status_code == status
+
+
+def test_pages(operator_api: Api, migration: Migration) -> None:
+    for number in range(4):
+        moment = timezone.now() + timedelta(seconds=number // 2)  # two at the same moment
+        Migration.objects.create(
+            instance_id=migration.instance_id,
+            migration_type="resize",
+            status="error",
+            old_flavor={},
+            new_flavor={},
+            created_at=moment,
+            updated_at=moment,
+        )
+    everything = [row["uuid"] for row in listed(operator_api)]
+    seen: list[str] = []
+    url = f"{V21}/os-migrations?limit=2"
+    while url:
+        body = operator_api.get(url).json()
+        seen += [row["uuid"] for row in body["migrations"]]
+        [link] = body.get("migrations_links", [{"href": ""}])
+        url = link["href"].replace("http://testserver", "")
+    assert seen == everything
+    assert len(everything) == 5
+
+
+def test_the_list_costs_the_same_whatever_its_length(
+    operator_api: Api, migration: Migration, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    now = timezone.now()
+    rows = [
+        Migration(
+            instance_id=migration.instance_id,
+            migration_type="resize",
+            status="error",
+            source_compute="h1",
+            old_flavor={},
+            new_flavor={},
+            created_at=now,
+            updated_at=now,
+        )
+        for _ in range(50)
+    ]
+    Migration.objects.bulk_create(rows)
+    with django_assert_max_num_queries(4):
+        assert len(listed(operator_api)) == 51
+
+
+def test_only_operators_see_the_list(people: People, migration: Migration) -> None:
+    for person in (people.alice, people.bob, people.charlie):
+        assert Api(person).get(f"{V21}/os-migrations").status_code == 403
+
+
+# ----- live migrations of one server ----------------------------------------------------------------------------------
+
+
+def test_no_server_is_in_a_live_migration(operator_api: Api, migration: Migration, server: str) -> None:
+    url = f"{V21}/servers/{server}/migrations"
+    assert operator_api.get(url).json() == {"migrations": []}
+    assert why(operator_api.get(f"{url}/{migration.id}"), 404) == (
+        f"Migration {migration.id} for server {server} is not live-migration."
+    )
+    for number in ("999", "x", "9" * 40, "-1", str(migration.uuid)):
+        assert why(operator_api.get(f"{url}/{number}"), 404) == f"Migration {number} not found for instance {server}"
+    Migration.objects.update(migration_type="live-migration", status="completed")
+    assert why(operator_api.get(f"{url}/{migration.id}"), 404).endswith("is not in progress.")
+    assert why(operator_api.delete(f"{url}/{migration.id}"), 409) == (
+        f"Cannot 'abort live migration' instance {server} while it is in vm_state resized"
+    )
+    assert why(operator_api.post(f"{url}/{migration.id}/action", {"force_complete": None}), 409) == (
+        f"Cannot 'force_complete' instance {server} while it is in vm_state resized"
+    )
+    for body in ({}, {"force_complete": {}}, {"other": None}, []):
+        assert operator_api.post(f"{url}/{migration.id}/action", body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "tail", "since"),
+    [("get", "", "2.23"), ("get", "/1", "2.23"), ("delete", "/1", "2.24"), ("post", "/1/action", "2.22")],
+)
+def test_they_are_there_from_their_microversions_on(
+    operator_api: Api, server: str, method: str, tail: str, since: str
+) -> None:
+    url = f"{V21}/servers/{server}/migrations{tail}"
+    body = ({"force_complete": None},) if method == "post" else ()
+    before = f"2.{int(since.split('.')[1]) - 1}"
+    gone = getattr(operator_api, method)(url, *body, **at(before))
+    assert why(gone, 404) == "The resource could not be found."
+    there = getattr(operator_api, method)(url, *body, **at(since))
+    assert there.status_code in {200, 409} or "Migration 1 not found" in why(there, 404)
