@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench_servers
 import bench_tokens
 from bench_cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
 from bench_live import Page, Servers
@@ -172,6 +173,14 @@ def token_rows(tokens: bench_tokens.Tokens) -> list[Row]:
     ]
 
 
+def list_rows(lists: bench_servers.Lists) -> list[Row]:
+    return [
+        Row("1,000 servers in detail, in the process", spread(lists.detail), "under 150 ms"),
+        Row("page of 100 of 1,000 servers", spread(lists.few), ""),
+        Row("page of 100 of 10,000 servers", spread(lists.many), "as of 1,000"),
+    ]
+
+
 def allow_many(cloud: Cloud) -> None:
     """Lift the demo project's limits for the measurement."""
     code = (
@@ -235,6 +244,8 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             rows += simulated(Path(folder) / "simulated", options.launches, say)
+            say("lists of servers")
+            rows += list_rows(bench_servers.measure(Path(folder) / "lists"))
             if options.real_launches:
                 rows += real(Path(folder) / "real", options.real_launches, say)
     except BenchError as error:
