@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from django.template.loader import render_to_string
 
 from portal.dashboard import wording
+from portal.dashboard.images.rows import rows_for as image_rows
+from portal.dashboard.images.rows import said_of
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.overview.views import parts_for
@@ -16,16 +18,20 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
+from provisioning.images import selectors
 
-INSTANCE = "instance"
-"""The kind of event that changes these pages."""
+INSTANCE, IMAGE = "instance", "image"
+"""The kinds of events that change these pages."""
 
 
 def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
     """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
 
-    Pages: ``overview``, ``instances``, ``instance/<uuid>``.  State is read now, so that many events make one answer.
+    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``.  State is read now, so that many events make
+    one answer.
     """
+    if page == "images":
+        return _images({uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}, context)
     changed = {uuid.UUID(event.payload["id"]): event.payload for event in events if event.kind == INSTANCE}
     if not changed:
         return ""
@@ -52,6 +58,17 @@ def _instances(ids: Collection[uuid.UUID], context: RequestContext) -> str:
     rows = [render_to_string("dashboard/instances/_row.html", {"row": row}) for row in rows_for(context, instances)]
     gone = set(ids) - {item.id for item in instances}
     return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])
+
+
+def _images(ids: set[uuid.UUID], context: RequestContext) -> str:
+    """Render the rows of images whose import moved on or ended."""
+    if not ids or not policy.allows(context, "image:images:list"):
+        return ""
+    images = list(selectors.visible_images(context).filter(pk__in=ids))
+    rows = [{**row, "said": said_of(row)} for row in image_rows(context, images)]
+    shown = [render_to_string("dashboard/images/_row.html", {"row": row}) for row in rows]
+    gone = ids - {image.id for image in images}
+    return "".join([*shown, *(f'<tr id="image-{key}" data-live-remove></tr>' for key in gone)])
 
 
 def _instance(instance_id: str, name: str, context: RequestContext) -> str:

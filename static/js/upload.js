@@ -38,12 +38,22 @@ function send(url, file) {
     request.send(file);
 }
 
+function source() {
+    return form.elements.source?.value ?? "file";
+}
+
+function guess(name) {
+    const found = /\.(qcow2|raw|iso|vmdk|vhdx|vhd|vdi)$/i.exec(name);
+    if (found) form.elements.disk_format.value = found[1].toLowerCase();
+}
+
 form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (sending) return;
     for (const place of form.querySelectorAll("[data-error]")) place.hidden = true;
+    const fromWeb = source() === "web";
     const file = form.elements.file.files[0];
-    if (!file) return refuse("file", "Choose a file.");
+    if (!file && !fromWeb) return refuse("file", "Choose a file.");
     const data = new FormData(form);
     data.delete("file");
     submit.disabled = sending = true;
@@ -52,6 +62,7 @@ form.addEventListener("submit", async (event) => {
         if (response.redirected) return location.assign(response.url); // signed out in the meantime
         const answer = await response.json();
         if (!response.ok) return refuse(answer.field, answer.message);
+        if (fromWeb) return location.assign(answer.next);
         progress.hidden = false;
         words.textContent = `Uploading ${file.name}`;
         send(answer.upload, file);
@@ -63,9 +74,14 @@ form.addEventListener("submit", async (event) => {
 form.elements.file.addEventListener("change", () => {
     const file = form.elements.file.files[0];
     if (!file) return;
-    if (!form.elements.name.value) form.elements.name.value = file.name.replace(/\.(qcow2|img|raw|iso)$/i, "");
-    if (/\.(raw|iso)$/i.test(file.name)) form.elements.disk_format.value = "raw";
-    if (/\.qcow2$/i.test(file.name)) form.elements.disk_format.value = "qcow2";
+    if (!form.elements.name.value) form.elements.name.value = file.name.replace(/\.(qcow2|img|raw|iso|vmdk|vhdx?|vdi)$/i, "");
+    guess(file.name);
 });
+
+form.elements.uri?.addEventListener("change", () => guess(form.elements.uri.value.split(/[?#]/)[0]));
+for (const choice of form.querySelectorAll("[name=source]"))
+    choice.addEventListener("change", () => {
+        for (const part of form.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== source();
+    });
 
 addEventListener("beforeunload", (event) => sending && event.preventDefault());

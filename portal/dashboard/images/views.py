@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
 from portal.common.streams import BodyInterruptedError, body_of
-from portal.dashboard import wording
 from portal.dashboard.forms import whole_number
+from portal.dashboard.images.rows import rows_for
 from portal.dashboard.pages import Page
-from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.identity import policy
 from provisioning.images import selectors, services
-from provisioning.images.inspection import DISK_FORMATS
+from provisioning.images.inspection import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
 
 PAGE_SIZE = 100
+WEB_DOWNLOAD = "web-download"
 
 
 class ImagePage(Page):
@@ -36,8 +38,11 @@ class ImagePage(Page):
 class ImageList(ImagePage):
     """The images that the project can use."""
 
+    live_page = "images"
+
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, newest first."""
+        since = self.live_since()
         marker = request.GET.get("marker")
         try:
             images = selectors.images_for(self.context, limit=PAGE_SIZE + 1, marker=marker)
@@ -49,26 +54,10 @@ class ImageList(ImagePage):
         shown = images[:PAGE_SIZE]
         if not marker:
             shown = [*offers, *(image for image in shown if image not in offers)]
-        rows = [self._row(image, answers.get(image.id)) for image in shown]
+        rows = rows_for(self.context, shown, answers)
         can_create = self.allows("image:images:create")
-        return self.page("dashboard/images/list.html", {"rows": rows, "more": more, "can_create": can_create})
-
-    def _row(self, image: Image, answer: ImageMember | None) -> dict[str, object]:
-        """Describe an image; ``answer`` is what the project said to one that is shared with it."""
-        mine = image.project_id == self.context.project_id
-        offered = answer is not None and answer.status != ImageMember.Status.ACCEPTED
-        answers = answer is not None and not mine and self.allows("image:members:update")
-        seen_by = image.visibility if answer is None or mine else "offered" if offered else "lent"
-        return {
-            "image": image,
-            "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
-            "mine": mine,
-            "seen_by": wording.SEEN_BY[seen_by],
-            "can_delete": may_delete(self.context, image),
-            "can_share": mine and image.visibility == Image.Visibility.SHARED and self.allows("image:members:add"),
-            "can_accept": answers and offered,
-            "can_decline": answers,
-        }
+        values = {"live_since": since, "rows": rows, "more": more, "can_create": can_create}
+        return self.page("dashboard/images/list.html", values)
 
 
 class ImageUpload(ImagePage):
@@ -79,28 +68,40 @@ class ImageUpload(ImagePage):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form."""
         context = {
-            "formats": DISK_FORMATS,
+            "formats": [name for name in BOOTABLE_FORMATS if name != "ami"],
+            "can_import": WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("image:images:import"),
             "can_publish": self.allows("image:images:publicize"),
             "can_communitize": self.allows("image:images:communitize"),
         }
         return self.page("dashboard/images/upload.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Make the record and say where the file goes; errors come back with their field."""
+        """Make the record and say where the file goes, or have it fetched; errors come back with their field."""
         try:
-            image = services.create(
-                self.context,
-                name=request.POST.get("name", "").strip(),
-                disk_format=request.POST.get("disk_format", ""),
-                container_format="bare",
-                visibility=request.POST.get("visibility") or "private",
-                min_disk=whole_number(request.POST.get("min_disk", ""), "The least disk", field="min_disk", empty=0),
-                min_ram=whole_number(request.POST.get("min_ram", ""), "The least memory", field="min_ram", empty=0),
-                properties=_login(request.POST.get("login", "").strip()),
-            )
+            if request.POST.get("source") == "web":
+                policy.enforce(self.context, "image:images:import")
+                with transaction.atomic():
+                    image = self._create(request)
+                    asked = services.ImportRequest(WEB_DOWNLOAD, uri=request.POST.get("uri", "").strip())
+                    services.import_image(self.context, image.id, asked)
+                return JsonResponse({"next": reverse("dashboard:images")}, status=201)
+            image = self._create(request)
         except NovellaError as error:
             return JsonResponse({"field": error.field or "", "message": error.message}, status=422)
         return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
+
+    def _create(self, request: HttpRequest) -> Image:
+        given = request.POST
+        return services.create(
+            self.context,
+            name=given.get("name", "").strip(),
+            disk_format=given.get("disk_format", ""),
+            container_format="bare",
+            visibility=given.get("visibility") or "private",
+            min_disk=whole_number(given.get("min_disk", ""), "The least disk", field="min_disk", empty=0),
+            min_ram=whole_number(given.get("min_ram", ""), "The least memory", field="min_ram", empty=0),
+            properties=_login(given.get("login", "").strip()),
+        )
 
 
 class ImageData(ImagePage):
@@ -149,12 +150,6 @@ class ImageDelete(ImagePage):
         image = selectors.image_for(self.context, image_id)
         services.delete(self.context, image.id)
         return self.go("dashboard:images", said=f"{image.name or image.id} was deleted.")
-
-
-def may_delete(context: RequestContext, image: Image) -> bool:
-    """Whether the caller's button is there: policy, ownership, protection."""
-    own = image.project_id == context.project_id or policy.allows(context, "image:images:list:all_projects")
-    return own and not image.protected and policy.allows(context, "image:images:delete")
 
 
 def _login(name: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -57,9 +57,11 @@ def tasks_of_image(context: RequestContext, image: Image) -> list[ImageTask]:
     return list(_visible(context).filter(image_id=image.id).order_by(*order_by(NEWEST_FIRST))[:MOST_OF_AN_IMAGE])
 
 
-def open_tasks(image_ids: list[uuid.UUID]) -> dict[uuid.UUID, ImageTask]:
-    """Return the newest task of each of these images, by image."""
-    rows = ImageTask.objects.filter(image_id__in=image_ids).order_by("created_at", "id")
+def newest_tasks(context: RequestContext, image_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ImageTask]:
+    """Return the newest task of each of these images, by image, as far as they are the caller's project's."""
+    if not image_ids:
+        return {}
+    rows = _visible(context).filter(image_id__in=image_ids).order_by("created_at", "id")
     return {row.image_id: row for row in rows if row.image_id is not None}
 
 

@@ -12,6 +12,7 @@ from provisioning.images.inspection import check_container
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
+from provisioning.images.services.announcements import announce
 
 
 def upload(
@@ -40,7 +41,13 @@ def upload(
         wanted = intake.Wanted(image.disk_format, limit=intake.largest(image.project_id), size=expected_size)
         with store.new_file(image.id) as file:
             facts = intake.receive(file, wanted, chunks)
-            intake.publish(image.id, file, facts, before=Image.Status.SAVING)
+            intake.publish(
+                image.id,
+                file,
+                facts,
+                before=Image.Status.SAVING,
+                also=lambda: announce(image.project_id, image.id, Image.Status.ACTIVE),
+            )
     except BaseException:
         move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
         raise

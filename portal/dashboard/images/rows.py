@@ -1,0 +1,71 @@
+"""Rows of the list of images: what each one is, and what the caller may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from portal.dashboard import wording
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.images import selectors
+from provisioning.images.models import Image, ImageMember, ImageTask
+from provisioning.images.selectors.tasks import newest_tasks
+
+Row = dict[str, Any]
+
+
+def rows_for(
+    context: RequestContext, images: Sequence[Image], answers: Mapping[UUID, ImageMember] | None = None
+) -> list[Row]:
+    """Describe images; ``answers``: what the project said to those that are shared with it, by image."""
+    if answers is None:
+        answers = {answer.image_id: answer for answer in selectors.answers_for(context)}
+    unready = [image.id for image in images if image.status in (Image.Status.IMPORTING, Image.Status.QUEUED)]
+    tasks = newest_tasks(context, unready)
+    return [{**_row(context, image, answers.get(image.id)), **_import(image, tasks.get(image.id))} for image in images]
+
+
+def may_delete(context: RequestContext, image: Image) -> bool:
+    """Whether the caller's button is there: policy, ownership, protection."""
+    own = image.project_id == context.project_id or policy.allows(context, "image:images:list:all_projects")
+    return own and not image.protected and policy.allows(context, "image:images:delete")
+
+
+def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> Row:
+    mine = image.project_id == context.project_id
+    offered = answer is not None and answer.status != ImageMember.Status.ACCEPTED
+    answers = answer is not None and not mine and policy.allows(context, "image:members:update")
+    seen_by = image.visibility if answer is None or mine else "offered" if offered else "lent"
+    shareable = mine and image.visibility == Image.Visibility.SHARED
+    return {
+        "image": image,
+        "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
+        "mine": mine,
+        "seen_by": wording.SEEN_BY[seen_by],
+        "can_delete": may_delete(context, image),
+        "can_share": shareable and policy.allows(context, "image:members:add"),
+        "can_accept": answers and offered,
+        "can_decline": answers,
+    }
+
+
+def _import(image: Image, task: ImageTask | None) -> Row:
+    """Say how far an import is, or why the last one failed."""
+    percent, reason = None, ""
+    if task is not None and image.status == Image.Status.IMPORTING:
+        percent = 100 * task.done // task.total if task.total else 0
+        reason = task.message
+    elif task is not None and task.status == ImageTask.Status.FAILURE:
+        reason = task.message
+    return {"percent": percent, "reason": reason}
+
+
+def said_of(row: Row) -> str:
+    """What a reader of the page is told when an import ends."""
+    image: Image = row["image"]
+    name = image.name or str(image.id)
+    if image.status == Image.Status.ACTIVE:
+        return f"{name} is ready"
+    return f"{name} could not be imported" if image.status == Image.Status.QUEUED and row["reason"] else ""
