@@ -175,6 +175,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "own_network": str(own.id),
         "verb": "stop",
         "request": server.request_id,
+        "migration": "1",
         "image": str(image.id),
         "key": SECRET,
         "name": SECRET,
