@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +113,12 @@ def test_other_times_are_400(people: People, before: str) -> None:
     answer: Any = Api(people.operator).get(f"{LOG}/{before}")
     assert answer.status_code == 400
     assert "Invalid timestamp" in answer.json()["badRequest"]["message"]
+
+
+@pytest.mark.parametrize("period", ["week", "day@24", "month@29"])
+def test_a_wrong_period_stops_the_start(period: str, tmp_path: Path) -> None:
+    environment = os.environ | {"NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD": period, "NOVELLA_DATA": str(tmp_path)}
+    command = [sys.executable, "-c", "import portal.settings"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert f"NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD is '{period}'; it must be hour, day, month or year" in ended.stderr

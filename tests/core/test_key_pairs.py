@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, OverQuotaError
@@ -31,7 +34,7 @@ def openssh(key: object) -> str:
 
 @pytest.mark.parametrize(("algorithm", "word"), [("ed25519", "ssh-ed25519"), ("rsa", "ssh-rsa")])
 def test_a_made_pair_fits_together(alice: RequestContext, algorithm: str, word: str) -> None:
-    row, private = services.create_key_pair(alice, "laptop", algorithm=algorithm)  # type: ignore[arg-type]
+    row, private = services.create_key_pair(alice, "laptop", algorithm=algorithm)
     assert private is not None
     assert row.public_key.startswith(f"{word} ")
     loaded = serialization.load_ssh_private_key(private.encode(), None)
@@ -107,10 +110,27 @@ def test_bad_names_are_refused(alice: RequestContext, name: str) -> None:
     assert caught.value.field == "name"
 
 
-def test_only_ssh_keys(alice: RequestContext) -> None:
+def test_keys_and_certificates_and_nothing_else(alice: RequestContext) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.create_key_pair(alice, "win", type="x509")
+        services.create_key_pair(alice, "win", type="pgp")
     assert caught.value.field == "type"
+
+
+def weak_certificate() -> str:
+    """A certificate in PEM whose key has too few bits."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - weak is what is tested
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "weak")])
+    now = timezone.now()
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 5, now, now + timedelta(days=1))
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
+@pytest.mark.parametrize("text", ["nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "weak"])
+def test_what_is_no_good_certificate_is_refused(alice: RequestContext, text: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        services.create_key_pair(alice, "win", weak_certificate() if text == "weak" else text, type="x509")
+    assert caught.value.field == "public_key"
+    assert not KeyPair.objects.exists()
 
 
 def test_a_name_is_used_once_per_user(alice: RequestContext, charlie: RequestContext) -> None:
