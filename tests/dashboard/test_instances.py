@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from provisioning.compute.models import Instance
 from tests.dashboard.conftest import SignedIn
@@ -84,11 +85,43 @@ def test_actions_are_those_of_the_state(at_alice: Client, web: Instance, cloud: 
     def offered() -> list[str]:
         return [verb.name for verb in at_alice.get("/instances/").context["rows"][0].verbs]
 
-    assert offered() == ["stop", "reboot", "reset", "delete"]
+    assert offered() == ["stop", "reboot", "reset", "pause", "suspend", "shelve", "lock", "delete"]
     at_alice.post(f"/instances/{web.id}/stop/")
-    assert offered() == ["delete"]
+    assert offered() == ["lock", "delete"]
     cloud.run()
-    assert offered() == ["start", "delete"]
+    assert offered() == ["start", "reset", "shelve", "lock", "delete"]
+    at_alice.post(f"/instances/{web.id}/lock/")
+    assert offered() == ["unlock"]
+
+
+@pytest.mark.parametrize(
+    ("there", "during", "back"), [("pause", "Pausing", "unpause"), ("suspend", "Saving its memory", "resume")]
+)
+def test_there_and_back_again(
+    at_alice: Client, web: Instance, cloud: Cloud, there: str, during: str, back: str
+) -> None:
+    assert during in at_alice.post(f"/instances/{web.id}/{there}/", follow=True).content.decode()
+    cloud.run()
+    verbs = [verb.name for verb in at_alice.get("/instances/").context["rows"][0].verbs]
+    assert back in verbs
+    assert "stop" not in verbs
+    at_alice.post(f"/instances/{web.id}/{back}/")
+    cloud.run()
+    assert state_of(web) == ("active", None)
+
+
+def test_a_delete_that_can_be_taken_back_says_so(
+    at_alice: Client, web: Instance, cloud: Cloud, settings: Settings
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    assert "It can be restored for 60 min" in at_alice.get(f"/instances/{web.id}/delete/").content.decode()
+    at_alice.post(f"/instances/{web.id}/delete/")
+    cloud.run()
+    assert state_of(web) == ("soft-delete", None)
+    assert "This cannot be undone" in at_alice.get(f"/instances/{web.id}/delete/").content.decode()
+    at_alice.post(f"/instances/{web.id}/restore/")
+    cloud.run()
+    assert state_of(web) == ("active", None)
 
 
 def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bob: Person, web: Instance) -> None:

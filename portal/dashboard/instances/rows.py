@@ -32,6 +32,9 @@ class Verb:
     danger: bool = False
 
 
+LOCK, UNLOCK = "lock", "unlock"
+"""Verbs that are no moves: they are there or not by the lock alone."""
+
 VERBS = (
     Verb(
         "start", "Start", "play-fill", "power_on", "compute:servers:start",
@@ -48,6 +51,54 @@ VERBS = (
     Verb(
         "reset", "Reset", "lightning-charge", "reboot_hard", "compute:servers:reboot",
         "Reset {name}?", "The power is cut and switched on again. What the guest has not written is lost.",
+    ),
+    Verb(
+        "pause", "Pause", "pause-fill", "pause", "compute:servers:pause",
+        "Pause {name}?", "Its processors stop; it stays in the memory of its host.",
+    ),
+    Verb(
+        "unpause", "Unpause", "play-fill", "unpause", "compute:servers:unpause",
+        "Let {name} go on?", "It goes on where it was paused.",
+    ),
+    Verb(
+        "suspend", "Suspend", "moon", "suspend", "compute:servers:suspend",
+        "Suspend {name}?", "Its memory is written to disk and its power is cut. It goes on there when resumed.",
+    ),
+    Verb(
+        "resume", "Resume", "sun", "resume", "compute:servers:resume",
+        "Resume {name}?", "It goes on where it was suspended.",
+    ),
+    Verb(
+        "confirm", "Confirm resize", "check-lg", "confirm_resize", "compute:servers:confirm_resize",
+        "Keep the new size of {name}?", "What was kept to go back to the old size is removed.",
+    ),
+    Verb(
+        "revert", "Revert resize", "arrow-counterclockwise", "revert_resize", "compute:servers:revert_resize",
+        "Go back to the old size of {name}?", "It gets its old size and disk back. What was written since is lost.",
+    ),
+    Verb(
+        "unrescue", "Leave rescue", "life-preserver", "unrescue", "compute:servers:unrescue",
+        "Start {name} from its own disk again?", "The rescue disk is removed.",
+    ),
+    Verb(
+        "shelve", "Shelve", "archive", "shelve", "compute:servers:shelve",
+        "Shelve {name}?", "It is stopped and leaves its host; its disk is kept as an image. It still counts.",
+    ),
+    Verb(
+        "unshelve", "Unshelve", "box-arrow-up", "unshelve", "compute:servers:unshelve",
+        "Bring {name} back?", "It is built again from the disk it had, with its addresses.",
+    ),
+    Verb(
+        "restore", "Restore", "arrow-counterclockwise", "restore", "compute:servers:restore",
+        "Restore {name}?", "It comes back as it was when it was deleted.",
+    ),
+    Verb(
+        "lock", "Lock", "lock", LOCK, "compute:servers:lock",
+        "Lock {name}?", "Nothing can be done to it until it is unlocked, not even deleting it.",
+    ),
+    Verb(
+        "unlock", "Unlock", "unlock", UNLOCK, "compute:servers:unlock",
+        "Unlock {name}?", "Everybody in the project can act on it again.",
     ),
     Verb(
         "delete", "Delete", "trash", "delete", "compute:servers:delete",
@@ -94,6 +145,7 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
     """Return the rows of these instances: three queries."""
     addresses = network.addresses_of([item.id for item in instances])
     faults, progress = compute.fault_of(instances), progress_of(instances)
+    masters = policy.allows(context, "compute:servers:override_lock")
     allowed = {verb.rule: policy.allows(context, verb.rule) for verb in VERBS}
     return [
         InstanceRow(
@@ -103,13 +155,19 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),
             fault=faults.get(item.id),
-            verbs=tuple(verb for verb in VERBS if allowed[verb.rule] and can(item, verb)),
+            verbs=tuple(verb for verb in VERBS if allowed[verb.rule] and can(item, verb, masters=masters)),
         )
         for item in instances
     ]
 
 
-def can(instance: Instance, verb: Verb) -> bool:
-    """Whether the instance's state has this move."""
+def can(instance: Instance, verb: Verb, *, masters: bool = False) -> bool:
+    """Whether the instance's state has this move; a locked one has none but for who ``masters`` locks."""
+    if verb.move == UNLOCK:
+        return instance.locked
+    if instance.locked and not masters:
+        return False
+    if verb.move == LOCK:
+        return not instance.locked and instance.vm_state not in {VmState.BUILDING, VmState.SOFT_DELETED}
     task = TaskState(instance.task_state) if instance.task_state else None
     return (verb.move, (VmState(instance.vm_state), task)) in LEGAL

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -14,11 +15,13 @@ from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.listing import PAGE_SIZE, STATUSES, find
 from portal.dashboard.instances.rows import VERBS, Verb, can, rows_for
 from portal.dashboard.pages import Page
+from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute import services
 from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
 
 Deed = Callable[[RequestContext, uuid.UUID], Any]
 DEEDS: Mapping[str, Deed] = {
@@ -26,6 +29,18 @@ DEEDS: Mapping[str, Deed] = {
     "stop": services.stop,
     "reboot": services.reboot,
     "reset": lambda context, instance_id: services.reboot(context, instance_id, hard=True),
+    "pause": lambda context, instance_id: services.switch(context, instance_id, "pause"),
+    "unpause": lambda context, instance_id: services.switch(context, instance_id, "unpause"),
+    "suspend": lambda context, instance_id: services.switch(context, instance_id, "suspend"),
+    "resume": lambda context, instance_id: services.switch(context, instance_id, "resume"),
+    "confirm": services.confirm_resize,
+    "revert": services.revert_resize,
+    "unrescue": services.unrescue,
+    "shelve": services.shelve,
+    "unshelve": services.unshelve,
+    "restore": services.restore,
+    "lock": services.lock,
+    "unlock": services.unlock,
     "delete": services.delete,
 }
 SAID = {
@@ -33,6 +48,18 @@ SAID = {
     "stop": "{name} is shutting down.",
     "reboot": "{name} is rebooting.",
     "reset": "{name} is being reset.",
+    "pause": "{name} is being paused.",
+    "unpause": "{name} goes on.",
+    "suspend": "{name} is being suspended.",
+    "resume": "{name} is being resumed.",
+    "confirm": "{name} keeps its new size.",
+    "revert": "{name} goes back to its old size.",
+    "unrescue": "{name} leaves rescue.",
+    "shelve": "{name} is being shelved.",
+    "unshelve": "{name} comes back.",
+    "restore": "{name} is being restored.",
+    "lock": "{name} is locked.",
+    "unlock": "{name} is unlocked.",
     "delete": "{name} is being deleted.",
 }
 
@@ -172,6 +199,8 @@ class InstancesDelete(InstancePage):
 def _question(instance: Instance, verb: Verb) -> dict[str, Any]:
     """Return the question before a verb."""
     text = verb.consequence
+    if verb.name == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
+        text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     if not can(instance, verb):
         text = f"It cannot be done now: {instance.name} is busy or in another state. {text}"
     return {
