@@ -23,6 +23,7 @@ from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
+from provisioning.images.models import ImageTask
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import QuotaLimit
@@ -177,6 +178,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "request": server.request_id,
         "migration": "1",
         "image": str(image.id),
+        "task": str(ImageTask.objects.create(project_id=alice.project_id, image_id=image.id, message=SECRET).pk),
+        "store": settings.IMAGE_STORE_ID,
         "key": SECRET,
         "name": SECRET,
         "tag": SECRET,

@@ -48,7 +48,7 @@ def _send(client: Client, row: Row, world: World, headers: dict[str, str]) -> Ht
     """Ask, and undo what it did."""
     sent: dict[str, Any] = {"headers": headers}
     body = row.sent(world.ids)
-    if row.method == "PUT" and row.route.endswith(("/file", "/data/")):
+    if row.method == "PUT" and row.route.endswith(("/file", "/stage", "/data/")):
         sent |= {"data": DATA, "content_type": "application/octet-stream"}
     elif not row.is_api:
         sent |= {"data": body or {}} if row.method == "POST" else {}
