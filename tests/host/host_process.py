@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,13 @@ from compute_agent.virt.driver import ComputeDriver, PowerListener
 ANSWER_SECONDS = 60.0
 
 
-def serve(calls: Connection, events: Connection, settings: AgentSettings, machine: Path, image: Path) -> None:
+Files = Mapping[str, Path]
+"""Bits of further images, by their ids."""
+
+
+def serve(
+    calls: Connection, events: Connection, settings: AgentSettings, machine: Path, image: Path, files: Files
+) -> None:
     """Be a host until the pipe is closed."""
     descriptor = os.open(machine, os.O_RDONLY)
     namespace.move(descriptor)
@@ -34,8 +40,8 @@ def serve(calls: Connection, events: Connection, settings: AgentSettings, machin
     from compute_agent.virt.libvirt import kvm  # noqa: PLC0415
     from compute_agent.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
 
-    def fetch(_image: ImageRef, _instance: str) -> Iterator[bytes]:
-        with image.open("rb") as file:
+    def fetch(wanted: ImageRef, _instance: str) -> Iterator[bytes]:
+        with files.get(wanted.id, image).open("rb") as file:
             while piece := file.read(1 << 20):
                 yield piece
 
@@ -97,8 +103,8 @@ class Part:
 class HostProcess:
     """Starts the process; ``driver``, ``network`` and ``images`` are its parts."""
 
-    def __init__(self, settings: AgentSettings, machine: Path, image: Path) -> None:
-        self.settings, self._machine, self._image = settings, machine, image
+    def __init__(self, settings: AgentSettings, machine: Path, image: Path, files: Files | None = None) -> None:
+        self.settings, self._machine, self._image, self._files = settings, machine, image, files or {}
         self.driver, self.network, self.images = Part(self, "driver"), Part(self, "network"), Part(self, "images")
         self.foreign = Part(self, "foreign")
         self.listener: PowerListener | None = None
@@ -108,7 +114,7 @@ class HostProcess:
         context = multiprocessing.get_context("spawn")
         self._calls, theirs = context.Pipe()
         self._events, their_events = context.Pipe()
-        arguments = (theirs, their_events, self.settings, self._machine, self._image)
+        arguments = (theirs, their_events, self.settings, self._machine, self._image, self._files)
         self.process = context.Process(target=serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
