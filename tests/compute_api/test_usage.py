@@ -115,7 +115,13 @@ def test_a_project_sees_its_servers_and_no_others(people: People) -> None:
 def test_details_are_shown_when_asked_for(people: People) -> None:
     ran(people.alice.project_id, 3, vm_state="stopped")
     operator = Api(people.operator)
-    for query, shown in (("", False), ("&detailed=0", False), ("&detailed=1", True), ("&detailed=yes", False)):
+    for query, shown in (
+        ("", False),
+        ("&detailed=0", False),
+        ("&detailed=1", True),
+        ("&detailed=True", True),
+        ("&detailed=yes", False),
+    ):
         [found] = operator.get(f"{USAGE}?{WEEK}{query}").json()["tenant_usages"]
         assert ("server_usages" in found) == shown
         if shown:

@@ -20,6 +20,8 @@ from provisioning.compute.selectors import usage
 from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
 
 PAGED = (2, 40)
+_DETAILED = ("1", "True")
+"""The reference's word, and the one that openstacksdk sends."""
 _WRONG_MOMENT = "Invalid datetime string: Datetime is in invalid format"
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.ASCII)
 
@@ -83,7 +85,7 @@ class UsagesView(UsageBase):
         """Every project that used something in the period; ``detailed=1`` lists its servers."""
         asked = self.checked_query()
         period, page = self.period(asked), self.page(request)
-        detailed = asked.get("detailed", ["0"])[0] == "1"
+        detailed = asked.get("detailed", [""])[0] in _DETAILED
         found = usage.usage_for(
             self.context,
             period,
