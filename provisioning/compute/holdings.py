@@ -25,7 +25,10 @@ def register() -> None:
         "compute",
         holdings,
         {
-            "compute.Instance": ("instances", "cores", "ram", "ports", "metadata_items"),
+            "compute.Instance": (
+                *("instances", "cores", "ram", "ports", "metadata_items"),
+                *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
+            ),
             "compute.KeyPair": ("key_pairs",),
             "compute.ServerGroup": ("server_groups", "server_group_members"),
         },

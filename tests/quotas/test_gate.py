@@ -39,9 +39,6 @@ from tests.support.clouds import Cloud
 ROOT = Path(__file__).resolve().parents[2]
 V21 = "/compute/v2.1"
 NOT_YET = {
-    "injected_files",
-    "injected_file_content_bytes",
-    "injected_file_path_bytes",
     "routers",
     "floatingips",
     "volumes",
@@ -254,6 +251,12 @@ def metadata_later(world: World) -> bool:
     return made(world.api.put(f"{V21}/servers/{server}/metadata/a", {"meta": {"a": "b"}}))
 
 
+def file_by_api(world: World) -> bool:
+    body = world.body()
+    body["server"]["personality"] = [{"path": "/a", "contents": "YQ=="}]
+    return made(world.api.post(f"{V21}/servers", body))
+
+
 LAUNCHES = [launch_by_api, launch_by_page]
 WAYS: dict[str, list[Callable[[World], bool]]] = {
     "instances": LAUNCHES,
@@ -267,6 +270,9 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "subnets": [subnet_by_service],
     "security_group_rules": [rule_by_service],
     "metadata_items": [metadata_by_api, metadata_later],
+    "injected_files": [file_by_api],
+    "injected_file_content_bytes": [file_by_api],
+    "injected_file_path_bytes": [file_by_api],
     "security_groups": [],  # only the default one is made, which every project has
 }
 EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]
