@@ -182,6 +182,35 @@ def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, peopl
         assert act(Api(people.bob), ident, action).status_code == 403
 
 
+def test_an_operator_sees_to_a_server_of_a_private_image(api: Api, cloud: Cloud, people: People) -> None:
+    ident = launch(api, cloud)
+    cloud.image.visibility = "private"
+    cloud.image.project_id = people.alice.project_id
+    cloud.image.save()
+    operator = Api(people.operator)
+    assert act(operator, ident, "rescue").status_code == 200
+    cloud.run()
+    assert act(operator, ident, "unrescue").status_code == 202
+    cloud.run()
+    assert act(operator, ident, "rebuild", {"imageRef": str(cloud.image.id)}).status_code == 202
+    cloud.run()
+    assert act(operator, ident, "rescue", {"rescue_image_ref": str(cloud.image.id)}).status_code == 400
+
+
+def test_a_server_whose_image_is_gone_is_rescued_with_another_and_comes_back(api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud)
+    other = make_image(cloud)
+    Image.objects.filter(id=cloud.image.id).update(status="deleted")
+    assert act(api, ident, "rescue").status_code == 400
+    assert act(api, ident, "rescue", {"rescue_image_ref": str(other.id)}).status_code == 200
+    cloud.run()
+    Image.objects.filter(id__in=[cloud.image.id, other.id]).delete()
+    assert act(api, ident, "unrescue").status_code == 202
+    body = ordered(cloud).body
+    assert isinstance(body, UnrescueRequest)
+    assert (body.instance.image.id, body.instance.image.name) == (str(cloud.image.id), "small")
+
+
 def test_a_rescue_that_fails_leaves_the_server_as_it_was(api: Api, cloud: Cloud) -> None:
     ident = launch(api, cloud)
     act(api, ident, "rescue")

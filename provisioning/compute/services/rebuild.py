@@ -19,6 +19,7 @@ from provisioning.compute.services.guest_spec import guest_spec
 from provisioning.compute.services.instances import Changes, check_changes
 from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.services.passwords import sealed
+from provisioning.compute.services.rescue import own_image
 from provisioning.compute.services.tasks import Deed, begin
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
@@ -72,7 +73,9 @@ def rebuild(context: RequestContext, instance_id: uuid.UUID | str, request: Rebu
 
 def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
     """Check a rebuild and return what changes in the records."""
-    image = check_image(context, request.image_id)
+    foreign = context.project_id != instance.project_id  # an operator sees to another project's server
+    same = foreign and request.image_id == str(instance.image_id)
+    image = own_image(instance) if same else check_image(context, request.image_id)
     _check_fit(instance, image)
     limits = quotas.limits_of(instance.project_id)
     columns: dict[str, Any] = {

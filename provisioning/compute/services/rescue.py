@@ -50,10 +50,20 @@ def unrescue(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     )
 
 
+def own_image(instance: Instance) -> Image:
+    """Return the image a server was made from, which its project need not see any more; InvalidInputError when it
+    cannot be used now.
+    """
+    image = Image.objects.filter(id=instance.image_id, status=Image.Status.ACTIVE).first()
+    if image is None:
+        raise InvalidInputError("The server's own image cannot be used any more.", field="imageRef")
+    return image
+
+
 def _image(context: RequestContext, instance: Instance, image_id: str | None) -> Image:
     """Return what the server is to be rescued with; InvalidInputError when nothing can boot from it."""
     try:
-        image = images.usable_image_for(context, image_id or instance.image_id or "")
+        image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field=FIELD) from error
