@@ -24,6 +24,7 @@ AT_ONCE = [
     "tests/core/test_groups_at_once.py",
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",
+    "tests/core/test_resize.py::TestManyAtOnce",
     "tests/image/test_at_once.py",
     "tests/image/test_lists.py",
 ]
