@@ -33,9 +33,11 @@ class MigrationsView(ComputeView):
         query = self.checked_query()
         paged = self.microversion >= schemas.PAGED
         page = read_page(request) if paged else None
-        found = selectors.migrations_for(
-            self.context, self._filters(query), limit=page and page.limit, marker=page and page.marker
-        )
+        filters = self._filters(query)
+        if page is None:
+            found = selectors.migrations_for(self.context, filters)
+        else:
+            found = selectors.migrations_for(self.context, filters, limit=page.limit, marker=page.marker)
         if boolean(last(query, "hidden")):  # there are none
             found = []
         nodes = selectors.nodes_of(found)
