@@ -45,7 +45,7 @@ def tasks_for(
 
 def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
     """Return one task; NotFoundError when there is none or it is another project's."""
-    found = _visible(context).filter(pk=read_id(task_id)).first()
+    found = _visible(context).filter(pk=key(task_id)).first()
     if found is None:
         msg = f"No task found with ID {str(task_id)[:64]}"
         raise NotFoundError(msg)

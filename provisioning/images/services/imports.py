@@ -114,7 +114,7 @@ def run(task_id: uuid.UUID) -> None:
     What the user can help ends the task with the reason; what is our fault is raised, to be tried again.
     """
     task = tasks.begin(task_id)
-    if task is None:
+    if task is None or task.image_id is None:
         return
     image = Image.objects.filter(pk=task.image_id, status=Image.Status.IMPORTING).first()
     if image is None or image.import_state.get("os_glance_import_task") != str(task.id):
