@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
 from provisioning.common.ordering import Sort, behind, order_by
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.selectors.access import key, own, sees_all
