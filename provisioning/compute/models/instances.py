@@ -143,6 +143,10 @@ class ConsoleToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+    asked_with = models.JSONField(default=dict)  # what the caller's token said (identity.kept_tokens): both end together
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_at"], name="console_token_end")]
 
     def __str__(self) -> str:
         return f"{self.console_type} of {self.instance_id}"
