@@ -340,6 +340,12 @@ if not re.fullmatch(
         " and may name where it begins: hour@30, day@18, month@15, year@3."
     )
     raise ImproperlyConfigured(msg)
+CONSOLE_TOKEN_TTL = _integer("NOVELLA_CONSOLE_TOKEN_TTL", 600, 10, 86_400)
+"""Seconds that the address of a console waits to be opened, once."""
+CONSOLE_IDLE_TIMEOUT = _integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
+"""Seconds without a byte either way after which an open console is closed; 0: never."""
+CONSOLES_PER_USER = _integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
+"""Consoles that one user may have open at a time, in each web process."""
 BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
 SHELVED_OFFLOAD_TIME = _integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)

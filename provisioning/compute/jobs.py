@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from provisioning.compute.services import remote_consoles
 from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.rpc.registry import periodic
 
@@ -15,3 +16,9 @@ EVERY = 600.0
 def audit() -> None:
     """Audit the period that ended last, once for each host."""
     audit_usage(timezone.now())
+
+
+@periodic("compute.console_tokens", every=300)
+def flush_console_tokens() -> None:
+    """Remove console tokens that have expired."""
+    remote_consoles.flush()

@@ -143,7 +143,7 @@ class ConsoleToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
-    asked_with = models.JSONField(default=dict)  # what the caller's token said (identity.kept_tokens): both end together
+    asked_with = models.JSONField(default=dict)  # identity.kept_tokens: it ends with the token it was asked with
 
     class Meta:
         indexes = [models.Index(fields=["expires_at"], name="console_token_end")]

@@ -17,6 +17,7 @@ from provisioning.compute.services.moves import end_live_migration, evacuate, mi
 from provisioning.compute.services.passwords import clear_password, generate_password
 from provisioning.compute.services.power import change_password, reboot, start, stop, switch, trigger_crash_dump
 from provisioning.compute.services.rebuild import rebuild
+from provisioning.compute.services.remote_consoles import RemoteConsole, create_console
 from provisioning.compute.services.rescue import rescue, unrescue
 from provisioning.compute.services.reset import reset_state
 from provisioning.compute.services.resize import confirm_resize, resize, revert_resize
@@ -29,6 +30,7 @@ from provisioning.compute.services.unshelve import Destination, unshelve
 __all__ = [
     "Destination",
     "LaunchQuote",
+    "RemoteConsole",
     "add_flavor_access",
     "add_tag",
     "change_password",
@@ -37,6 +39,7 @@ __all__ = [
     "confirm_resize",
     "console_output",
     "create_backup",
+    "create_console",
     "create_flavor",
     "create_image",
     "create_key_pair",

@@ -4,6 +4,7 @@ action").
 
 from portal.api.compute.actions import (
     console_log,
+    consoles,
     moves,
     power,
     rebuild,
@@ -20,6 +21,7 @@ ACTIONS: dict[str, Action] = {
     **power.ACTIONS,
     **state.ACTIONS,
     **console_log.ACTIONS,
+    **consoles.ACTIONS,
     **rebuild.ACTIONS,
     **rescue.ACTIONS,
     **resize.ACTIONS,

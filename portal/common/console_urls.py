@@ -1,0 +1,26 @@
+"""Addresses of remote consoles: pages for people, sockets for programs."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from django.conf import settings
+
+SOCKET = "ws/console"
+PAGES = {"vnc": "/console/vnc", "serial": "/console/serial"}
+
+
+def page_url(protocol: str, token: str) -> str:
+    """Return the page that shows a console; ``path`` names the socket behind it, as noVNC's own page has it."""
+    return f"{settings.PUBLIC_URL}{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}')}"
+
+
+def socket_url(token: str) -> str:
+    """Return the WebSocket of a console, for programs that speak to a serial line."""
+    scheme, _, rest = settings.PUBLIC_URL.partition("://")
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/{SOCKET}?token={token}"
+
+
+def client_url(protocol: str, token: str) -> str:
+    """Return what the Compute API answers: a page for a screen, a socket for a serial line."""
+    return socket_url(token) if protocol == "serial" else page_url(protocol, token)

@@ -1,0 +1,155 @@
+"""Remote consoles of servers: one-time tokens that open them, and whether one may stay open."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from django.conf import settings
+from django.utils import timezone
+
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotAuthenticatedError, NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
+from provisioning.compute.states import TaskState, VmState
+from provisioning.identity import kept_tokens, policy
+from provisioning.identity.tokens import TokenData
+
+RULE = "compute:remote_consoles:create"
+Protocol = Literal["vnc", "serial"]
+OFFERED: dict[tuple[str, str], Protocol] = {("vnc", "novnc"): "vnc", ("serial", "serial"): "serial"}
+"""Protocol and type of the consoles there are."""
+MOST_UNUSED = 10
+"""Tokens of one user for one server that wait to be used; the oldest goes when there is another one."""
+LONGEST_VALUE = 128
+"""Characters; nothing longer was given out here."""
+_NO_GUEST = {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.DELETED}
+_GOING = {TaskState.DELETING, TaskState.SOFT_DELETING, TaskState.SHELVING_OFFLOADING, TaskState.REBUILDING}
+_VOID = "This address of a console was used, has expired or is unknown. Ask for another one."
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteConsole:
+    """A console that was asked for; ``token`` is a secret and opens it once."""
+
+    protocol: str
+    console_type: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenConsole:
+    """A console that a token has opened; ``row`` is asked again whether it may stay so."""
+
+    row: ConsoleToken
+    context: RequestContext
+    instance: Instance
+    protocol: Protocol
+
+
+def create_console(
+    context: RequestContext, instance_id: uuid.UUID | str, protocol: str, console_type: str, asked_with: TokenData
+) -> RemoteConsole:
+    """Give out a token for a console of a server; it ends with the token that the caller ``asked_with``.
+
+    Raises NotFoundError, InvalidInputError for a console that is not offered, ConflictError while there is no guest
+    that runs.
+    """
+    instance = selectors.instance_for(context, instance_id)
+    if (protocol, console_type) not in OFFERED:
+        raise InvalidInputError(f"Unavailable console type {console_type}.", field="type")
+    _check_ready(instance)
+    if context.user_id is None:
+        raise NotFoundError(f"Instance {instance_id} could not be found.")
+    token = secrets.token_urlsafe(32)
+    ConsoleToken.objects.create(
+        digest=_digest(token),
+        instance=instance,
+        user_id=context.user_id,
+        attempt=instance.attempt,
+        protocol=protocol,
+        console_type=console_type,
+        expires_at=timezone.now() + timedelta(seconds=settings.CONSOLE_TOKEN_TTL),
+        asked_with=kept_tokens.keep(asked_with),
+    )
+    unused = ConsoleToken.objects.filter(instance=instance, user_id=context.user_id, used_at=None)
+    spare = list(unused.order_by("-created_at").values_list("digest", flat=True)[MOST_UNUSED : 2 * MOST_UNUSED])
+    if spare:
+        ConsoleToken.objects.filter(digest__in=spare).delete()
+    return RemoteConsole(protocol, console_type, token)
+
+
+def use_token(token: str) -> OpenConsole:
+    """Open the console of a token, which is used up.
+
+    Raises NotAuthenticatedError for one that is unknown, used or past its end, or when the sign-in it was asked with
+    has ended; ForbiddenError, NotFoundError and ConflictError as ``still_open``.
+    """
+    row = _unused(token)
+    if row is None:
+        raise NotAuthenticatedError(_VOID)
+    console = still_open(row)
+    if not ConsoleToken.objects.filter(digest=row.digest, used_at=None).update(used_at=timezone.now()):
+        raise NotAuthenticatedError(_VOID)
+    return console
+
+
+def still_open(row: ConsoleToken) -> OpenConsole:
+    """Look whether the console of a token may be open now.
+
+    Raises NotAuthenticatedError when the sign-in it was asked with has ended, ForbiddenError when the user may not any
+    more, NotFoundError when the server is gone or was made anew, ConflictError when it does not run.
+    """
+    context = kept_tokens.still_good(row.asked_with)
+    instance = selectors.instance_for(context, row.instance_id)
+    policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
+    if _made_anew(row, instance):
+        raise NotFoundError(f"The guest of instance {instance.id} was made anew.")
+    _check_ready(instance)
+    return OpenConsole(row, context, instance, OFFERED[row.protocol, row.console_type])
+
+
+def find_token(token: str) -> ConsoleToken:
+    """Return the record of a token that can still be used, with its server and host, without using it.
+
+    Raises NotFoundError.
+    """
+    row = _unused(token)
+    if row is None or row.instance.vm_state == VmState.DELETED or _made_anew(row, row.instance):
+        raise NotFoundError("The console token is invalid or has expired.")
+    return row
+
+
+def flush() -> int:
+    """Remove tokens past their end; returns how many."""
+    removed, _ = ConsoleToken.objects.filter(expires_at__lt=timezone.now()).delete()
+    return removed
+
+
+def _unused(token: str) -> ConsoleToken | None:
+    if not 0 < len(token) <= LONGEST_VALUE:
+        return None
+    rows = ConsoleToken.objects.select_related("instance__host")
+    return rows.filter(digest=_digest(token), used_at=None, expires_at__gt=timezone.now()).first()
+
+
+def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
+    """Whether the guest is another one than when the token was given out."""
+    rebuilds = InstanceAction.objects.filter(instance=instance, action="rebuild", started_at__gt=row.created_at)
+    return instance.attempt != row.attempt or rebuilds.exists()
+
+
+def _check_ready(instance: Instance) -> None:
+    there = instance.host_id is not None and instance.vm_state not in _NO_GUEST and instance.task_state not in _GOING
+    if not there or instance.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
+        raise ConflictError(f"Instance {instance.id} is not ready")
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

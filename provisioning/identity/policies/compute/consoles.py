@@ -1,0 +1,21 @@
+"""The consoles of servers: their screens and serial lines."""
+
+from provisioning.identity.policies.base import ADMIN, MEMBER, rule
+
+_ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole")
+
+RULES = (
+    rule(
+        "compute:remote_consoles:create",
+        MEMBER,
+        "Open a server's screen or serial line.",
+        "POST /servers/{server_id}/remote-consoles",
+        *(f"POST /servers/{{server_id}}/action ({action})" for action in _ACTIONS),
+    ),
+    rule(
+        "compute:console_auth_tokens:show",
+        ADMIN,
+        "See where the console of a token is.",
+        "GET /os-console-auth-tokens/{console_token}",
+    ),
+)
