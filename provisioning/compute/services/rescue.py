@@ -27,12 +27,14 @@ def rescue(
     cannot be used, InstanceBusyError, InstanceLockedError, UnavailableError when its host is down.
     """
 
+    chosen: list[Image] = []
+
     def changes(instance: Instance) -> dict[str, object]:
-        return {"rescue_image_id": _image(context, instance, image_id).id}
+        chosen[:] = [_image(context, instance, image_id)]
+        return {"rescue_image_id": chosen[0].id}
 
     def order(instance: Instance) -> RescueRequest:
-        image = Image.objects.get(id=instance.rescue_image_id)
-        spec = guest_spec(instance, rescue=image, password=password)
+        spec = guest_spec(instance, rescue=chosen[0], password=password)
         return RescueRequest(instance=spec, ran=instance.vm_state == VmState.ACTIVE)
 
     return begin(context, instance_id, Deed("rescue", "rescue", order, changes))
@@ -54,8 +56,8 @@ def own_image(instance: Instance) -> Image:
     """Return the image a server was made from, which its project need not see any more; InvalidInputError when it
     cannot be used now.
     """
-    image = Image.objects.filter(id=instance.image_id, status=Image.Status.ACTIVE).first()
-    if image is None:
+    image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    if image is None or image.status != Image.Status.ACTIVE:
         raise InvalidInputError("The server's own image cannot be used any more.", field="imageRef")
     return image
 
