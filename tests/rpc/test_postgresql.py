@@ -27,6 +27,10 @@ AT_ONCE = [
     "tests/core/test_resize.py::TestManyAtOnce",
     "tests/image/test_at_once.py",
     "tests/image/test_lists.py",
+    "tests/image/test_tasks.py",
+    "tests/image/test_import.py::test_an_import_goes_on_after_the_death_of_its_worker",
+    "tests/image/test_import.py::test_two_workers_with_one_import_do_not_disturb_each_other",
+    "tests/image/test_import.py::test_an_import_whose_message_was_lost_is_cast_again",
 ]
 QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
 IDENTITY = [
@@ -38,6 +42,7 @@ IDENTITY = [
 ]
 TESTS = [
     "tests/rpc/test_cast.py",
+    "tests/rpc/test_long_jobs.py::test_a_long_job_is_run_again_when_its_worker_goes",
     "tests/rpc/test_queue.py",
     "tests/rpc/test_tailer.py",
     "tests/rpc/test_workers.py::test_jobs_of_several_topics_run_soon_after_the_commit",
