@@ -152,7 +152,7 @@ class ConsoleOpened(Message, frozen=True):
 
 
 class CallError(Message, frozen=True):
-    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``failed``."""
+    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``."""
 
     code: str
     message: str

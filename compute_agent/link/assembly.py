@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.errors import HostUnfitError
 from compute_agent.link.image_send import ImageSender
@@ -42,6 +43,7 @@ def fake_parts(settings: AgentSettings, threads: Threads, machine: Machine) -> H
         boot_timeout=settings.boot_timeout,
         after_step=driver.fault.strike if driver.fault else None,
         outgoing=ImageSender(settings, machine.opener),
+        consoles=ConsoleDialer(settings, machine.opener, threads),
     )
 
 

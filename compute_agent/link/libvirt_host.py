@@ -6,6 +6,7 @@ from typing import cast
 
 from compute_agent.images.cache import ImageCache
 from compute_agent.link.assembly import Machine
+from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.image_fetch import ImageFetcher
 from compute_agent.link.image_send import ImageSender
 from compute_agent.manager.parts import HostParts, Threads
@@ -24,4 +25,5 @@ def libvirt_parts(settings: AgentSettings, threads: Threads, machine: Machine) -
         threads=threads,
         boot_timeout=settings.boot_timeout,
         outgoing=ImageSender(settings, machine.opener),
+        consoles=ConsoleDialer(settings, machine.opener, threads),
     )

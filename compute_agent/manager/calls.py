@@ -1,4 +1,4 @@
-"""Questions the portal asks and waits for: console log and diagnostics.  They store nothing and change nothing."""
+"""Questions the portal asks and waits for: console log, diagnostics, an open console.  They store nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from compute_agent.contract.messages import (
     CallBody,
     CallError,
     CallResult,
+    ConsoleOpened,
     ConsoleOutput,
     ConsoleOutputCall,
     DiagnosticsCall,
@@ -18,7 +19,7 @@ from compute_agent.contract.messages import (
 )
 from compute_agent.manager.parts import HostParts, in_thread
 from compute_agent.virt.driver import ConsoleChunk
-from compute_agent.virt.errors import HostError, InstanceNotFoundError, UnsupportedError
+from compute_agent.virt.errors import ConsoleBusyError, HostError, InstanceNotFoundError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +50,11 @@ class CallDesk:
                 case DiagnosticsCall():
                     return await self._diagnostics(body)
                 case OpenConsoleCall():
-                    return CallError(code="unsupported", message="This host cannot open a console.")
+                    return await self._open(body)
         except InstanceNotFoundError as error:
             return CallError(code="not_found", message=error.message)
-        except UnsupportedError as error:
-            return CallError(code="unsupported", message=error.message)
+        except (UnsupportedError, ConsoleBusyError) as error:
+            return CallError(code=error.code, message=error.message)
         except HostError as error:
             log.warning("Could not answer %s: %s %s", type(body).__name__, error.message, error.detail)
             return CallError(code="failed", message=error.message)
@@ -64,6 +65,16 @@ class CallDesk:
     async def _diagnostics(self, call: DiagnosticsCall) -> CallResult:
         driver = self._parts.driver
         return await in_thread(self._parts.threads.calls, lambda: driver.diagnostics(call.instance_id))
+
+    async def _open(self, call: OpenConsoleCall) -> CallResult:
+        driver, consoles = self._parts.driver, self._parts.consoles
+        if consoles is None:
+            raise UnsupportedError("This host cannot open a console.")
+        path = await in_thread(
+            self._parts.threads.calls, lambda: driver.console_socket(call.instance_id, call.protocol)
+        )
+        await consoles.open(call.tunnel, path, alone=call.protocol == "serial")
+        return ConsoleOpened()
 
     async def _console(self, call: ConsoleOutputCall) -> CallResult:
         if call.offset is None:

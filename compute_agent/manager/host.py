@@ -90,6 +90,8 @@ class Host:
             self._checking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._checking
+        if self._parts.consoles is not None:
+            await self._parts.consoles.close()
         await self._runner.stop(grace)
         self._store.close()
         self._parts.driver.close()

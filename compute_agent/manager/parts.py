@@ -71,6 +71,16 @@ class ImageOutlet(Protocol):
         """Send a file as an image's data, however often that takes.  Raises ImageSendError, StoppedError."""
 
 
+class ConsoleOutlet(Protocol):
+    """The way out for consoles."""
+
+    async def open(self, tunnel: str, path: Path, *, alone: bool) -> None:
+        """Connect a guest's socket with a tunnel of the portal.  Raises ConsoleBusyError, UnsupportedError."""
+
+    async def close(self) -> None:
+        """End every tunnel."""
+
+
 class Threads:
     """Worker threads for everything that may block.  Several simulated hosts share one set."""
 
@@ -99,6 +109,8 @@ class HostParts:
     after_step: AfterStep | None = None
     outgoing: ImageOutlet | None = None
     """None: this host sends no images."""
+    consoles: ConsoleOutlet | None = None
+    """None: this host opens no consoles."""
 
 
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:

@@ -65,6 +65,12 @@ class StoppedError(HostError):
     code = "stopped"
 
 
+class ConsoleBusyError(HostError):
+    """Somebody else has the console, or the host has too many open."""
+
+    code = "busy"
+
+
 class UnsupportedError(HostError):
     """This host's hypervisor, or this guest, cannot do that."""
 

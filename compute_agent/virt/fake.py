@@ -36,6 +36,7 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
+from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.uptime import uptime_line
 
 FAULT_KINDS = ("retryable", "fatal", "hang")
@@ -157,6 +158,7 @@ class FakeDriver(ComputeDriver):
         self._journal = None if state_dir is None else state_dir / "fake-hypervisor.jsonl"
         self._total = (vcpus, memory_mb, disk_gb)
         self._changed = threading.Condition()
+        self._consoles = FakeConsoles(state_dir)
         self._state = _State()
         self._listener: PowerListener | None = None
         self._encoder = msgspec.json.Encoder()
@@ -176,6 +178,7 @@ class FakeDriver(ComputeDriver):
     def close(self) -> None:
         with self._changed:
             self._ready = False
+        self._consoles.end()
 
     def capacity(self) -> HostCapacity:
         vcpus, memory_mb, disk_gb = self._total
@@ -380,7 +383,11 @@ class FakeDriver(ComputeDriver):
         raise UnsupportedError("This host cannot do that.")
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power not in {PowerState.RUNNING, PowerState.PAUSED} or protocol not in {"vnc", "serial"}:
+                raise UnsupportedError("The guest has no such console now.")
+            return self._consoles.path(uuid, protocol, guest.hostname)
 
     def _switch(self, uuid: str, power: PowerState, among: set[PowerState]) -> None:
         """Change the power of a guest that is in one of ``among``."""
@@ -404,6 +411,7 @@ class FakeDriver(ComputeDriver):
     def destroy(self, uuid: str) -> None:
         with self._changed:
             if uuid in self._state.disks or uuid in self._state.seeds or uuid in self._state.guests:
+                self._consoles.end(uuid)
                 self._state.apply(_Entry(uuid))
                 self._write(uuid)
                 self._changed.notify_all()
@@ -433,6 +441,8 @@ class FakeDriver(ComputeDriver):
         guest.boots = [(began, ended or now) for began, ended in guest.boots]
         if state == PowerState.RUNNING:
             guest.boots.append((now, 0.0))
+        else:
+            self._consoles.end(guest.uuid)
         guest.power = state
         self._write(guest.uuid)
         self._changed.notify_all()

@@ -269,7 +269,13 @@ class LibvirtDriver(ComputeDriver):
         raise UnsupportedError("This host cannot do that.")
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
-        raise UnsupportedError("This host cannot do that.")
+        domain = self._domain(uuid)
+        paths = self._paths.instance(uuid)
+        path = {"vnc": paths.vnc_socket, "serial": paths.serial_socket}.get(protocol)
+        with translated("open the console"):
+            if path is None or not domain.isActive():
+                raise UnsupportedError("The guest has no such console now.")
+        return path
 
     def destroy(self, uuid: str) -> None:
         self._power_off(uuid)
