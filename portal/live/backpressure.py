@@ -1,11 +1,13 @@
 """Daphne's WebSocket with bounds: a peer that reads slowly, or writes faster than we handle, is disconnected.
 
 Daphne alone keeps whatever it cannot send yet, and whatever the application has not taken yet, in memory without end.
-A browser comes back by itself and catches up; an agent gets its orders again.
+A browser comes back by itself and catches up; an agent gets its orders again.  Consoles are paced instead: who sends
+waits until the peer has read, and a peer is not read from while the application has enough to do.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from typing import Any
@@ -21,6 +23,16 @@ MOST_UNHANDLED = 400
 MOST_UNHANDLED_BYTES = 8 << 20
 """Bytes of these frames; who has shown no credential yet can send them too."""
 
+PACED = (b"/ws/console", b"/ws/agent/consoles/")
+"""Beginnings of the paths of sockets whose two ends wait for each other."""
+ENOUGH, FEW = 16, 4
+"""Frames waiting for the application at which a paced peer is read from no more, and again."""
+LOOK_AGAIN = 0.01
+STALLED = 60.0
+"""Seconds in which a paced peer must have read what was sent."""
+MOST_PACED = 1 << 20
+"""Bytes of one message of a paced peer."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -32,13 +44,17 @@ class _Flow:
         self._next = next_producer
         self.behind = False
         self.unsent = 0
+        self.caught_up = asyncio.Event()
+        self.caught_up.set()
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
         self.behind = True  # said again at every write while it lasts
+        self.caught_up.clear()
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
         self.behind = False
         self.unsent = 0
+        self.caught_up.set()
 
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
         self._next.stopProducing()
@@ -49,6 +65,12 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     _flow: _Flow | None = None
     _waiting: deque[int] | None = None
+    _held_back = False
+
+    @property
+    def paced(self) -> bool:
+        """Whether both sides wait for each other."""
+        return bool(self.path.startswith(PACED))
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
         """Be told how the peer keeps up, in the place of the HTTP channel that the connection began as."""
@@ -57,6 +79,31 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         self.transport.unregisterProducer()
         self.transport.registerProducer(flow, True)  # noqa: FBT003 - it pushes
         self._flow = flow
+        if self.paced:
+            self.maxFramePayloadSize = self.maxMessagePayloadSize = MOST_PACED
+
+    def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
+        """Let go whoever waits for this peer."""
+        if self._flow is not None:
+            self._flow.caught_up.set()
+        super().onClose(wasClean, code, reason)
+
+    async def drained(self) -> None:
+        """Wait until a paced peer has read what was sent; one that does not is disconnected."""
+        if self._flow is None or not self.paced:
+            return
+        try:
+            await asyncio.wait_for(self._flow.caught_up.wait(), STALLED)
+        except TimeoutError:
+            logger.warning("A client of %s has stopped reading; it is disconnected.", self.path.decode())
+            self.dropConnection(abort=True)
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        """Do what the application says; a close may have a reason."""
+        if message.get("type") == "websocket.close" and message.get("reason") and self.state == self.STATE_OPEN:
+            self.sendClose(code=message.get("code") or 1000, reason=message["reason"])
+        else:
+            super().handle_reply(message)
 
     def serverSend(self, content: str | bytes, binary: bool = False) -> None:  # noqa: N802, FBT001, FBT002 - Daphne's
         """Send, unless too much waits already."""
@@ -69,11 +116,27 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
         """Pass a frame on, unless too many wait already."""
+        if self.paced:
+            super().onMessage(payload, isBinary)
+            if not self._held_back and self.application_queue.qsize() >= ENOUGH:
+                self._held_back = True
+                self.transport.pauseProducing()
+                self._read_on()
+            return
         if self._unhandled(len(payload)) > MOST_UNHANDLED_BYTES or self.application_queue.qsize() >= MOST_UNHANDLED:
             logger.warning("A client of %s writes too fast; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
             return
         super().onMessage(payload, isBinary)
+
+    def _read_on(self) -> None:
+        """Read again once the application has taken most of what is there."""
+        if self.application_queue.qsize() > FEW:
+            asyncio.get_running_loop().call_later(LOOK_AGAIN, self._read_on)
+            return
+        self._held_back = False
+        if self.state == self.STATE_OPEN:
+            self.transport.resumeProducing()
 
     def _unhandled(self, size: int) -> int:
         """Return the bytes that wait with a frame of this size; what the queue has no more was handled."""
@@ -88,3 +151,14 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 def install() -> None:
     """Make Daphne use these sockets.  For ``portal.asgi``, before the server listens."""
     server.WebSocketFactory.protocol = BoundedWebSocket
+    server.Server.handle_reply = _reply
+
+
+_send = server.Server.handle_reply
+
+
+async def _reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
+    """Send what the application says; to a paced peer, wait until there is room for more."""
+    await _send(self, protocol, message)
+    if isinstance(protocol, BoundedWebSocket) and message["type"] == "websocket.send":
+        await protocol.drained()

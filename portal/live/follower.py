@@ -17,7 +17,13 @@ from django.utils import timezone
 
 from portal.live import handshake
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NovellaError,
+)
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
@@ -25,8 +31,9 @@ from provisioning.identity import policy
 from provisioning.identity import selectors as identity
 from provisioning.rpc.threads import in_thread
 
-ENDED, FORBIDDEN, NOT_FOUND, FAILED = 4401, 4403, 4404, 1011
-"""Codes a socket is closed with; the first three as HTTP's with 4000 added."""
+ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 1011
+"""Codes a socket is closed with; the first four as HTTP's with 4000 added."""
+REFUSALS = (NotAuthenticatedError, ForbiddenError, NotFoundError, ConflictError)
 AUTH = "auth"
 LOOK_EVERY = 2.0
 """Seconds between two questions whether the rules have changed."""
@@ -67,9 +74,9 @@ class Follower(AsyncWebsocketConsumer):
             expires_at = await in_thread(self._admit)
             await in_thread(self._subscribe, asyncio.get_running_loop())
             self._recheck.set()  # what was taken away between the two
-        except (NotAuthenticatedError, ForbiddenError, NotFoundError) as error:
+        except REFUSALS as error:
             await self.accept()
-            await self.close(_code_of(error))
+            await self.close(code_of(error), self.reason_of(error))
             return
         await self.accept()
         self._tasks = [
@@ -99,6 +106,10 @@ class Follower(AsyncWebsocketConsumer):
     async def serve(self) -> None:
         """Send until cancelled."""
         raise NotImplementedError
+
+    def reason_of(self, error: NovellaError) -> str | None:
+        """Return what the socket says when it is closed for this; None: nothing beside the code."""
+        return None
 
     def rules_changed(self) -> None:
         """Do what is right when other policy rules are in force and the caller is still let in."""
@@ -204,16 +215,19 @@ class Follower(AsyncWebsocketConsumer):
         code = FAILED
         try:
             await work()
-        except (NotAuthenticatedError, ForbiddenError, NotFoundError) as error:
-            code = _code_of(error)
+        except REFUSALS as error:
+            code = code_of(error)
         except Exception:
             logger.exception("A live connection failed.")
         await self.close(code)
 
 
-def _code_of(error: Exception) -> int:
+def code_of(error: Exception) -> int:
+    """Return the code that a socket is closed with for one of ``REFUSALS``."""
     if isinstance(error, NotAuthenticatedError):
         return ENDED
+    if isinstance(error, ConflictError):
+        return CONFLICT
     return FORBIDDEN if isinstance(error, ForbiddenError) else NOT_FOUND
 
 

@@ -11,13 +11,17 @@ from django.urls import path, re_path
 from portal.live.agents import AgentConsumer
 from portal.live.browser import BrowserConsumer, Render
 from portal.live.console_log import ConsoleLogConsumer
+from portal.live.consoles import ConsoleConsumer
 from portal.live.scripts import ScriptsConsumer
+from portal.live.tunnels import TunnelConsumer
 
 
 def websocket_router(render: Render) -> URLRouter:
     """Route every WebSocket; ``render`` makes the dashboard's partials.  Unknown paths are denied."""
     consumers: dict[str, Any] = {
         "ws/agent": AgentConsumer.as_asgi(),
+        "ws/agent/consoles/<str:tunnel>": TunnelConsumer.as_asgi(),
+        "ws/console": ConsoleConsumer.as_asgi(),
         "ws/dashboard": BrowserConsumer.as_asgi(render=render),
         "ws/dashboard/servers/<uuid:instance_id>/console-log": ConsoleLogConsumer.as_asgi(),
         "ws/v1/events": ScriptsConsumer.as_asgi(),
