@@ -14,6 +14,11 @@ COPY_DISK = "copy_disk"
 UPLOAD_IMAGE = "upload_image"
 """Steps of a snapshot."""
 
+ATTACH_INTERFACE = "attach_interface"
+DETACH_INTERFACE = "detach_interface"
+UNPLUG_NETWORK = "unplug_network"
+"""Steps of a card that comes or goes."""
+
 BUILD_STEPS = (
     PLUG_NETWORK,
     FETCH_IMAGE,

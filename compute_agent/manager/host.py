@@ -72,7 +72,9 @@ class Host:
         for guest in guests:
             self._store.adopt(guest.uuid, guest.attempt)
         self._runner.book.load(guests)
-        specs = self._store.specs({guest.uuid for guest in guests})
+        here = {guest.uuid for guest in guests}
+        coming = {uuid: spec for uuid, spec in self._store.coming().items() if uuid in here}
+        specs = self._store.specs(here) | coming
         for guest in guests:
             if guest.uuid not in specs:
                 log.warning(

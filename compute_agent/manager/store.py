@@ -19,7 +19,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.contract.orders import BuildRequest, RebuildRequest, spec_of
+from compute_agent.contract.orders import AttachInterfaceRequest, BuildRequest, RebuildRequest, spec_of
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -178,6 +178,15 @@ class StateStore:
         """Return the commands that have not ended, in the order in which they came."""
         rows = self._db.execute("SELECT body, begun FROM commands WHERE done_at IS NULL ORDER BY number")
         return [StoredCommand(_command.decode(body), bool(begun)) for body, begun in rows]
+
+    def coming(self) -> dict[str, InstanceSpec]:
+        """Return guests with the cards that an earlier process may have plugged in, by orders that have not ended."""
+        begun = [stored.command for stored in self.unfinished() if stored.begun]
+        return {
+            command.instance_id: command.body.instance
+            for command in begun
+            if isinstance(command.body, AttachInterfaceRequest)
+        }
 
     # ----- instances ------------------------------------------------------------------------------------------------
 

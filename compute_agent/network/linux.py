@@ -67,6 +67,17 @@ class LinuxNetwork(HostNetwork):
             self._records.put(spec)
             self._filter()
 
+    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+        with self._lock:
+            if spec.uuid not in self._records.uuids():
+                return
+            self._check_spec(spec)
+            self._records.put(spec)
+            links.delete(port.tap)
+            self._release(port)
+            self._filter()
+            self._serve(port.network.bridge)
+
     def unplug(self, uuid: str) -> None:
         with self._lock:
             record = self._records.remove(uuid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, PortRef
 
 
 class HostNetwork(abc.ABC):
@@ -21,6 +21,10 @@ class HostNetwork(abc.ABC):
     @abc.abstractmethod
     def apply_firewall(self, spec: InstanceSpec) -> None:
         """Install anti-spoofing (MAC, ARP, IP) and the security rules of every port, before the guest runs."""
+
+    @abc.abstractmethod
+    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+        """Remove lease, tap and filters of one card that the guest has no more; ``spec`` is the guest without it."""
 
     @abc.abstractmethod
     def unplug(self, uuid: str) -> None:
@@ -41,20 +45,30 @@ class FakeNetwork(HostNetwork):
         """Start with nothing plugged."""
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
+        self.cards: dict[str, list[str]] = {}
+        """Ids of the ports of each instance that is plugged, in order."""
 
     def init_host(self) -> None:
         return None
 
     def plug(self, spec: InstanceSpec) -> None:
         self.plugged.add(spec.uuid)
+        self.cards[spec.uuid] = [port.id for port in spec.ports]
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         self.filtered.add(spec.uuid)
+        self.cards[spec.uuid] = [port.id for port in spec.ports]
+
+    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+        if spec.uuid in self.plugged:
+            self.cards[spec.uuid] = [card.id for card in spec.ports]
 
     def unplug(self, uuid: str) -> None:
         self.plugged.discard(uuid)
         self.filtered.discard(uuid)
+        self.cards.pop(uuid, None)
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         self.plugged = {spec.uuid for spec in specs}
         self.filtered = set(self.plugged)
+        self.cards = {spec.uuid: [port.id for port in spec.ports] for spec in specs}

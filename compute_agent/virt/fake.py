@@ -108,6 +108,7 @@ class FakeGuest(msgspec.Struct):
     boots: list[tuple[float, float]] = []
     rescued: bool = False
     before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
+    cards: list[str] = []  # hardware addresses, in order
 
 
 class _Entry(msgspec.Struct, omit_defaults=True):
@@ -245,6 +246,7 @@ class FakeDriver(ComputeDriver):
                 disk_gb=_disk_of(spec),
                 mac=port.mac_address if port else "",
                 address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
+                cards=[card.mac_address for card in spec.ports],
             )
             self._write(spec.uuid)
 
@@ -313,7 +315,7 @@ class FakeDriver(ComputeDriver):
             hypervisor_os="linux",
             config_drive=guest.uuid in self._state.seeds,
             cpus=[CpuDiagnostics(id=number, time_ns=0) for number in range(guest.vcpus)],
-            nics=[NicDiagnostics(mac_address=guest.mac, rx_octets=0, tx_octets=0)] if guest.mac else [],
+            nics=[NicDiagnostics(mac_address=mac, rx_octets=0, tx_octets=0) for mac in guest.cards],
             disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
         )
 
@@ -377,10 +379,21 @@ class FakeDriver(ComputeDriver):
         fake_disk.write(target, disk_format, size)
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            if port.mac_address not in guest.cards:
+                guest.cards = [*guest.cards, port.mac_address]
+                self._write(spec.uuid)
 
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        with self._changed:
+            guest = self._state.guests.get(spec.uuid)
+            if guest is None or port.mac_address not in guest.cards:
+                return
+            if guest.power == PowerState.PAUSED:
+                raise UnsupportedError("A paused guest cannot let go of a card.")
+            guest.cards = [card for card in guest.cards if card != port.mac_address]
+            self._write(spec.uuid)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
         with self._changed:

@@ -62,6 +62,13 @@ def domain_xml(spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type
     return ET.tostring(domain, encoding="unicode") + "\n"
 
 
+def interface_xml(port: PortRef) -> str:
+    """Return the XML of one card alone, as it stands in a domain."""
+    devices = ET.Element("devices")
+    _interface(devices, port)
+    return ET.tostring(devices[0], encoding="unicode")
+
+
 def read_mark(uuid: str, metadata: str) -> Mark:
     """Read Novella's element as libvirt returns it; raises ValueError when it is not ours."""
     try:

@@ -26,7 +26,18 @@ from compute_agent.virt.driver import (
     never,
 )
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
-from compute_agent.virt.libvirt import boot, capacity, console_log, counters, disks, kvm, resizing, seed, snapshots
+from compute_agent.virt.libvirt import (
+    boot,
+    capacity,
+    console_log,
+    counters,
+    disks,
+    interfaces,
+    kvm,
+    resizing,
+    seed,
+    snapshots,
+)
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -263,10 +274,12 @@ class LibvirtDriver(ComputeDriver):
         snapshots.copy_disk(domain, self._paths.instance(uuid).root_disk, target, disk_format, stopped)
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        interfaces.attach(self._domain(spec.uuid), port)
 
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        raise UnsupportedError("This host cannot do that.")
+        domain = self._find(spec.uuid)
+        if domain is not None:
+            interfaces.detach(domain, port)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
         domain = self._domain(uuid)

@@ -1,0 +1,79 @@
+"""Cards plugged into a guest and taken from it, while it runs and in its definition."""
+
+from __future__ import annotations
+
+import logging
+import time
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import libvirt
+
+from compute_agent.contract.build import PortRef
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.domain_xml import interface_xml
+
+log = logging.getLogger(__name__)
+
+LETS_GO_WITHIN = 30.0
+"""Seconds that a running guest may take to let go of a card; one that is still starting does not hear of it at once."""
+ASK_AGAIN = 5.0
+LOOK = 0.1
+_LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
+_RUNS, _DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
+
+
+def attach(domain: Any, port: PortRef) -> None:
+    """Plug the card in wherever it is not yet: into the guest that is on, and into its definition."""
+    with translated("plug the card into the guest"):
+        flags = _CONFIG if _find(domain, port, _DEFINED) is None else 0
+        if domain.isActive() and _find(domain, port, _RUNS) is None:
+            flags |= _LIVE
+        if flags:
+            domain.attachDeviceFlags(interface_xml(port), flags)
+
+
+def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None:
+    """Take the card out of the guest that is on, then out of its definition.
+
+    Raises UnsupportedError for a guest that is paused, RetryableHostError for one that has not let go of the card
+    within ``patience`` seconds; it has the card then.
+    """
+    with translated("take the card from the guest"):
+        _unplug(domain, port, patience)
+        card = _find(domain, port, _DEFINED)
+        if card is not None:
+            domain.detachDeviceFlags(card, _CONFIG)
+
+
+def _unplug(domain: Any, port: PortRef, patience: float) -> None:
+    deadline, asked = time.monotonic() + patience, float("-inf")
+    while domain.isActive() and (card := _find(domain, port, _RUNS)) is not None:
+        if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
+            raise UnsupportedError("A paused guest cannot let go of a card.")
+        now = time.monotonic()
+        if now >= deadline:
+            raise RetryableHostError("The guest has not let go of the card.", detail=f"{port.tap} after {patience} s")
+        if now - asked >= ASK_AGAIN:
+            _ask(domain, card)
+            asked = time.monotonic()
+        time.sleep(LOOK)
+
+
+def _ask(domain: Any, card: str) -> None:
+    """Ask the guest to let go; what goes wrong (it is asked already, it has just stopped) the next look will tell."""
+    try:
+        domain.detachDeviceFlags(card, _LIVE)
+    except libvirt.libvirtError as error:
+        log.info("a guest could not be asked for a card: %s", error)
+
+
+def _find(domain: Any, port: PortRef, which: int) -> str | None:
+    """Return the XML of the card in the guest as it runs or as it is defined; None when it is not there."""
+    tree = ET.fromstring(domain.XMLDesc(which))  # noqa: S314 - libvirt's own output
+    for card in tree.findall("./devices/interface"):
+        address = card.find("mac")
+        if address is not None and address.get("address", "").lower() == port.mac_address.lower():
+            return ET.tostring(card, encoding="unicode")
+    return None
