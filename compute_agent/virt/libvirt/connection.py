@@ -18,7 +18,7 @@ from compute_agent.virt.errors import (
     InstanceNotFoundError,
     RetryableHostError,
 )
-from compute_agent.virt.libvirt import half_started
+from compute_agent.virt.libvirt import half_started, lost_copies
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,7 @@ class Connection:
         if not conf.exists() or conf.read_text() != QEMU_CONF:
             conf.write_text(QEMU_CONF)
         half_started.forget(root)
+        lost_copies.forget(root)
         return f"qemu:///embed?root={quote(str(root))}"
 
     def _lifecycle(self, _connection: Any, domain: Any, event: int, detail: int, _opaque: object) -> None:
