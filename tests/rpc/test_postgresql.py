@@ -32,6 +32,7 @@ AT_ONCE = [
     "tests/image/test_import.py::test_two_workers_with_one_import_do_not_disturb_each_other",
     "tests/image/test_import.py::test_an_import_whose_message_was_lost_is_cast_again",
 ]
+LISTS = ["tests/compute_api/test_servers_filters.py"]
 QUOTAS = ["tests/quotas/test_at_once.py", "tests/quotas/test_check.py"]
 IDENTITY = [
     "tests/identity/test_at_once.py",
@@ -103,7 +104,9 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "tests", [TESTS, AT_ONCE, QUOTAS, IDENTITY], ids=["queue and live log", "at once", "quotas", "identity"]
+    "tests",
+    [TESTS, AT_ONCE, LISTS, QUOTAS, IDENTITY],
+    ids=["queue and live log", "at once", "lists of servers", "quotas", "identity"],
 )
 def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run = subprocess.run(

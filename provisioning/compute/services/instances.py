@@ -94,7 +94,9 @@ def write(
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
             changed = columns(instance) if callable(columns) else columns
-            if not changed or state.update(instance, changed):
+            if not changed:
+                return instance
+            if state.update(instance, changed):  # from here on nobody else changes it before the end
                 if after is not None:
                     after(instance)
                 return instance
