@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provisioning.compute import selectors, services
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.events.models import Event
 from provisioning.quotas import services as quotas
@@ -231,3 +232,19 @@ def test_tags_change_in_quiet_states(
             message = answer.json()["conflictingRequest"]["message"]
             assert message == f"Cannot '{words}' instance {server.id} while it is in vm_state {vm_state}"
     assert rows(server) == ([] if allowed else ["a"])
+
+
+def test_a_tag_it_has_undoes_nobodys_change(people: People, server: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.add_tag(people.alice.context, server.id, "a")
+    read = selectors.instance_for
+
+    def overtaken(*asked: Any) -> Instance:
+        """Somebody else adds a tag once the server has been read."""
+        found = read(*asked)
+        monkeypatch.setattr(selectors, "instance_for", read)
+        services.add_tag(people.alice.context, server.id, "b")
+        return found
+
+    monkeypatch.setattr(selectors, "instance_for", overtaken)
+    assert services.add_tag(people.alice.context, server.id, "a") is False
+    assert rows(server) == Instance.objects.get(id=server.id).tags == ["a", "b"]
