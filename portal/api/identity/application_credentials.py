@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import credential_schemas as schemas
 from portal.api.identity import shapes
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -31,6 +31,7 @@ class ApplicationCredentialsView(OfUserView):
     """``/v3/users/{id}/application_credentials``."""
 
     rules = {"GET": "identity:application_credentials:list", "POST": "identity:application_credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.APPLICATION_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them, without their secrets."""
@@ -43,7 +44,7 @@ class ApplicationCredentialsView(OfUserView):
 
     def post(self, request: Request, user_id: str) -> Response:
         """Make one for the token's project; this answer is the only one with the secret."""
-        body = self.body(schemas.APPLICATION_CREDENTIAL)["application_credential"]
+        body = self.checked_body()["application_credential"]
         user = selectors.existing_user(user_id)
         record, secret = services.create_application_credential(
             user,

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from typing import ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.paging import read_page
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import grant_shapes
 from portal.api.identity.listing import list_links
-from portal.api.identity.lists import flag
+from portal.api.identity.lists import flag, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.identity import selectors
 from provisioning.identity.selectors import MOST_ASSIGNMENTS, AssignmentFilters
 
 INHERITED = "scope.OS-INHERIT:inherited_to"
+PARAMETERS = (
+    *("effective", "include_names", "include_subtree", "limit", "user.id", "group.id", "role.id"),
+    *("scope.project.id", "scope.domain.id", "scope.system", INHERITED),
+)
 _NOBODY = uuid.UUID(int=0)
 """What is no id names nothing."""
 
@@ -26,6 +31,7 @@ class RoleAssignmentsView(ServiceView):
     """``/v3/role_assignments``; with a token for a domain: on the domain and its projects."""
 
     rules = {"GET": "identity:role_assignments:list"}
+    queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
 
     def policy_target(self) -> dict[str, object]:
         """A token for a domain sees that domain."""

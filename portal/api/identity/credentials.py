@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import credential_schemas as schemas
 from portal.api.identity import shapes
 from provisioning.common.errors import ForbiddenError, NotFoundError
@@ -20,6 +20,7 @@ class CredentialsView(ServiceView):
     """``/v3/credentials``."""
 
     rules = {"GET": "identity:credentials:list", "POST": "identity:credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.CREDENTIAL}
 
     def policy_target(self) -> dict[str, object]:
         """One's own, until the body says otherwise."""
@@ -37,7 +38,7 @@ class CredentialsView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Keep a credential for oneself, or as an operator for anybody."""
-        body = self.body(schemas.CREDENTIAL)["credential"]
+        body = self.checked_body()["credential"]
         user = _user(self, body.get("user_id"))
         project = _project(user, body.get("project_id"))
         record = services.create_credential(
@@ -54,6 +55,7 @@ class CredentialView(ServiceView):
         "PATCH": "identity:credentials:update",
         "DELETE": "identity:credentials:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.CREDENTIAL_CHANGE}
     _record: Credential
 
     def policy_target(self) -> dict[str, object]:
@@ -74,7 +76,7 @@ class CredentialView(ServiceView):
 
     def patch(self, request: Request, credential_id: str) -> Response:
         """Change what is given."""
-        body = self.body(schemas.CREDENTIAL_CHANGE)["credential"]
+        body = self.checked_body()["credential"]
         changes: Changes = {}
         user = self._record.user
         if "user_id" in body:

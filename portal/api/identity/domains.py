@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
 from portal.api.identity.access import CollectionView, DomainView
@@ -18,6 +21,8 @@ class DomainsView(CollectionView):
     """``/v3/domains``."""
 
     rules = {"GET": "identity:domains:find", "POST": "identity:domains:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.DOMAIN_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.DOMAINS)}
     listing_rule = "identity:domains:list"
     what = "domain"
 
@@ -29,7 +34,7 @@ class DomainsView(CollectionView):
 
     def post(self, request: Request) -> Response:
         """Make a domain."""
-        body = self.body(schemas.DOMAIN_CREATE)["domain"]
+        body = self.checked_body()["domain"]
         fields.refuse(body, "id")
         made = services.create_domain(
             body["name"],
@@ -49,6 +54,7 @@ class OneDomainView(DomainView):
         "PATCH": "identity:domains:update",
         "DELETE": "identity:domains:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.DOMAIN_UPDATE}
     what = "domain"
 
     def policy_target(self) -> dict[str, object]:
@@ -62,7 +68,7 @@ class OneDomainView(DomainView):
     def patch(self, request: Request, domain_id: str) -> Response:
         """Change what is given."""
         domain = directory.domain(domain_id)
-        body = self.body(schemas.DOMAIN_UPDATE)["domain"]
+        body = self.checked_body()["domain"]
         fields.refuse(body, "explicit_domain_id")
         fields.refuse_change(body, {"id": domain.id})
         services.update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import credential_schemas as schemas
 from portal.api.identity import shapes, token_shapes
 from portal.api.identity.application_credentials import OfUserView
@@ -24,6 +24,7 @@ class Ec2CredentialsView(OfUserView):
     """``/v3/users/{id}/credentials/OS-EC2``."""
 
     rules = {"GET": "identity:ec2_credentials:list", "POST": "identity:ec2_credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.EC2_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the user's key pairs, with their secrets."""
@@ -35,7 +36,7 @@ class Ec2CredentialsView(OfUserView):
     def post(self, request: Request, user_id: str) -> Response:
         """Make a key pair for the user in a project."""
         user = selectors.existing_user(user_id)
-        project = selectors.project_to_enter(user.id, self.body(schemas.EC2_CREDENTIAL)["tenant_id"])
+        project = selectors.project_to_enter(user.id, self.checked_body()["tenant_id"])
         access, _ = services.create_ec2_credential(user, project, caller=self.context)
         record = selectors.existing_credential(self.context, credential_id(access), everybody=True)
         return _secret({"credential": _shape(request, record)}, 201)
@@ -71,10 +72,11 @@ class Ec2TokensView(ServiceView):
     """``POST /v3/ec2tokens``: a service got a request that an AWS client signed, and asks who that was."""
 
     rules = {"POST": "identity:ec2_tokens:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.EC2_TOKEN}
 
     def post(self, request: Request) -> Response:
         """Return a token of the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for any reason."""
-        (signed,) = self.body(schemas.EC2_TOKEN).values()
+        (signed,) = self.checked_body().values()
         issued = services.authenticate_ec2(
             SignedRequest(
                 access=signed["access"],
@@ -94,10 +96,11 @@ class S3TokensView(ServiceView):
     """``POST /v3/s3tokens``: as ``ec2tokens``, for a text that an S3 client signed."""
 
     rules = {"POST": "identity:ec2_tokens:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.S3_TOKEN}
 
     def post(self, request: Request) -> Response:
         """Return a token of the key's user and project; 401 for any reason."""
-        signed = self.body(schemas.S3_TOKEN)["credentials"]
+        signed = self.checked_body()["credentials"]
         issued = services.authenticate_s3(signed["access"], signed["token"], signed["signature"])
         return _token(request, issued)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import catalog_schemas, catalog_shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed
+from portal.api.identity.listing import listed, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import selectors, services
 
@@ -43,6 +43,8 @@ class EndpointsView(ServiceView):
     """``/v3/endpoints``."""
 
     rules = {"GET": "identity:endpoints:list", "POST": "identity:endpoints:create"}
+    schemas: ClassVar[Schemas] = {"POST": catalog_schemas.ENDPOINT_CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("interface", "service_id", "region_id", "enabled")}
 
     def get(self, request: Request) -> Response:
         """List the endpoints, disabled ones too."""
@@ -52,7 +54,7 @@ class EndpointsView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Create an endpoint (201)."""
-        values = _values(self.body(catalog_schemas.ENDPOINT_CREATE))
+        values = _values(self.checked_body())
         service, interface, url = (values.pop(name) for name in ("service", "interface", "url"))
         made = services.create_endpoint(service, interface, url, **values)
         return Response({"endpoint": catalog_shapes.endpoint(request, made)}, status=201)
@@ -66,6 +68,7 @@ class EndpointView(ServiceView):
         "PATCH": "identity:endpoints:update",
         "DELETE": "identity:endpoints:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": catalog_schemas.ENDPOINT_UPDATE}
 
     def get(self, request: Request, endpoint_id: str) -> Response:
         """Show an endpoint."""
@@ -74,7 +77,7 @@ class EndpointView(ServiceView):
     def patch(self, request: Request, endpoint_id: str) -> Response:
         """Change an endpoint."""
         endpoint = selectors.existing_endpoint(endpoint_id)
-        changed = services.update_endpoint(endpoint, **_values(self.body(catalog_schemas.ENDPOINT_UPDATE)))
+        changed = services.update_endpoint(endpoint, **_values(self.checked_body()))
         return Response({"endpoint": catalog_shapes.endpoint(request, changed)})
 
     def delete(self, request: Request, endpoint_id: str) -> Response:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
 from portal.api.identity.access import CollectionView, RecordView
@@ -20,6 +23,8 @@ class GroupsView(CollectionView):
     """``/v3/groups``."""
 
     rules = {"GET": "identity:groups:list", "POST": "identity:groups:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.GROUP_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
     listing_rule = "identity:groups:list"
     what = "group"
 
@@ -30,7 +35,7 @@ class GroupsView(CollectionView):
 
     def post(self, request: Request) -> Response:
         """Make a group."""
-        body = self.body(schemas.GROUP_CREATE)["group"]
+        body = self.checked_body()["group"]
         fields.refuse(body, "id")
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
         made = services.create_group(
@@ -61,6 +66,7 @@ class OneGroupView(GroupView):
     """``/v3/groups/{id}``."""
 
     rules = {"GET": "identity:groups:show", "PATCH": "identity:groups:update", "DELETE": "identity:groups:delete"}
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.GROUP_UPDATE}
 
     def get(self, request: Request, group_id: str) -> Response:
         """Show a group."""
@@ -69,7 +75,7 @@ class OneGroupView(GroupView):
     def patch(self, request: Request, group_id: str) -> Response:
         """Change what is given."""
         group = self.group
-        body = self.body(schemas.GROUP_UPDATE)["group"]
+        body = self.checked_body()["group"]
         fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
         services.update_group(group, **fields.changes(body, COLUMNS, "name"))
         return Response({"group": shapes.group(request, group)})
@@ -86,6 +92,7 @@ class GroupUsersView(GroupView):
     """``GET /v3/groups/{id}/users``."""
 
     rules = {"GET": "identity:groups:users:list"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
 
     def get(self, request: Request, group_id: str) -> Response:
         """List the users in a group."""

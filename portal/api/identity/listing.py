@@ -9,7 +9,8 @@ from rest_framework.request import Request
 
 from portal.api.common import links
 from portal.api.common.paging import next_query, read_page
-from portal.api.identity.lists import boolean
+from portal.api.common.validation import Schema
+from portal.api.identity.lists import boolean, parameters
 from provisioning.common.errors import InvalidInputError
 
 Shape = dict[str, Any]
@@ -39,6 +40,14 @@ def listed(request: Request, name: str, items: Iterable[Shape], *, filters: tupl
     shown = found[: page.limit]
     following = next_query(request, page, [item["id"] for item in shown]) if len(shown) < len(found) else None
     return {name: shown, "links": list_links(request, f"/{name}", following)}
+
+
+def query_of(*filters: str) -> Schema:
+    """Return the schema of the query of such a list, for the OpenAPI document."""
+    texts = [f"{name}__{prefix}{way}" for name in filters if name != "enabled" for way in _WAYS for prefix in ("", "i")]
+    schemas: dict[str, Schema] = {name: {"type": "string"} for name in ("limit", "marker", *filters, *texts)}
+    schemas |= {"sort_key": {"enum": ["id", *filters]}, "sort_dir": {"enum": ["asc", "desc"]}}
+    return parameters(schemas)
 
 
 def list_links(request: Request, path: str, following: str | None = None) -> Shape:

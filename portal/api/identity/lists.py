@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query, read_page
+from portal.api.common.validation import Schema
 from portal.api.identity import shapes
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
@@ -55,6 +56,21 @@ USERS = Filters(
     sort_keys=("id", "name", "enabled", "domain_id", "default_project_id", "email", EXPIRY),
 )
 GROUPS = Filters(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description"))
+
+
+def query_of(filters: Filters) -> Schema:
+    """Return the schema of the query of such a list, for the OpenAPI document: what ``read`` reads, all else goes."""
+    texts = ("limit", "marker", *filters.texts, *filters.ids, *(f"name__{how}" for how in INEXACT))
+    texts += (*(TAGS if filters.tags else ()), *((EXPIRY,) if filters.expiry else ()))
+    schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
+    schemas |= {name: {"enum": ["true", "false"]} for name in filters.booleans}
+    schemas |= {"sort_key": {"enum": list(filters.sort_keys)}, "sort_dir": {"enum": ["asc", "desc"]}}
+    return parameters(schemas)
+
+
+def parameters(schemas: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a query of which every parameter can be left out or repeated; others are passed over."""
+    return {"type": "object", "properties": {name: {"type": "array", "items": one} for name, one in schemas.items()}}
 
 
 def read(request: Request, filters: Filters) -> Part:

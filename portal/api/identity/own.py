@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import auth_schemas, shapes, token_shapes
 from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext
@@ -64,10 +66,11 @@ class PasswordView(ServiceView):
     """``POST /v3/users/{id}/password``: who knows the present password needs no token, or an expired one would stay."""
 
     public = True
+    schemas: ClassVar[Schemas] = {"POST": auth_schemas.PASSWORD_CHANGE}
 
     def post(self, request: Request, user_id: str) -> Response:
         """Change a user's password, which ends every token of the user."""
-        body = self.body(auth_schemas.PASSWORD_CHANGE)["user"]
+        body = self.checked_body()["user"]
         claimed = read_id(user_id)
         if claimed is not None:  # who it is, the password will show
             policy.enforce(RequestContext(claimed, "", None), "identity:users:password", {"user_id": claimed})

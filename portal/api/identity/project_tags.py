@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import shapes
 from portal.api.identity.projects import ProjectView
@@ -19,6 +22,7 @@ class ProjectTagsView(ProjectView):
     """All tags of a project."""
 
     rules = {"GET": READ, "PUT": WRITE, "DELETE": WRITE}
+    schemas: ClassVar[Schemas] = {"PUT": schemas.PROJECT_TAGS}
 
     def get(self, request: Request, project_id: str) -> Response:
         """List them."""
@@ -27,7 +31,7 @@ class ProjectTagsView(ProjectView):
     def put(self, request: Request, project_id: str) -> Response:
         """Give the project these tags and no others."""
         project = self.project
-        services.set_tags(project, self.body(schemas.PROJECT_TAGS)["tags"])
+        services.set_tags(project, self.checked_body()["tags"])
         return Response(_shape(request, project))
 
     def delete(self, request: Request, project_id: str) -> Response:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes, trees
 from portal.api.identity.access import CollectionView, RecordView
@@ -23,6 +24,8 @@ class ProjectsView(CollectionView):
     """``/v3/projects``."""
 
     rules = {"GET": "identity:projects:find", "POST": "identity:projects:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.PROJECT_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
     listing_rule = "identity:projects:list"
     what = "project"
 
@@ -43,7 +46,7 @@ class ProjectsView(CollectionView):
 
     def post(self, request: Request) -> Response:
         """Make a project, below another one or at the first level of a domain."""
-        body = self.body(schemas.PROJECT_CREATE)["project"]
+        body = self.checked_body()["project"]
         fields.refuse(body, "id")
         if body.get("is_domain"):
             raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
@@ -100,6 +103,8 @@ class OneProjectView(ProjectView):
         "PATCH": "identity:projects:update",
         "DELETE": "identity:projects:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.PROJECT_UPDATE}
+    queries: ClassVar[Schemas] = {"GET": trees.KNOWN}
 
     @functools.cached_property
     def acting_domain(self) -> Domain | None:
@@ -123,7 +128,7 @@ class OneProjectView(ProjectView):
     def patch(self, request: Request, project_id: str) -> Response:
         """Change what is given."""
         project = self.project
-        body = self.body(schemas.PROJECT_UPDATE)["project"]
+        body = self.checked_body()["project"]
         above = project.parent_id.hex if project.parent_id else project.domain_id
         present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
         fields.refuse_change(body, present, "parent_id")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import catalog_schemas, catalog_shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed
+from portal.api.identity.listing import listed, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors, services
 
@@ -34,6 +34,8 @@ class RegionsView(ServiceView):
     """``/v3/regions``."""
 
     rules = {"GET": "identity:regions:list", "POST": "identity:regions:create"}
+    schemas: ClassVar[Schemas] = {"POST": catalog_schemas.REGION_CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("parent_region_id")}
 
     def get(self, request: Request) -> Response:
         """List the regions."""
@@ -42,7 +44,7 @@ class RegionsView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Create a region (201); without an id it gets one."""
-        body = self.body(catalog_schemas.REGION_CREATE)
+        body = self.checked_body()
         made = services.create_region(body["region"].get("id") or None, **_values(body))
         return Response({"region": catalog_shapes.region(request, made)}, status=201)
 
@@ -55,6 +57,7 @@ class RegionView(ServiceView):
         "PATCH": "identity:regions:update",
         "DELETE": "identity:regions:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": catalog_schemas.REGION_UPDATE}
 
     def get(self, request: Request, region_id: str) -> Response:
         """Show a region."""
@@ -63,7 +66,7 @@ class RegionView(ServiceView):
     def patch(self, request: Request, region_id: str) -> Response:
         """Change a region; its id stays."""
         region = selectors.existing_region(region_id)
-        body = self.body(catalog_schemas.REGION_UPDATE)
+        body = self.checked_body()
         if body["region"].get("id", region_id) != region_id:
             raise InvalidInputError("The id of a region cannot be changed.", field="id")
         changed = services.update_region(region, **_values(body))

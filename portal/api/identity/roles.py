@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import grant_shapes, role_schemas
 from portal.api.identity.domain_things import DomainThingsView
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed
+from portal.api.identity.listing import listed, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors, services
 
@@ -32,6 +32,8 @@ class RolesView(ServiceView):
     """``/v3/roles``."""
 
     rules = {"GET": "identity:roles:list", "POST": "identity:roles:create"}
+    schemas: ClassVar[Schemas] = {"POST": role_schemas.CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("name")}
 
     def policy_target(self) -> dict[str, object]:
         """A new role and a list of a domain's roles are of that domain; the cloud's roles are for every domain."""
@@ -49,7 +51,7 @@ class RolesView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Create a role (201)."""
-        values = _values(self.body(role_schemas.CREATE))
+        values = _values(self.checked_body())
         domain_id = values.pop("domain_id", None)
         domain = selectors.domain_by(domain_id=domain_id) if domain_id is not None else None
         if domain_id is not None and domain is None:
@@ -66,6 +68,7 @@ class RoleView(DomainThingsView):
         "PATCH": "identity:roles:update",
         "DELETE": "identity:roles:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": role_schemas.UPDATE}
 
     def policy_target(self) -> dict[str, object]:
         """A role is of its domain; those of the whole cloud may be seen in every domain."""
@@ -80,7 +83,7 @@ class RoleView(DomainThingsView):
 
     def patch(self, request: Request, role_id: str) -> Response:
         """Change a role; it stays in its domain."""
-        values = _values(self.body(role_schemas.UPDATE))
+        values = _values(self.checked_body())
         if values.pop("domain_id", self.role().domain_id) != self.role().domain_id:
             raise InvalidInputError("The domain of a role cannot be changed.", field="domain_id")
         changed = services.update_role(self.role(), **values)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import catalog_schemas, catalog_shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed
+from portal.api.identity.listing import listed, query_of
 from provisioning.identity import selectors, services
 
 _KNOWN = frozenset({"type", "name", "description", "enabled"})
@@ -29,6 +29,8 @@ class ServicesView(ServiceView):
     """``/v3/services``."""
 
     rules = {"GET": "identity:services:list", "POST": "identity:services:create"}
+    schemas: ClassVar[Schemas] = {"POST": catalog_schemas.SERVICE_CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("type", "name", "enabled")}
 
     def get(self, request: Request) -> Response:
         """List the services, disabled ones too."""
@@ -37,7 +39,7 @@ class ServicesView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Create a service (201)."""
-        values = _values(self.body(catalog_schemas.SERVICE_CREATE))
+        values = _values(self.checked_body())
         made = services.create_service(values.pop("type"), **values)
         return Response({"service": catalog_shapes.service(request, made)}, status=201)
 
@@ -50,6 +52,7 @@ class OneServiceView(ServiceView):
         "PATCH": "identity:services:update",
         "DELETE": "identity:services:delete",
     }
+    schemas: ClassVar[Schemas] = {"PATCH": catalog_schemas.SERVICE_UPDATE}
 
     def get(self, request: Request, service_id: str) -> Response:
         """Show a service."""
@@ -58,7 +61,7 @@ class OneServiceView(ServiceView):
     def patch(self, request: Request, service_id: str) -> Response:
         """Change a service."""
         service = selectors.existing_service(service_id)
-        changed = services.update_service(service, **_values(self.body(catalog_schemas.SERVICE_UPDATE)))
+        changed = services.update_service(service, **_values(self.checked_body()))
         return Response({"service": catalog_shapes.service(request, changed)})
 
     def delete(self, request: Request, service_id: str) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import auth_requests, auth_schemas, token_shapes
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError, NotFoundError
@@ -22,12 +24,13 @@ class TokensView(ServiceView):
 
     rules = {"GET": "identity:tokens:validate", "DELETE": "identity:tokens:revoke"}
     public_methods = frozenset({"POST"})
+    schemas: ClassVar[Schemas] = {"POST": auth_schemas.AUTH}
     _subject: TokenData
     _worth: RequestContext
 
     def post(self, request: Request) -> Response:
         """Issue a token (201); its value stands in a header."""
-        token, context = authenticate(auth_requests.v3(request, self.body(auth_schemas.AUTH)["auth"]))
+        token, context = authenticate(auth_requests.v3(request, self.checked_body()["auth"]))
         return self._answer(request, token.data, context, token.value, 201)
 
     def get(self, request: Request) -> Response:

@@ -13,6 +13,10 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors
 from provisioning.identity.models import Project
 
+KNOWN = lists.parameters(
+    {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
+)
+"""The parameters that ``around`` reads."""
 Sees = Callable[[list[Project]], list[Project]]
 
 

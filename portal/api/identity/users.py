@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.identity import directory_schemas as schemas
 from portal.api.identity import fields, lists, shapes
 from portal.api.identity.access import CollectionView, DomainView, RecordView
@@ -24,6 +25,8 @@ class UsersView(CollectionView):
     """``/v3/users``."""
 
     rules = {"GET": "identity:users:find", "POST": "identity:users:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.USER_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
     listing_rule = "identity:users:list"
     what = "user"
 
@@ -39,7 +42,7 @@ class UsersView(CollectionView):
 
     def post(self, request: Request) -> Response:
         """Make a user."""
-        body = self.body(schemas.USER_CREATE)["user"]
+        body = self.checked_body()["user"]
         fields.refuse(body, "id")
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
         given: UserFields = {}
@@ -72,6 +75,7 @@ class OneUserView(UserView):
     """``/v3/users/{id}``."""
 
     rules = {"GET": "identity:users:show", "PATCH": "identity:users:update", "DELETE": "identity:users:delete"}
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.USER_UPDATE}
 
     def get(self, request: Request, user_id: str) -> Response:
         """Show a user."""
@@ -81,7 +85,7 @@ class OneUserView(UserView):
         """Change what is given; a new password or a closed account ends every token of the user."""
         user = self.user
         self.refuse_operators(user)
-        body = self.body(schemas.USER_UPDATE)["user"]
+        body = self.checked_body()["user"]
         fields.refuse_change(body, {"id": user.id.hex, "domain_id": user.domain_id})
         changes: UserChanges = {}
         _read(self, body, changes)
@@ -102,6 +106,7 @@ class UserProjectsView(UserView):
     """``GET /v3/users/{id}/projects``."""
 
     rules = {"GET": "identity:users:projects"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the projects on which the user has a role."""
@@ -115,6 +120,7 @@ class UserGroupsView(UserView):
     """``GET /v3/users/{id}/groups``."""
 
     rules = {"GET": "identity:users:groups"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the groups that the user is in."""

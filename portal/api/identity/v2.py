@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import ServiceView
+from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import auth_requests, auth_schemas, token_shapes, versions
 from portal.api.identity.tokens import subject_of
 from provisioning.common.context import RequestContext
@@ -51,9 +51,11 @@ class ExtensionsView(V2View):
 class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
+    schemas: ClassVar[Schemas] = {"POST": auth_schemas.AUTH_V2}
+
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""
-        token, context = authenticate(auth_requests.v2(request, self.body(auth_schemas.AUTH_V2)["auth"]))
+        token, context = authenticate(auth_requests.v2(request, self.checked_body()["auth"]))
         response = Response(token_shapes.access(request, token.value, token.data, context))
         response["Cache-Control"] = "no-store"
         return response

@@ -11,6 +11,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common.paging import Page, read_page
+from portal.api.common.validation import Schema
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.common.ordering import Sort
@@ -88,6 +89,19 @@ class Query:
     def cut(self, shape: dict[str, Any]) -> dict[str, Any]:
         """Return only the fields that were asked for; all of them when none were."""
         return {name: value for name, value in shape.items() if name in self.fields} if self.fields else shape
+
+
+FIELDS: Schema = {"type": "object", "properties": {"fields": {"type": "array", "items": {"type": "string"}}}}
+"""The query of one object."""
+
+
+def query_of(filters: Filters, sort_keys: Mapping[str, str]) -> Schema:
+    """Return the schema of a list's query, for the OpenAPI document."""
+    texts = ("fields", "limit", "marker", "page_reverse", *filters)
+    schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
+    schemas |= {"sort_key": {"enum": list(sort_keys)}, "sort_dir": {"enum": ["asc", "desc"]}}
+    properties = {name: {"type": "array", "items": schema} for name, schema in schemas.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def fields_of(request: Request) -> frozenset[str]:

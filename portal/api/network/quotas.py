@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.views import Schemas
 from portal.api.network.views import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
@@ -74,6 +75,7 @@ class QuotaDetail(QuotaView):
     """``GET``, ``PUT`` and ``DELETE /network/v2.0/quotas/{project}``."""
 
     rules = {"GET": "network:quotas:show", "PUT": "network:quotas:update", "DELETE": "network:quotas:delete"}
+    schemas: ClassVar[Schemas] = {"PUT": _QUOTA}
 
     def get(self, request: Request, project_id: str) -> Response:
         """The project's limits."""
@@ -81,7 +83,7 @@ class QuotaDetail(QuotaView):
 
     def put(self, request: Request, project_id: str) -> Response:
         """Set some limits, none of them below what is used unless ``force``, or ``check_limit`` false."""
-        asked = self.body(_QUOTA)["quota"]
+        asked = self.checked_body()["quota"]
         project = self.project(project_id)
         force = asked.pop("force", False) or not asked.pop("check_limit", True)
         limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in asked.items() if name in NAMES}

@@ -11,7 +11,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.paging import next_links
 from portal.api.common.views import ServiceView
 from portal.api.network import extensions
-from portal.api.network.queries import fields_of, read_query
+from portal.api.network.queries import FIELDS, fields_of, query_of, read_query
 from portal.api.network.resources import (
     NETWORK,
     PORT,
@@ -95,6 +95,12 @@ class ResourceView(NetworkView):
 
     resource: ClassVar[Resource]
     operator_rule: ClassVar[str] = ALL_PROJECTS
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Say for the OpenAPI document what lists and details can be asked for."""
+        super().__init_subclass__(**kwargs)
+        listed = cls.rules.get("GET", "").endswith(":list")
+        cls.queries = {"GET": query_of(cls.resource.filters, cls.resource.sort_keys) if listed else FIELDS}
 
     def show(self, row: Any) -> dict[str, Any]:
         """Return the object in Neutron's words."""
