@@ -44,6 +44,15 @@ class Guest:
                 file.seek(512 * MIB)
                 file.write(TEXT)
 
+    def copy(self, folder: Path) -> Guest:
+        """Another guest like this one, over the same image."""
+        folder.mkdir()
+        subprocess.run(["cp", "-a", "--sparse=always", str(self.folder), str(folder)], check=True)
+        copied = object.__new__(Guest)
+        copied.folder, copied.base, copied.flavor = folder / "guest", self.base, self.flavor
+        copied.paths = InstancePaths(copied.folder, copied.folder)
+        return copied
+
     @staticmethod
     def spec(flavor: FlavorRef) -> InstanceSpec:
         return msgspec.structs.replace(make_spec(), flavor=flavor)
@@ -93,9 +102,15 @@ class Guest:
         return {path.name for path in self.folder.iterdir() if path.suffix in {".before", ".part"}}
 
 
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    """The guest that the others are copies of."""
+    return Guest(tmp_path_factory.mktemp("pattern"), OLD)
+
+
 @pytest.fixture
-def guest(tmp_path: Path) -> Guest:
-    return Guest(tmp_path, OLD)
+def guest(pattern: Guest, tmp_path: Path) -> Guest:
+    return pattern.copy(tmp_path / "one")
 
 
 class CutError(BaseException):
@@ -146,14 +161,14 @@ def cut_everywhere(cut: Callable[[int | None], None], work: Callable[[], None]) 
 
 
 @pytest.mark.parametrize("then", ["again", "back"])
-def test_a_resize_cut_off_anywhere(tmp_path: Path, cut: Callable[[int | None], None], then: str) -> None:
+def test_a_resize_cut_off_anywhere(
+    pattern: Guest, tmp_path: Path, cut: Callable[[int | None], None], then: str
+) -> None:
     current: list[Guest] = []
 
     def begin() -> None:
-        guest = Guest(tmp_path / str(len(current)), OLD)
-        current.append(guest)
+        current.append(pattern.copy(tmp_path / str(len(current))))
 
-    cut(None)
     begin()
     for _ in cut_everywhere(cut, lambda: resizing.enlarge(Guest.spec(NEW), current[-1].paths)):
         guest = current[-1]
@@ -171,9 +186,9 @@ def test_a_resize_cut_off_anywhere(tmp_path: Path, cut: Callable[[int | None], N
         begin()
 
 
-def test_a_revert_cut_off_anywhere(tmp_path: Path, cut: Callable[[int | None], None]) -> None:
+def test_a_revert_cut_off_anywhere(pattern: Guest, tmp_path: Path, cut: Callable[[int | None], None]) -> None:
     for number in range(5):
-        guest = Guest(tmp_path / str(number), OLD)
+        guest = pattern.copy(tmp_path / str(number))
         resizing.enlarge(Guest.spec(NEW), guest.paths)
         cut(number)
         try:
@@ -186,10 +201,10 @@ def test_a_revert_cut_off_anywhere(tmp_path: Path, cut: Callable[[int | None], N
 
 
 def test_a_confirmation_cut_off_anywhere_keeps_what_was_written(
-    tmp_path: Path, cut: Callable[[int | None], None]
+    pattern: Guest, tmp_path: Path, cut: Callable[[int | None], None]
 ) -> None:
     for number in range(8):
-        guest = Guest(tmp_path / str(number), OLD)
+        guest = pattern.copy(tmp_path / str(number))
         resizing.enlarge(Guest.spec(NEW), guest.paths)
         guest.write(b"since then", at=MIB)
         cut(number)
