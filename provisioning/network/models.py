@@ -106,6 +106,7 @@ class Port(models.Model):
     device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>"
     device_index = models.PositiveSmallIntegerField(default=0)  # order of the cards in the guest
     delete_with_device = models.BooleanField(default=False)  # made for the instance, and goes with it
+    leaving = models.BooleanField(default=False)  # its host was told to take it out of the guest
     host = models.CharField(max_length=255, blank=True)
     security_groups = models.ManyToManyField(SecurityGroup, related_name="ports")
     revision_number = models.PositiveIntegerField(default=0)

@@ -1,6 +1,14 @@
 """Everything that reads networks, subnets, ports, addresses and security groups."""
 
-from provisioning.network.selectors.instances import PortAddress, addresses_of, port_refs, security_group_names_of
+from provisioning.network.selectors.cards import Card, card_for, security_group_named
+from provisioning.network.selectors.instances import (
+    PortAddress,
+    addresses_of,
+    cards_of,
+    port_ids_of,
+    port_refs,
+    security_group_names_of,
+)
 from provisioning.network.selectors.listing import Part, part_of
 from provisioning.network.selectors.records import (
     network_for,
@@ -19,18 +27,23 @@ from provisioning.network.selectors.requests import Asked, requested_networks_fo
 
 __all__ = [
     "Asked",
+    "Card",
     "Part",
     "PortAddress",
     "addresses_of",
+    "card_for",
+    "cards_of",
     "network_for",
     "networks_for",
     "part_of",
     "port_for",
+    "port_ids_of",
     "port_refs",
     "ports_for",
     "requested_networks_for",
     "security_group_for",
     "security_group_ids_for",
+    "security_group_named",
     "security_group_names_of",
     "security_group_rule_for",
     "security_group_rules_for",

@@ -64,19 +64,32 @@ def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID
     return found
 
 
-def port_refs(instance_id: uuid.UUID) -> list[PortRef]:
-    """Return an instance's cards as its host is told of them, in order, with their security groups and every rule.
+def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]:
+    """Return an instance's cards as its host is told of them, in order, with their security groups and every rule;
+    those that are being taken out of the guest only if ``leaving``.
 
     A rule whose remote is a group names it; the host admits the members among its own ports, whose cards say which
     groups they are in.
     """
+    ports = Port.objects.filter(device_id=instance_id)
     ports = (
-        Port.objects.filter(device_id=instance_id)
+        (ports if leaving else ports.filter(leaving=False))
         .select_related("network")
         .prefetch_related("network__subnets", "fixed_ips__subnet", "security_groups__rules")
         .order_by("device_index")
     )
     return [_port_ref(port) for port in ports]
+
+
+def port_ids_of(instance_id: uuid.UUID) -> list[uuid.UUID]:
+    """Return the ids of an instance's ports in the order of its cards, those that are being taken out among them."""
+    return list(Port.objects.filter(device_id=instance_id).order_by("device_index").values_list("id", flat=True))
+
+
+def cards_of(instance_id: uuid.UUID) -> list[Port]:
+    """Return an instance's ports with their addresses, in the order of its cards."""
+    ports = Port.objects.filter(device_id=instance_id).prefetch_related("fixed_ips")
+    return list(ports.order_by("device_index"))
 
 
 def _port_ref(port: Port) -> PortRef:

@@ -1,5 +1,15 @@
 """Everything that writes networks, subnets, ports, addresses and security groups."""
 
+from provisioning.network.services.cards import (
+    add_address,
+    add_card,
+    add_group,
+    remove_address,
+    remove_card,
+    remove_group,
+    set_card_leaving,
+    set_card_status,
+)
 from provisioning.network.services.networks import create_network, create_subnet
 from provisioning.network.services.ports import (
     allocate,
@@ -13,6 +23,9 @@ from provisioning.network.services.ports import (
 from provisioning.network.services.security_groups import allow_ingress, ensure_default_security_group
 
 __all__ = [
+    "add_address",
+    "add_card",
+    "add_group",
     "allocate",
     "allow_ingress",
     "bind",
@@ -23,5 +36,10 @@ __all__ = [
     "ensure_default_security_group",
     "new_ports",
     "release",
+    "remove_address",
+    "remove_card",
+    "remove_group",
+    "set_card_leaving",
+    "set_card_status",
     "set_ports_status",
 ]

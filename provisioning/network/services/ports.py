@@ -44,19 +44,19 @@ def allocate(
     """
     with transaction.atomic():
         quotas.reserve(project_id, instance_id, {"ports": new_ports(requested)})
-        subnets = _lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
+        subnets = lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         existing = _ports_of(instance_id)
         if existing:
             bind(existing, host)
             return existing
-        groups = _groups(project_id, security_groups)
+        groups = groups_of(project_id, security_groups)
         for index, entry in enumerate(requested):
-            plan = _Plan(instance_id, project_id, index, host, f"compute:{az}")
+            plan = CardPlan(instance_id, project_id, index, host, f"compute:{az}")
             port_id = entry.get("port_id")
             if port_id:
                 plan.attach(port_id)
             else:
-                plan.create(_network(project_id, entry.get("network_id"), subnets), entry.get("fixed_ip"), groups)
+                plan.create(usable_network(project_id, entry.get("network_id"), subnets), entry.get("fixed_ip"), groups)
         return _ports_of(instance_id)
 
 
@@ -106,6 +106,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
             device_index=0,
             host="",
             status="DOWN",
+            leaving=False,
             revision_number=F("revision_number") + 1,
             updated_at=timezone.now(),
         )
@@ -119,7 +120,7 @@ def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixe
     port = Port(network=network, project_id=project_id, name=name)
     with transaction.atomic():
         quotas.hold(project_id, port.id, {"ports": 1})
-        subnets = _lock_subnets([str(network.id)])
+        subnets = lock_subnets([str(network.id)])
         group = ensure_default_security_group(project_id)
         chosen = subnets.get(network.id, [])
         return _insert(port, network, chosen, fixed_ip, [group])
@@ -130,7 +131,7 @@ def _ports_of(instance_id: uuid.UUID) -> list[Port]:
     return list(Port.objects.filter(device_id=instance_id).select_related("network").order_by("device_index"))
 
 
-def _lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
+def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     """Return the subnets by network, locked until the transaction ends.
 
     Always in the same order, so that no two launches wait in a ring.
@@ -152,7 +153,7 @@ def _lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     return found
 
 
-def _network(
+def usable_network(
     project_id: uuid.UUID, network_id: str | None, subnets: Mapping[uuid.UUID, Sequence[Subnet]]
 ) -> tuple[Network, Sequence[Subnet]]:
     """Return a network the project may use, with its subnets; gone or never its own: the same sentence."""
@@ -163,7 +164,7 @@ def _network(
     return chosen[0].network, chosen
 
 
-def _groups(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
+def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the project's groups with these ids, or its default one."""
     if not ids:
         return [ensure_default_security_group(project_id)]
@@ -175,7 +176,7 @@ def _groups(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     return list(found.values())
 
 
-class _Plan:
+class CardPlan:
     """One card of an instance that is being filled."""
 
     def __init__(self, instance_id: uuid.UUID, project_id: uuid.UUID, index: int, host: str, owner: str) -> None:
@@ -217,7 +218,7 @@ def _insert(
     attempt = 0
     while True:
         attempt += 1
-        subnet, number = _wanted(subnets, fixed_ip) if fixed_ip else _free(network, subnets)
+        subnet, number = _wanted(subnets, fixed_ip) if fixed_ip else free_address(network, subnets)
         port.mac_address = addressing.random_mac()
         try:
             with transaction.atomic():
@@ -231,10 +232,10 @@ def _insert(
             return port
 
 
-def _free(network: Network, subnets: Sequence[Subnet]) -> tuple[Subnet, int]:
+def free_address(network: Network, subnets: Sequence[Subnet]) -> tuple[Subnet, int]:
     """Return the lowest free address of the first subnet that has one."""
     for subnet in subnets:
-        number = addressing.lowest_free(subnet)
+        number = addressing.lowestfree_address(subnet)
         if number is not None:
             return subnet, number
     msg = f"No more IP addresses available on network {network.id}."

@@ -1,0 +1,88 @@
+"""What one more card of a server may be, and which security group is meant: checked without writing."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypedDict
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.network import addressing
+from provisioning.network.errors import (
+    NetworkNotFoundError,
+    PortNotFoundError,
+    SecurityGroupNotFoundError,
+)
+from provisioning.network.models import FixedIP, Network, SecurityGroup
+from provisioning.network.selectors.records import NOBODY, WORDS, ports_for, security_groups_for, usable_networks_for
+
+
+class Card(TypedDict):
+    """One card: a network, on which an address may be asked for, or a port; ids with dashes."""
+
+    network_id: str | None
+    port_id: str | None
+    fixed_ip: str | None
+
+
+def card_for(context: RequestContext, network_id: str | None, port_id: str | None, fixed_ip: str | None) -> Card:
+    """Return the card that a server of the caller's project is to get; of nothing at all, on its only network.
+
+    Raises NetworkNotFoundError, PortNotFoundError, ConflictError for a port or an address that is in use, and
+    InvalidInputError for an address that the network cannot have and a network that cannot be guessed.
+    """
+    if port_id is not None:
+        return _port(context, port_id)
+    networks = list(usable_networks_for(context).prefetch_related("subnets"))
+    if network_id is None:
+        return Card(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
+    network = next((network for network in networks if network.id == read_id(network_id)), None)
+    if network is None:
+        raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
+    return Card(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
+
+
+def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
+    """Return the project's group of this id or name; SecurityGroupNotFoundError, ConflictError when names repeat."""
+    rows = security_groups_for(context).prefetch_related(None)
+    by_id = rows.filter(pk=read_id(wanted) or NOBODY).first()
+    if by_id is not None:
+        return by_id
+    named = list(rows.filter(name=wanted)[:2])
+    if len(named) > 1:
+        msg = f"Multiple security groups found matching '{wanted}'. Use an ID to be more specific."
+        raise ConflictError(msg, field="name")
+    if not named:
+        project = (context.project_id or uuid.UUID(int=0)).hex
+        raise SecurityGroupNotFoundError(f"Security group {wanted} is not found for project {project}", field="name")
+    return named[0]
+
+
+def _port(context: RequestContext, port_id: str) -> Card:
+    port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
+    if port is None:
+        raise PortNotFoundError(f"Port id {port_id} could not be found.", field="port_id")
+    if port.device_id is not None:
+        raise ConflictError(f"Port {port.id} is still in use.", field="port_id")
+    return Card(network_id=None, port_id=str(port.id), fixed_ip=None)
+
+
+def _only(context: RequestContext, networks: list[Network]) -> Network:
+    if len(networks) > 1:
+        msg = "Multiple possible networks found, use a Network ID to be more specific."
+        raise InvalidInputError(msg, field="net_id")
+    if not networks:
+        project = (context.project_id or uuid.UUID(int=0)).hex
+        msg = f"No specific network was requested and none are available for project '{project}'."
+        raise InvalidInputError(msg, field="net_id")
+    return networks[0]
+
+
+def _address(network: Network, fixed_ip: str | None) -> str | None:
+    if fixed_ip is None:
+        return None
+    subnet, number = addressing.place_of(network.subnets.all(), fixed_ip)
+    if FixedIP.objects.filter(subnet=subnet, number=number).exists():
+        raise ConflictError(f"Fixed IP address {fixed_ip} is already in use.", field="fixed_ips")
+    return addressing.as_text(number)

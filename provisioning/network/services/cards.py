@@ -1,0 +1,151 @@
+"""Single cards of a server that is there: one more, one less, another address, another security group.
+
+The caller has locked the instance: one thing at a time happens to its cards.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import addressing
+from provisioning.network.models import FixedIP, Port, SecurityGroup
+from provisioning.network.selectors.cards import Card
+from provisioning.network.services.ports import (
+    MAX_TRIES,
+    CardPlan,
+    Membership,
+    free_address,
+    groups_of,
+    lock_subnets,
+    usable_network,
+)
+from provisioning.quotas import services as quotas
+
+MAX_CARDS = 8
+"""Network cards of one server, as at its launch."""
+
+
+def add_card(instance_id: uuid.UUID, project_id: uuid.UUID, card: Card, host: str, zone: str) -> Port:
+    """Give an instance one more port, behind those it has, and return it.
+
+    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for what is gone or taken since it was looked at.
+    """
+    with transaction.atomic():
+        mine = Port.objects.filter(device_id=instance_id)
+        many = mine.count()
+        if many >= MAX_CARDS:
+            raise InvalidInputError(f"A server has at most {MAX_CARDS} network cards.", field="interfaceAttachment")
+        if card["port_id"] is None:
+            held = {"ports": mine.filter(delete_with_device=True).count() + 1}
+            quotas.hold(project_id, instance_id, held)
+            quotas.grow(project_id, instance_id, held)
+        subnets = lock_subnets([card["network_id"]] if card["network_id"] else [])
+        last = mine.aggregate(last=Max("device_index"))["last"]
+        plan = CardPlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
+        if card["port_id"] is not None:
+            plan.attach(card["port_id"])
+        else:
+            place = usable_network(project_id, card["network_id"], subnets)
+            plan.create(place, card["fixed_ip"], groups_of(project_id, ()))
+        return mine.order_by("device_index").select_related("network").last()  # type: ignore[return-value]
+
+
+def remove_card(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
+    """Take one port from an instance and return its place among the cards; None when it has no such port.
+
+    A port that was made for the instance goes, with its address and its quota; another one is free for the next device.
+    """
+    with transaction.atomic():
+        ports = list(Port.objects.filter(device_id=instance_id).order_by("device_index"))
+        place = next((at for at, port in enumerate(ports) if str(port.id) == str(port_id)), None)
+        if place is None:
+            return None
+        if ports[place].delete_with_device:
+            left = sum(port.delete_with_device for port in ports) - 1
+            if left:
+                quotas.shrink(instance_id, {"ports": left})
+            else:
+                quotas.release(instance_id, only=["ports"])
+            ports[place].delete()
+        else:
+            _change(port_id, device_id=None, device_owner="", device_index=0, host="", status="DOWN", leaving=False)
+        return place
+
+
+def set_card_status(port_id: uuid.UUID | str, status: str) -> None:
+    """Say whether a card works: ACTIVE, BUILD or DOWN."""
+    _change(port_id, status=status)
+
+
+def set_card_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
+    """Note that a card is being taken out of its guest, or stays after all."""
+    _change(port_id, leaving=leaving)
+
+
+def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
+    """Give the first card of an instance on a network one more address; False when it has none there.
+
+    Raises OutOfAddressesError.
+    """
+    with transaction.atomic():
+        subnets = lock_subnets([str(network_id)])
+        cards = Port.objects.filter(device_id=instance_id, network_id=network_id, leaving=False)
+        port = cards.select_related("network").order_by("device_index").first()
+        if port is None:
+            return False
+        for tried in range(1, MAX_TRIES + 1):
+            subnet, number = free_address(port.network, subnets.get(network_id, []))
+            try:
+                with transaction.atomic():
+                    FixedIP.objects.create(port=port, subnet=subnet, number=number, address=addressing.as_text(number))
+            except IntegrityError:
+                if tried == MAX_TRIES:
+                    raise
+            else:
+                break
+        _change(port.id)
+    return True
+
+
+def remove_address(instance_id: uuid.UUID, address: str) -> bool:
+    """Take an address from an instance; False when it does not have it."""
+    with transaction.atomic():
+        found = FixedIP.objects.filter(port__device_id=instance_id, address=address).first()
+        if found is None:
+            return False
+        found.delete()
+        _change(found.port_id)
+    return True
+
+
+def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
+    """Put every card of an instance into a security group; False when it has no cards."""
+    with transaction.atomic():
+        ports = list(Port.objects.filter(device_id=instance_id).values_list("id", flat=True))
+        rows = [Membership(port_id=port, securitygroup=group) for port in ports]
+        Membership.objects.bulk_create(rows, ignore_conflicts=True)
+        for port in ports:
+            _change(port)
+    return bool(ports)
+
+
+def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
+    """Take every card of an instance out of a security group; False when none is in it."""
+    with transaction.atomic():
+        members = Membership.objects.filter(port__device_id=instance_id, securitygroup=group)
+        ports = list(members.values_list("port_id", flat=True))
+        members.delete()
+        for port in ports:
+            _change(port)
+    return bool(ports)
+
+
+def _change(port_id: uuid.UUID | str, **columns: object) -> None:
+    Port.objects.filter(pk=port_id).update(
+        **columns, revision_number=F("revision_number") + 1, updated_at=timezone.now()
+    )
