@@ -95,9 +95,13 @@ def keep(domain: Any | None, paths: InstancePaths) -> None:
 def _check_room(paths: InstancePaths) -> None:
     if not (paths.root_disk.exists() or aside(paths.root_disk).exists()):
         raise InstanceNotFoundError("The guest has no disk to be resized.")
-    room = os.statvfs(paths.folder)
-    if room.f_bavail * room.f_frsize < LEAST_FREE:
+    if _free(paths.folder) < LEAST_FREE:
         raise RetryableHostError("The host has no room for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
+
+
+def _free(folder: Path) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize
 
 
 def _overlay(disk: Path, size: int) -> None:
@@ -127,10 +131,13 @@ def _info(disk: Path) -> dict[str, Any]:
 
 def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
     """Write what lies in ``before`` into ``disk``, until that does not need it any more."""
-    under = _info(before).get("full-backing-filename")
+    told = _info(before)
+    under, needed = told.get("full-backing-filename"), int(told["actual-size"]) + LEAST_FREE
     for _ in range(ROUNDS):
         if _info(disk).get("full-backing-filename") != str(before):
             return
+        if _free(disk.parent) < needed:
+            raise RetryableHostError("The host has no room to write the disk together.", detail=f"{needed} bytes")
         with translated("write the guest's disk together"):
             if domain is not None and domain.isActive():
                 _by_qemu(domain, disk, under)

@@ -265,3 +265,8 @@ def test_what_lies_aside_is_never_removed_while_the_disk_needs_it(
     with pytest.raises(RetryableHostError):
         resizing.keep(None, guest.paths)
     assert guest.reads() == TEXT
+    monkeypatch.undo()
+    monkeypatch.setattr(resizing, "LEAST_FREE", 1 << 62)
+    with pytest.raises(RetryableHostError, match="no room to write"):
+        resizing.keep(None, guest.paths)
+    assert guest.reads() == TEXT
