@@ -11,6 +11,9 @@ from rest_framework.request import Request
 from provisioning.common.errors import InvalidInputError
 
 Version = tuple[int, int]
+OLDEST: Version = (0, 0)
+NEWEST: Version = (999, 999)
+"""The ends of a range that is open: ``(2, 26), NEWEST``."""
 
 _FORM = re.compile(r"([1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,3})", re.ASCII)
 

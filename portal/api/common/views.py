@@ -57,6 +57,9 @@ class ServiceView(APIView):
     queries: ClassVar[Schemas] = {}
     """Method → the schema of its query, an object of lists of text; for ``checked_query``."""
 
+    versions: ClassVar[Mapping[str, tuple[Version, Version]]] = {}
+    """Method → the first and the last microversion that has it; others answer 404, once the policy is passed."""
+
     authentication_classes = [TokenAuthentication]
     permission_classes = []
     throttle_classes = []
@@ -100,6 +103,8 @@ class ServiceView(APIView):
         method = "GET" if request.method == "HEAD" else str(request.method)
         if method in self.rules:
             policy.enforce(self.context, self.rules[method], self.policy_target())
+        if method in self.versions:
+            self.require(*self.versions[method])
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the object in question, for rules like ``user_id:%(user_id)s``; from ``self.kwargs``."""

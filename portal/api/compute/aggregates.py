@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import NEWEST
 from portal.api.compute import aggregate_schemas
 from portal.api.compute.aggregate_schemas import ACTIONS
 from portal.api.compute.server_shapes import timestamp_micro
@@ -130,10 +131,10 @@ class AggregateImagesView(AggregateBase):
 
     rules = {"POST": "compute:aggregates:images"}
     schemas = {"POST": aggregate_schemas.IMAGES}
+    versions = {"POST": ((2, 81), NEWEST)}
 
     def post(self, request: Request, aggregate_id: str) -> Response:
         """Refuse: a host fetches an image when the first server of it is built there, and keeps it."""
-        self.require(minimum=(2, 81))
         images = [image["id"] for image in self.checked_body()["cache"]]
         if len(set(images)) < len(images):
             raise InvalidInputError("Duplicate images in request", field="cache")

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import NEWEST
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute import flavor_schemas
 from portal.api.compute.fields import boolean, last
@@ -133,6 +134,7 @@ class FlavorView(FlavorShapes):
         "DELETE": "compute:flavors:delete",
     }
     schemas = {"PUT": flavor_schemas.update}
+    versions = {"PUT": ((2, 55), NEWEST)}
 
     def get(self, request: Request, flavor_id: str) -> Response:
         """Show one flavor."""
@@ -140,7 +142,6 @@ class FlavorView(FlavorShapes):
 
     def put(self, request: Request, flavor_id: str) -> Response:
         """Describe a flavor; null removes the description."""
-        self.require(minimum=(2, 55))
         text = self.checked_body()["flavor"]["description"]
         return Response({"flavor": self.shape(services.update_flavor(self.context, flavor_id, description=text or ""))})
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import OLDEST
 from portal.api.compute import host_schemas
 from portal.api.compute.fields import last
 from portal.api.compute.host_schemas import WORDS
@@ -25,10 +26,7 @@ LAST = (2, 42)
 class HostBase(ComputeView):
     """What the views of hosts share."""
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse what later microversions do not have, behind the policy."""
-        super().initial(request, *args, **kwargs)
-        self.require(maximum=LAST)
+    versions = dict.fromkeys(("GET", "PUT"), (OLDEST, LAST))
 
     def host(self, name: str) -> Host:
         """Return the host; NotFoundError."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import OLDEST
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute import hypervisor_schemas
 from portal.api.compute.fields import boolean, last
@@ -131,10 +132,10 @@ class HypervisorUptimeView(HypervisorBase):
     """``GET /os-hypervisors/{id}/uptime``, up to 2.87."""
 
     rules = {"GET": "compute:hypervisors:uptime"}
+    versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
         """For how long the host has run, as its agent said with its last audit."""
-        self.require(maximum=(2, 87))
         host = self.one(hypervisor_id)
         said = uptime(host)
         if said is None:
@@ -146,11 +147,11 @@ class HypervisorSearchView(HypervisorBase):
     """``GET /os-hypervisors/{pattern}/search``, up to 2.52."""
 
     rules = {"GET": "compute:hypervisors:search"}
+    versions = {"GET": (OLDEST, (2, 52))}
     servers: ClassVar[bool] = False
 
     def get(self, request: Request, pattern: str) -> Response:
         """The hypervisors with this part in their names."""
-        self.require(maximum=(2, 52))
         found = self.matching(pattern)
         return Response({"hypervisors": self.shapes(found, detail=False, servers=self.servers)})
 
@@ -166,10 +167,10 @@ class HypervisorStatisticsView(HypervisorBase):
     """``GET /os-hypervisors/statistics``, up to 2.87."""
 
     rules = {"GET": "compute:hypervisors:statistics"}
+    versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request) -> Response:
         """The sums over all hypervisors that are enabled."""
-        self.require(maximum=(2, 87))
         found = [host for host in selectors.hosts_for(self.context) if host.enabled]
         tasks = workloads()
         sums: Counter[str] = Counter(dict.fromkeys(resources(Host(), 0), 0))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import NEWEST
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute import migration_schemas as schemas
 from portal.api.compute.fields import boolean, last
@@ -95,10 +96,10 @@ class ServerMigrationsView(ComputeView):
     """``GET /servers/{id}/migrations`` (2.23): live migrations that go on, and no server is ever in one."""
 
     rules: ClassVar = {"GET": "compute:server_migrations:list"}
+    versions: ClassVar = {"GET": (schemas.KINDS, NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:
         """An empty list."""
-        self.require(minimum=schemas.KINDS)
         selectors.instance_for(self.context, server_id)
         return Response({"migrations": []})
 
@@ -107,15 +108,14 @@ class ServerMigrationView(ComputeView):
     """``GET`` (2.23) and ``DELETE`` (2.24) ``/servers/{id}/migrations/{migration_id}``."""
 
     rules: ClassVar = {"GET": "compute:server_migrations:show", "DELETE": "compute:server_migrations:delete"}
+    versions: ClassVar = {"GET": (schemas.KINDS, NEWEST), "DELETE": (schemas.ABORT, NEWEST)}
 
     def get(self, request: Request, server_id: str, migration_id: str) -> Response:
         """Say why there is none."""
-        self.require(minimum=schemas.KINDS)
         selectors.no_live_migration(self.context, server_id, migration_id)
 
     def delete(self, request: Request, server_id: str, migration_id: str) -> Response:
         """Say that there is nothing to be broken off."""
-        self.require(minimum=schemas.ABORT)
         services.end_live_migration(self.context, server_id, "abort live migration")
 
 
@@ -123,10 +123,10 @@ class ServerMigrationActionView(ComputeView):
     """``POST /servers/{id}/migrations/{migration_id}/action`` (2.22): ``force_complete``."""
 
     rules: ClassVar = {"POST": "compute:server_migrations:force_complete"}
+    versions: ClassVar = {"POST": (schemas.FORCE_COMPLETE, NEWEST)}
     schemas: ClassVar = {"POST": schemas.FORCE}
 
     def post(self, request: Request, server_id: str, migration_id: str) -> Response:
         """Say that there is nothing to be hurried."""
-        self.require(minimum=schemas.FORCE_COMPLETE)
         self.checked_body()
         services.end_live_migration(self.context, server_id, "force_complete")

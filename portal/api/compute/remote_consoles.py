@@ -9,7 +9,7 @@ from typing import ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
+from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
 from portal.api.compute.views import ComputeView
 from portal.common.console_urls import client_url
@@ -52,11 +52,7 @@ class RemoteConsolesView(ComputeView):
 
     rules = {"POST": "compute:remote_consoles:create"}
     schemas: ClassVar = {"POST": console_schema}
-
-    def check_rule(self, request: Request) -> None:
-        """Ask the policy, where the microversion has this at all."""
-        super().check_rule(request)
-        self.require(minimum=(2, 6))
+    versions = {"POST": ((2, 6), NEWEST)}
 
     def post(self, request: Request, server_id: str) -> Response:
         """Give out the address of a console."""

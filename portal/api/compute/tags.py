@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.microversions import NEWEST
 from portal.api.compute.server_schemas import TAGS_BODY
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import NotFoundError
@@ -16,10 +17,7 @@ from provisioning.compute import selectors, services
 class _TaggedView(ComputeView):
     """A view that there is from 2.26 on."""
 
-    def check_rule(self, request: Request) -> None:
-        """Ask the policy, where the microversion has tags at all."""
-        super().check_rule(request)
-        self.require(minimum=(2, 26))
+    versions = dict.fromkeys(("GET", "PUT", "DELETE"), ((2, 26), NEWEST))
 
 
 class TagsView(_TaggedView):
