@@ -235,7 +235,7 @@ def _insert(
 def free_address(network: Network, subnets: Sequence[Subnet]) -> tuple[Subnet, int]:
     """Return the lowest free address of the first subnet that has one."""
     for subnet in subnets:
-        number = addressing.lowestfree_address(subnet)
+        number = addressing.lowest_free(subnet)
         if number is not None:
             return subnet, number
     msg = f"No more IP addresses available on network {network.id}."
