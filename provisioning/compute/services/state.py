@@ -33,7 +33,6 @@ _MAKES_DISKS = {
     TaskState.RESIZE_FINISH,
     TaskState.RESIZE_CONFIRMING,
     TaskState.RESIZE_REVERTING,
-    TaskState.UNSHELVING,
 }
 _SENDS_DISKS = {
     TaskState.IMAGE_SNAPSHOT,
