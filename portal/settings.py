@@ -284,9 +284,19 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["portal.api.common.rendering.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "portal.api.openapi.operations.OperationSchema",
     "DEFAULT_PARSER_CLASSES": ["portal.api.common.parsing.JSONParser"],
     "UNAUTHENTICATED_USER": None,
 }
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "OAS_VERSION": "3.1.0",
+    "TITLE": "Novella",
+    "SCHEMA_PATH_PREFIX": "/",
+    "SORT_OPERATIONS": False,
+    "POSTPROCESSING_HOOKS": [],
+}
+"""How the OpenAPI document is made."""
 
 CHANNEL_LAYERS: dict[str, Any] = {}
 """None: pages are woken through the event log, which loses nothing."""

@@ -3,10 +3,14 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from portal.api.openapi.views import OpenApiJson, OpenApiYaml
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("portal.dashboard.urls")),
     path("admin/", admin.site.urls),
     path("", include("portal.live.urls")),
+    path("openapi.json", OpenApiJson.as_view(), name="openapi"),
+    path("openapi.yaml", OpenApiYaml.as_view()),
     path("compute", include("portal.api.compute.urls")),
     path("identity", include("portal.api.identity.urls")),
     path("image", include("portal.api.image.urls")),

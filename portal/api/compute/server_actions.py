@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import validate
-from portal.api.compute.actions import ACTIONS
+from portal.api.compute.actions import ACTIONS, any_action
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -17,6 +17,7 @@ class ServerActionView(ComputeView):
     """Runs one action on one server."""
 
     rules = {"POST": "compute:servers:show"}
+    schemas = {"POST": any_action}
 
     def post(self, request: Request, server_id: str) -> Response:
         """Find the action by the one key of the body and the microversion, ask the policy for it with the server in

@@ -2,6 +2,8 @@
 action").
 """
 
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
 from portal.api.compute.actions import (
     console_log,
     consoles,
@@ -31,3 +33,9 @@ ACTIONS: dict[str, Action] = {
     **removed.ACTIONS,
 }
 """Every action by the one key of its body."""
+
+
+def any_action(version: Version) -> Schema:
+    """Return the schema of a body with any of the actions that a microversion has, for the OpenAPI document."""
+    there = {name: action for name, action in ACTIONS.items() if action.minimum <= version <= action.maximum}
+    return {"oneOf": [{"title": name} | action.body_schema(name, version) for name, action in there.items()]}

@@ -1,0 +1,1 @@
+"""The OpenAPI document of the four APIs, made from their views."""

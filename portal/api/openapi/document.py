@@ -1,0 +1,115 @@
+"""Makes the document: drf-spectacular goes through the routes, ``OperationSchema`` reads each view."""
+
+from __future__ import annotations
+
+import re
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from portal.api.common.links import SERVICES
+from portal.api.common.microversions import Version, text_of
+from portal.api.common.views import NoSuchResource, ServiceView
+from portal.api.compute.legacy import LegacyView
+from portal.api.compute.views import MICROVERSIONS
+from portal.api.openapi.components import components
+from portal.api.openapi.operations import OperationSchema, span
+
+Document = dict[str, Any]
+Endpoint = tuple[str, str, str, Callable[..., Any]]
+
+DESCRIPTION = (
+    "The APIs of this cloud, as the references of OpenStack describe them. Requests are told in full; of answers the"
+    " status is told, and the shape of refusals."
+)
+
+
+class Endpoints(EndpointEnumerator):  # type: ignore[misc]
+    """The routes of the services, each path without what may be left out at its end."""
+
+    def get_path_from_regex(self, path_regex: str) -> str:
+        """Return ``/network/v2.0/ports/{identity}`` for its expression."""
+        plain = re.sub(r"\(\?:\\\.json\)\?|/\?(?=\$|\\Z)|\\Z", "", path_regex)
+        path: str = super().get_path_from_regex(plain)
+        return path if len(path) == 1 else path.rstrip("/")
+
+    def should_include_endpoint(self, path: str, callback: Any) -> bool:
+        """Leave out what answers everywhere else, and v2.0, which is v2.1 again."""
+        view = getattr(callback, "cls", None)
+        return view is not None and not issubclass(view, NoSuchResource | LegacyView)
+
+
+class DocumentGenerator(SchemaGenerator):  # type: ignore[misc]
+    """The document of one service at one microversion."""
+
+    endpoint_inspector_cls = Endpoints
+
+    def __init__(self, service: str, version: Version) -> None:
+        """Look at the routes of the service alone."""
+        roots: list[URLPattern | URLResolver] = get_resolver().url_patterns
+        super().__init__(patterns=[root for root in roots if str(root.pattern) == service])
+        self.version = version
+
+    def create_view(self, callback: Any, method: str, request: Request | None = None) -> APIView:
+        """Return the view as it is at the microversion."""
+        view: ServiceView = super().create_view(callback, method, request)
+        view.microversion = self.version
+        self._set_schema_to_view(view, OperationSchema())
+        return view
+
+    def coerce_path(self, path: str, method: str, view: ServiceView) -> str:
+        """Name the parameters as the references do."""
+        resource = getattr(view, "resource", None)
+        return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
+
+    def _get_paths_and_endpoints(self) -> list[tuple[str, str, str, ServiceView]]:
+        """Leave out what the microversion does not have."""
+        found: list[tuple[str, str, str, ServiceView]] = super()._get_paths_and_endpoints()
+        return [each for each in found if _has(each[3], each[2], self.version)]
+
+
+def _has(view: ServiceView, method: str, version: Version) -> bool:
+    first, last = span(view, method)
+    return view.microversions is None or first <= version <= last
+
+
+def make_document(version: Version, service: str | None = None) -> Document:
+    """Return the document of all services, or of one."""
+    document: Document = {}
+    for each in SERVICES if service is None else (service,):
+        made: Document = DocumentGenerator(each, version).get_schema(public=True)
+        document = document or made
+        document["paths"] |= made["paths"]
+    document["info"] = {
+        "title": "Novella",
+        "version": text_of(version),
+        "description": DESCRIPTION,
+    }
+    document["servers"] = [{"url": "/"}]
+    document["components"] = components(version)
+    return document
+
+
+_kept: dict[tuple[Version, str | None], bytes] = {}
+_lock = threading.Lock()
+
+
+def packed(version: Version, service: str | None = None) -> bytes:
+    """Return the document as JSON in gzip's form, made once in each process.
+
+    Only Compute has microversions: the documents of the others are the same for all of them.
+    """
+    version = version if service in {None, "compute"} else MICROVERSIONS.maximum
+    key = (version, service)
+    if key not in _kept:
+        with _lock:
+            if key not in _kept:
+                _kept[key] = zlib.compress(orjson.dumps(make_document(version, service)), wbits=31)
+    return _kept[key]

@@ -1,0 +1,129 @@
+"""One operation of the document: what a view declares about a method, in OpenAPI's words."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+
+from portal.api.common.microversions import Version, text_of
+from portal.api.common.views import ServiceView, schema_for
+from portal.api.openapi.components import DATA, FREE_OBJECT, HEADERS, ref
+from portal.api.openapi.portable import portable
+from portal.api.openapi.statuses import status_of
+
+Schema = dict[str, Any]
+
+WITHOUT_BODY = ("/tags/{tag}", "/actions/deactivate", "/actions/reactivate", "/cache/{image_id}", "/cache/clean")
+"""Ends of paths below which nothing is sent, although the method is one that could."""
+
+
+class OperationSchema(AutoSchema):
+    """Reads a ``ServiceView``; the generator sets the view's ``microversion`` before."""
+
+    view: ServiceView
+    path: str
+    method: str
+
+    @property
+    def version(self) -> Version:
+        """The microversion that the document is about."""
+        return self.view.microversion
+
+    def get_operation_id(self) -> str:
+        """Return method and path as one word, ``post_compute_v2.1_servers``."""
+        return self.method.lower() + re.sub(r"[^A-Za-z0-9.]+", "_", self.path).rstrip("_")
+
+    def get_summary(self) -> str | None:
+        """Return the first sentence of the handler's docstring."""
+        said = self._said()
+        return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
+
+    def get_description(self) -> str:
+        """Return the whole docstring, the rule that is asked, and the microversions."""
+        parts = [self._said()]
+        rule = self.view.rules.get(self.method)
+        if rule and not self.view.public and self.method not in self.view.public_methods:
+            parts.append(f"Policy rule: `{rule}`.")
+        if self.view.microversions is not None:
+            first, last = span(self.view, self.method)
+            first, last = max(first, self.view.microversions.minimum), min(last, self.view.microversions.maximum)
+            parts.append(f"Microversions {text_of(first)} to {text_of(last)}.")
+        return "\n\n".join(parts)
+
+    def _said(self) -> str:
+        text = inspect.getdoc(getattr(self.view, self.method.lower())) or ""
+        return re.sub(r"\s+", " ", text.replace("``", "`"))
+
+    def get_tags(self) -> list[str]:
+        """Return the service and the word of the path that names the resource."""
+        words = [word for word in self.path.split("/")[3:] if word]
+        return [f"{self.view.service}: {words[0] if words else 'versions'}"]
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """Return that a token is needed, or nothing."""
+        public = self.view.public or self.method in self.view.public_methods
+        return [] if public else [{"token": []}]
+
+    def _get_parameters(self) -> list[Schema]:
+        found = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in re.findall(r"\{(\w+)\}", self.path)
+        ]
+        if self.method in self.view.queries:
+            query = schema_for(self.view.queries, self.method, self.version)
+            found += [_query_parameter(name, schema) for name, schema in query.get("properties", {}).items()]
+        if self.view.microversions is not None:
+            found.append(ref("parameters", "OpenStack-API-Version"))
+        found += [ref("parameters", name) for name in HEADERS.get((self.method, self.path), ())]
+        return found
+
+    def _get_request_body(self, direction: str = "request") -> Schema | None:
+        if self.method not in {"POST", "PUT", "PATCH"} or status_of(self.method, self.path) in {410, 501}:
+            return None
+        if (self.method, self.path) in DATA:
+            return {"required": True, "content": {"application/octet-stream": {"schema": {}}}}
+        if self.method not in self.view.schemas:
+            free = not self.path.endswith(WITHOUT_BODY) and self.method != "PUT"
+            return {"content": {"application/json": {"schema": FREE_OBJECT}}} if free else None
+        schema = portable(schema_for(self.view.schemas, self.method, self.version))
+        kinds = [parser.media_type for parser in self.view.parser_classes]
+        return {"required": True, "content": {kind: {"schema": schema} for kind in kinds[:1]}}
+
+    def _get_response_bodies(self, direction: str = "response") -> Schema:
+        service, status = self.view.service, status_of(self.method, self.path)
+        found: Schema = {} if status >= 400 else {str(status): _answer(self.method, self.path, status)}
+        refusals = {status} if status >= 400 else {400, 404, 503}
+        refusals |= set() if self.view.public else {401, 403}
+        refusals |= {409} if self.method != "GET" else set()
+        refusals |= {413, 415} if self.method in {"POST", "PUT", "PATCH"} else set()
+        refusals |= {406} if self.view.microversions is not None else set()
+        found |= {str(code): ref("responses", f"{service}-{code}") for code in sorted(refusals)}
+        return found | {"default": ref("responses", f"{service}-default")}
+
+
+def span(view: ServiceView, method: str) -> tuple[Version, Version]:
+    """Return the first and the last microversion that has the method."""
+    last: Version | None = getattr(view, "last_version", None)
+    if last is not None and method not in getattr(view, "answered_later", ()):
+        return (0, 0), last
+    return view.versions.get(method, ((0, 0), (999, 999)))
+
+
+def _query_parameter(name: str, schema: Schema) -> Schema:
+    """Return a parameter; where a client may repeat it, the form of one value is told."""
+    one = schema.get("items", {}) if schema.get("type") == "array" else schema
+    return {"name": name, "in": "query", "schema": portable(one) or {"type": "string"}}
+
+
+def _answer(method: str, path: str, status: int) -> Mapping[str, Any]:
+    """Return what a success looks like: its status; answers are objects of which the reference tells the fields."""
+    answer: Schema = {"description": "Accepted." if status == 202 else "Done."}
+    if method == "GET" and path.endswith("/file"):
+        return answer | {"content": {"application/octet-stream": {"schema": {}}}}
+    if method == "DELETE" or status == 204:
+        return answer
+    return answer | {"content": {"application/json": {"schema": FREE_OBJECT}}}

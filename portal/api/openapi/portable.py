@@ -1,0 +1,23 @@
+"""Schemas as other programs read them: our patterns are Python's, those of a document are JavaScript's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_OTHERS = {r"\Z": "$", r"\A": "^"}
+
+
+def portable(schema: Any) -> Any:
+    """Return a copy with patterns that every regular expression engine takes, and lists for tuples."""
+    if isinstance(schema, dict):
+        return {
+            name: _pattern(value) if name == "pattern" and isinstance(value, str) else portable(value)
+            for name, value in schema.items()
+        }
+    return [portable(item) for item in schema] if isinstance(schema, list | tuple) else schema
+
+
+def _pattern(text: str) -> str:
+    for ours, theirs in _OTHERS.items():
+        text = text.replace(ours, theirs)
+    return text

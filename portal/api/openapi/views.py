@@ -1,0 +1,70 @@
+"""``GET /openapi.json`` and ``/openapi.yaml``: public, for it says nothing that the references do not."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from typing import ClassVar
+
+import orjson
+import yaml
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import View
+
+from portal.api.common.links import SERVICES
+from portal.api.common.microversions import Version, text_of
+from portal.api.compute.views import MICROVERSIONS
+from portal.api.openapi.document import packed
+
+_FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)
+
+
+class OpenApiJson(View):
+    """The document; ``microversion`` (the newest without it) and ``service`` choose the edition and the part."""
+
+    http_method_names: ClassVar = ["get", "head"]
+    media_type = "application/json"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Answer with the document, or 304 when the client has it."""
+        service = request.GET.get("service") or None
+        version = _version(request.GET.get("microversion", "latest"))
+        if version is None or (service is not None and service not in SERVICES):
+            span = f"{text_of(MICROVERSIONS.minimum)} to {text_of(MICROVERSIONS.maximum)}"
+            said = f"microversion is one from {span}, or latest; service is one of {', '.join(SERVICES)}."
+            return JsonResponse({"error": {"code": 400, "title": "Bad Request", "message": said}}, status=400)
+        body = packed(version, service)
+        tag = f'W/"{self.media_type[-4:]}-{hashlib.sha256(body).hexdigest()[:24]}"'
+        if tag in request.headers.get("If-None-Match", ""):
+            answer = HttpResponse(status=304)
+        else:
+            answer = self.answer(body, zipped="gzip" in request.headers.get("Accept-Encoding", ""))
+        answer["ETag"], answer["Vary"], answer["Cache-Control"] = tag, "Accept-Encoding", "no-cache"
+        return answer
+
+    def answer(self, body: bytes, *, zipped: bool) -> HttpResponse:
+        """Return the document as it is kept, or unpacked for who cannot."""
+        if not zipped:
+            return HttpResponse(zlib.decompress(body, wbits=31), content_type=self.media_type)
+        return HttpResponse(body, content_type=self.media_type, headers={"Content-Encoding": "gzip"})
+
+
+class OpenApiYaml(OpenApiJson):
+    """The same in YAML, for who reads it."""
+
+    media_type = "application/yaml"
+
+    def answer(self, body: bytes, *, zipped: bool) -> HttpResponse:
+        """Return it as text."""
+        document = orjson.loads(zlib.decompress(body, wbits=31))
+        text = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+        return HttpResponse(text, content_type=self.media_type)
+
+
+def _version(text: str) -> Version | None:
+    if text == "latest":
+        return MICROVERSIONS.maximum
+    found = _FORM.fullmatch(text)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    return version if MICROVERSIONS.minimum <= version <= MICROVERSIONS.maximum else None
