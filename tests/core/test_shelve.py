@@ -563,3 +563,41 @@ def test_the_groups_policy_holds_when_it_comes_back(
     services.unshelve(anew(alice), first.id)
     cloud.run()
     assert cloud.agent_of(first).host.id != away.id
+
+
+def test_an_operator_sets_a_server_on_its_way_back_to_error_and_it_is_deleted(
+    cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext, operator: RequestContext
+) -> None:
+    services.unshelve(alice, offloaded.id)
+    drain()
+    services.reset_state(operator, offloaded.id, "error")
+    cloud.run()
+    services.delete(alice, offloaded.id)
+    cloud.run()
+    assert state_of(offloaded) == ("deleted", None)
+    assert not Allocation.objects.filter(instance=offloaded).exists()
+    assert Image.objects.get(id=offloaded.snapshot_image_id).status == "deleted"
+
+
+def test_a_server_on_its_shelf_can_be_deleted_with_a_way_back(
+    cloud: Cloud, offloaded: Instance, alice: RequestContext, settings: Any
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    services.delete(alice, offloaded.id)
+    assert state_of(offloaded) == ("soft-delete", None)
+    assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
+    services.restore(alice, offloaded.id)
+    nothing_taken(offloaded)
+    services.delete(anew(alice), offloaded.id, force=True)
+    assert state_of(offloaded) == ("deleted", None)
+    assert Image.objects.get(id=offloaded.snapshot_image_id).status == "deleted"
+
+
+def test_a_guest_of_a_server_on_its_shelf_that_turns_up_is_removed(
+    cloud: Cloud, h1: ScriptedAgent, offloaded: Instance
+) -> None:
+    h1.guests[str(offloaded.id)] = (offloaded.attempt - 1, PowerState.RUNNING)
+    h1.hello()
+    cloud.run()
+    assert h1.guests == {}
+    nothing_taken(offloaded)
