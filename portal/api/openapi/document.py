@@ -31,7 +31,7 @@ DESCRIPTION = (
 )
 
 
-class Endpoints(EndpointEnumerator):  # type: ignore[misc]
+class Endpoints(EndpointEnumerator):
     """The routes of the services, each path without what may be left out at its end."""
 
     def get_path_from_regex(self, path_regex: str) -> str:
@@ -46,7 +46,7 @@ class Endpoints(EndpointEnumerator):  # type: ignore[misc]
         return view is not None and not issubclass(view, NoSuchResource | LegacyView)
 
 
-class DocumentGenerator(SchemaGenerator):  # type: ignore[misc]
+class DocumentGenerator(SchemaGenerator):
     """The document of one service at one microversion."""
 
     endpoint_inspector_cls = Endpoints
@@ -55,16 +55,16 @@ class DocumentGenerator(SchemaGenerator):  # type: ignore[misc]
         """Look at the routes of the service alone."""
         roots: list[URLPattern | URLResolver] = get_resolver().url_patterns
         super().__init__(patterns=[root for root in roots if str(root.pattern) == service])
-        self.version = version
+        self.microversion = version
 
     def create_view(self, callback: Any, method: str, request: Request | None = None) -> APIView:
         """Return the view as it is at the microversion."""
         view: ServiceView = super().create_view(callback, method, request)
-        view.microversion = self.version
+        view.microversion = self.microversion
         self._set_schema_to_view(view, OperationSchema())
         return view
 
-    def coerce_path(self, path: str, method: str, view: ServiceView) -> str:
+    def coerce_path(self, path: str, method: str, view: APIView) -> str:
         """Name the parameters as the references do."""
         resource = getattr(view, "resource", None)
         return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
@@ -72,7 +72,7 @@ class DocumentGenerator(SchemaGenerator):  # type: ignore[misc]
     def _get_paths_and_endpoints(self) -> list[tuple[str, str, str, ServiceView]]:
         """Leave out what the microversion does not have."""
         found: list[tuple[str, str, str, ServiceView]] = super()._get_paths_and_endpoints()
-        return [each for each in found if _has(each[3], each[2], self.version)]
+        return [each for each in found if _has(each[3], each[2], self.microversion)]
 
 
 def _has(view: ServiceView, method: str, version: Version) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -13,7 +12,7 @@ from portal.api.common.microversions import Version, text_of
 from portal.api.common.views import ServiceView, schema_for
 from portal.api.openapi.components import DATA, FREE_OBJECT, HEADERS, ref
 from portal.api.openapi.portable import portable
-from portal.api.openapi.statuses import status_of
+from portal.api.openapi.statuses import statuses_of
 
 Schema = dict[str, Any]
 
@@ -32,6 +31,16 @@ class OperationSchema(AutoSchema):
     def version(self) -> Version:
         """The microversion that the document is about."""
         return self.view.microversion
+
+    @property
+    def statuses(self) -> tuple[int, ...]:
+        """The statuses of good answers."""
+        return statuses_of(self.method, self.path, self.view.rules.get(self.method, ""))
+
+    @property
+    def refused(self) -> bool:
+        """Whether the operation is there to be refused."""
+        return self.statuses[0] > 400
 
     def get_operation_id(self) -> str:
         """Return method and path as one word, ``post_compute_v2.1_servers``."""
@@ -82,7 +91,7 @@ class OperationSchema(AutoSchema):
         return found
 
     def _get_request_body(self, direction: str = "request") -> Schema | None:
-        if self.method not in {"POST", "PUT", "PATCH"} or status_of(self.method, self.path) in {410, 501}:
+        if self.method not in {"POST", "PUT", "PATCH"} or self.refused:
             return None
         if (self.method, self.path) in DATA:
             return {"required": True, "content": {"application/octet-stream": {"schema": {}}}}
@@ -94,9 +103,9 @@ class OperationSchema(AutoSchema):
         return {"required": True, "content": {kind: {"schema": schema} for kind in kinds[:1]}}
 
     def _get_response_bodies(self, direction: str = "response") -> Schema:
-        service, status = self.view.service, status_of(self.method, self.path)
-        found: Schema = {} if status >= 400 else {str(status): _answer(self.method, self.path, status)}
-        refusals = {status} if status >= 400 else {400, 404, 503}
+        service = self.view.service
+        found: Schema = {} if self.refused else {str(code): _answer(self.path, code) for code in self.statuses}
+        refusals = {*self.statuses} if self.refused else {400, 404, 503}
         refusals |= set() if self.view.public else {401, 403}
         refusals |= {409} if self.method != "GET" else set()
         refusals |= {413, 415} if self.method in {"POST", "PUT", "PATCH"} else set()
@@ -119,11 +128,10 @@ def _query_parameter(name: str, schema: Schema) -> Schema:
     return {"name": name, "in": "query", "schema": portable(one) or {"type": "string"}}
 
 
-def _answer(method: str, path: str, status: int) -> Mapping[str, Any]:
+def _answer(path: str, status: int) -> Schema:
     """Return what a success looks like: its status; answers are objects of which the reference tells the fields."""
     answer: Schema = {"description": "Accepted." if status == 202 else "Done."}
-    if method == "GET" and path.endswith("/file"):
-        return answer | {"content": {"application/octet-stream": {"schema": {}}}}
-    if method == "DELETE" or status == 204:
+    if status == 204:
         return answer
-    return answer | {"content": {"application/json": {"schema": FREE_OBJECT}}}
+    kind = "application/octet-stream" if path.endswith("/file") else "application/json"
+    return answer | {"content": {kind: {"schema": {} if path.endswith("/file") else FREE_OBJECT}}}

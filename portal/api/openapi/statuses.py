@@ -1,17 +1,53 @@
-"""The status of a success, where it is not what its method has everywhere; of a resource that only refuses, that one.
+"""The statuses of good answers, where they are not what their method has everywhere; of what is only refused, that one.
 
 tests/security/routes.txt knows what every route really answers; tests/openapi compares.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+
 USUAL = {"GET": 200, "POST": 201, "PUT": 200, "PATCH": 200, "DELETE": 204}
-OTHER: dict[int, tuple[str, ...]] = {}
+_SERVER = r"/compute/v2\.1/servers/\{server_id\}"
+_IMAGE = r"/image/v2/images/\{image_id\}"
+_NO_VOLUMES = "os-volumes|os-snapshots|os-security-groups|os-security-group-rules|os-baremetal-nodes"
+OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
+    (r"GET /(identity|image|image/v2)", (300,)),
+    (r"POST /identity/v2\.0/tokens|POST /identity/v3/(ec2|s3)tokens", (200,)),
+    (r"(GET|PUT) .*/(users|groups)/\{\w+\}/roles/\{role_id\}(/inherited_to_projects)?", (204,)),
+    (r"(GET|PUT) /identity/v3/groups/\{group_id\}/users/\{user_id\}", (204,)),
+    (r"PUT /identity/v3/roles/\{prior_role_id\}/implies/.*", (201,)),
+    (r"GET /identity/v3/projects/\{project_id\}/tags/\{tag\}", (204,)),
+    (r"PUT /identity/v3/projects/\{project_id\}/tags/\{tag\}", (201,)),
+    (r"POST /identity/v3/users/\{user_id\}/password", (204,)),
+    (rf"POST {_SERVER}/action", (202, 200)),
+    (rf"POST {_SERVER}/migrations/\{{migration_id\}}/action|DELETE {_SERVER}/migrations/.*", (202,)),
+    (rf"POST {_SERVER}/(metadata|remote-consoles|os-interface)", (200,)),
+    (rf"DELETE {_SERVER}/os-interface/.*", (202,)),
+    (rf"(GET|PUT) {_SERVER}/tags/\{{tag\}}", (204, 201)),
+    (r"POST /compute/v2\.1/servers", (202,)),
+    (r"(POST|DELETE) /compute/v2\.1/os-keypairs.*", (200, 201, 202, 204)),
+    (r"POST /compute/v2\.1/(flavors|os-aggregates|os-server-groups)(/.*)?", (200,)),
+    (r"DELETE /compute/v2\.1/os-aggregates/\{aggregate_id\}", (200,)),
+    (r"DELETE /compute/v2\.1/flavors/\{flavor_id\}/os-extra_specs/.*", (200,)),
+    (r"DELETE /compute/v2\.1/(flavors|os-quota-sets)/\{\w+\}", (202,)),
+    (rf"(POST|PUT|DELETE) /compute/v2\.1/({_NO_VOLUMES})(/.*)?", (501,)),
+    (r"(POST|PUT|DELETE) /compute/v2\.1/images/\{image_id\}/metadata.*", (501,)),
+    (r"GET /compute/v2\.1/os-(baremetal-nodes.*|hosts/\{host_name\}/\w+)", (501,)),
+    (r"\w+ /compute/v2\.1/os-volumes_boot.*", (501,)),
+    (rf"POST {_IMAGE}/members", (200,)),
+    (rf"POST {_IMAGE}/import", (202,)),
+    (rf"GET {_IMAGE}/file", (200, 204, 206)),
+    (rf"PUT {_IMAGE}/(file|stage|tags/\{{tag\}})|POST {_IMAGE}/actions/\w+", (204,)),
+)
+"""Method and path, as a pattern → statuses; the first that fits counts."""
 
 
-def status_of(method: str, path: str) -> int:
-    """Return the status of a good answer."""
-    return _BY_OPERATION.get(f"{method} {path}", USUAL[method])
-
-
-_BY_OPERATION = {operation: status for status, operations in OTHER.items() for operation in operations}
+@functools.cache
+def statuses_of(method: str, path: str, rule: str = "") -> tuple[int, ...]:
+    """Return the statuses of good answers; 410 or 501 alone for what nobody gets."""
+    if rule == "compute:removed":
+        return (410,)
+    operation = f"{method} {path}"
+    return next((found for pattern, found in OTHER if re.fullmatch(pattern, operation)), (USUAL[method],))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from typing import ClassVar
 
 import orjson
 import yaml
@@ -23,7 +22,7 @@ _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)
 class OpenApiJson(View):
     """The document; ``microversion`` (the newest without it) and ``service`` choose the edition and the part."""
 
-    http_method_names: ClassVar = ["get", "head"]
+    http_method_names = ["get", "head"]
     media_type = "application/json"
 
     def get(self, request: HttpRequest) -> HttpResponse:
