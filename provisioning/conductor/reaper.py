@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -55,6 +55,8 @@ def reap() -> None:
         _guarded(instance, _end_delete_without_host)
     for instance in _leftovers():
         _guarded(instance, _ask_to_destroy)
+    for instance in _with_side_orders_overdue():
+        _guarded(instance, _end_side_orders)
     _mark_silent_hosts()
 
 
@@ -99,6 +101,30 @@ def _look_after(found: Instance) -> None:
         _order_overdue(instance, TASKS[task])
 
 
+def _with_side_orders_overdue() -> list[Instance]:
+    ids = list(hosts.side_orders_overdue().order_by("deadline").values_list("instance_id", flat=True)[:BATCH])
+    return list(Instance.objects.filter(id__in=ids).order_by("id"))
+
+
+def _end_side_orders(found: Instance) -> None:
+    """End what was ordered beside the tasks and stays without a word; the hosts get time when it was us who were away.
+
+    An order of an older attempt means nothing any more.
+    """
+    state.lock([found.id])
+    instance = Instance.objects.select_related("host").get(id=found.id)
+    now = timezone.now()
+    for command in hosts.side_orders_overdue().filter(instance_id=instance.id).order_by("created_at"):
+        if command.deadline is not None and command.deadline < now - AWAY:
+            later = now + timedelta(seconds=settings.HOST_DOWN_AFTER)
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
+            continue
+        body = decode_command_body(command.body)
+        hosts.finish(command.host_id, command.id)
+        if instance.attempt == command.attempt and instance.host_id == command.host_id:
+            ended(instance, body, _silent(command.created_at))
+
+
 def _passed_unseen(instance: Instance) -> bool:
     """Give the hosts time to come back and report, when it was us who were away; says whether it was."""
     now = timezone.now()
@@ -137,14 +163,17 @@ def _order_overdue(instance: Instance, task: Task) -> None:
     """The host has not said how an order ended: whatever it says later is passed over."""
     command = hosts.order_of(instance.id, instance.attempt)
     begun = command.created_at if command is not None else instance.updated_at
-    waited = round((timezone.now() - begun).total_seconds())
-    silent = Outcome(
-        well=False, begun_at=begun, ended_at=timezone.now(), message=SILENT.format(seconds=waited), code="silent"
-    )
+    silent = _silent(begun)
     if command is None or not ended(instance, decode_command_body(command.body), silent):
         state.advance(instance, task.fail, attempt=instance.attempt)
         actions.finish(instance.id, task.action, message=silent.message)
     hosts.withdraw_orders(instance.id)
+
+
+def _silent(begun: datetime) -> Outcome:
+    now = timezone.now()
+    waited = round((now - begun).total_seconds())
+    return Outcome(well=False, begun_at=begun, ended_at=now, message=SILENT.format(seconds=waited), code="silent")
 
 
 def _deleting(instance: Instance) -> None:

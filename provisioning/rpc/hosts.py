@@ -45,6 +45,9 @@ LOST_AFTER = timedelta(minutes=10)
 MOST_CONSOLE_BYTES = 131_072
 """Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
 
+SIDE_ORDERS = ("attach_interface_request", "detach_interface_request", "refresh_ports_request")
+"""Kinds of orders that belong to no task of their instance: they go on beside it, in their turn."""
+
 _waiting = threading.BoundedSemaphore(MOST_WAITING)
 
 
@@ -118,15 +121,28 @@ def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
 
 
 def withdraw_orders(instance_id: uuid.UUID) -> int:
-    """Send no order but to destroy any more, and pass over what is still said of one; returns how many there were."""
-    stale = HostCommand.objects.filter(instance_id=instance_id, finished_at=None).exclude(kind="destroy_request")
+    """Send no order of a task any more, and pass over what is still said of one; returns how many there were."""
+    stale = HostCommand.objects.filter(instance_id=instance_id, finished_at=None)
+    stale = stale.exclude(kind__in=["destroy_request", *SIDE_ORDERS])
     return stale.update(finished_at=timezone.now(), body="")
 
 
 def order_of(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
-    """Return the newest unfinished order about an instance but to build or destroy it."""
+    """Return the newest unfinished order of a task of an instance, but to build or destroy it."""
     orders = HostCommand.objects.filter(instance_id=instance_id, attempt=attempt, finished_at=None)
-    return orders.exclude(kind__in=["build_request", "destroy_request"]).order_by("-created_at").first()
+    orders = orders.exclude(kind__in=["build_request", "destroy_request", *SIDE_ORDERS])
+    return orders.order_by("-created_at").first()
+
+
+def is_busy_with(instance_id: uuid.UUID) -> bool:
+    """Whether any order but to destroy it has not ended for an instance."""
+    orders = HostCommand.objects.filter(instance_id=instance_id, finished_at=None)
+    return orders.exclude(kind="destroy_request").exists()
+
+
+def side_orders_overdue() -> QuerySet[HostCommand]:
+    """Return the side orders whose deadline has passed without a word."""
+    return HostCommand.objects.filter(kind__in=SIDE_ORDERS, finished_at=None, deadline__lt=timezone.now())
 
 
 def send_again(host_id: uuid.UUID) -> int:

@@ -9,6 +9,7 @@ from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_
 from provisioning.compute.services.flavors import create_flavor, delete_flavor, update_flavor
 from provisioning.compute.services.hosts import disable_host, enable_host, update_host
 from provisioning.compute.services.instances import update
+from provisioning.compute.services.interfaces import add_fixed_ip, attach_interface, detach_interface, remove_fixed_ip
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.compute.services.launch import check_launch, launch
 from provisioning.compute.services.locks import lock, unlock
@@ -21,6 +22,7 @@ from provisioning.compute.services.remote_consoles import RemoteConsole, create_
 from provisioning.compute.services.rescue import rescue, unrescue
 from provisioning.compute.services.reset import reset_state
 from provisioning.compute.services.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.services.security_groups import add_security_group, remove_security_group
 from provisioning.compute.services.shelve import offload, shelve
 from provisioning.compute.services.snapshots import create_backup, create_image
 from provisioning.compute.services.soft_delete import restore
@@ -31,8 +33,11 @@ __all__ = [
     "Destination",
     "LaunchQuote",
     "RemoteConsole",
+    "add_fixed_ip",
     "add_flavor_access",
+    "add_security_group",
     "add_tag",
+    "attach_interface",
     "change_password",
     "check_launch",
     "clear_password",
@@ -50,6 +55,7 @@ __all__ = [
     "delete_metadata",
     "delete_tag",
     "delete_tags",
+    "detach_interface",
     "diagnostics",
     "disable_host",
     "enable_host",
@@ -66,7 +72,9 @@ __all__ = [
     "offload",
     "reboot",
     "rebuild",
+    "remove_fixed_ip",
     "remove_flavor_access",
+    "remove_security_group",
     "rescue",
     "reset_state",
     "resize",

@@ -42,6 +42,24 @@ def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | 
     rows.update(finished_at=timezone.now(), message=message)
 
 
+def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:
+    """Return the newest action of this kind about a card that has not finished: its first step names the port."""
+    steps = InstanceActionEvent.objects.select_related("action").filter(
+        action__instance_id=instance_id,
+        action__action=action,
+        action__finished_at=None,
+        name=f"api_{action}",
+        detail__port_id=port_id,
+    )
+    found = steps.order_by("-id").first()
+    return found.action if found is not None else None
+
+
+def close(row: InstanceAction, message: str | None) -> None:
+    """Close one action; ``message`` says why it failed."""
+    InstanceAction.objects.filter(pk=row.pk, finished_at=None).update(finished_at=timezone.now(), message=message)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """When a step ran; ``finished`` None: it still runs."""

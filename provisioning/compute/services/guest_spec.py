@@ -20,6 +20,7 @@ from compute_agent.contract.build import (
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
+from provisioning.compute.selectors.cards import tags_of_cards
 from provisioning.compute.services import passwords
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
@@ -144,11 +145,6 @@ def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:
 
 
 def _tagged(ports: list[PortRef], instance: Instance) -> list[PortRef]:
-    """Write on the cards what they were called at the launch; cards that came or went since leave it open."""
-    asked = instance.requested_networks
-    if len(asked) != len(ports):
-        return ports
-    return [
-        msgspec.structs.replace(port, tag=entry["tag"]) if entry.get("tag") else port
-        for port, entry in zip(ports, asked, strict=True)
-    ]
+    """Write on the cards what their owner calls them."""
+    tags = tags_of_cards(instance)
+    return [msgspec.structs.replace(port, tag=tags[port.id]) if port.id in tags else port for port in ports]

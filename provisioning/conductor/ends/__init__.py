@@ -5,7 +5,7 @@ from importlib import import_module
 from provisioning.conductor.ends.outcome import Outcome
 from provisioning.conductor.ends.registry import end_of, ended
 
-for _family in ("ordinary", "rebuild", "rescue", "resize", "snapshots"):
+for _family in ("ordinary", "rebuild", "rescue", "resize", "snapshots", "interfaces"):
     import_module(f"{__name__}.{_family}")
 
 __all__ = ["Outcome", "end_of", "ended"]

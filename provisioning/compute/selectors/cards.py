@@ -1,0 +1,17 @@
+"""What the owner of a server calls its network cards."""
+
+from __future__ import annotations
+
+from provisioning.compute.models import Instance
+from provisioning.network import selectors as network
+
+
+def tags_of_cards(instance: Instance) -> dict[str, str]:
+    """Return port id → tag, of the cards that have one; ``requested_networks`` follows the cards in their order."""
+    asked = instance.requested_networks
+    if not any(entry.get("tag") for entry in asked):
+        return {}
+    ports = network.port_ids_of(instance.id)
+    if len(ports) != len(asked):
+        return {}
+    return {str(port): entry["tag"] for port, entry in zip(ports, asked, strict=True) if entry.get("tag")}
