@@ -12,6 +12,7 @@ import_string("provisioning.identity.policy.load")()  # a broken file of rules s
 http = import_string("portal.common.web_handler.PooledHandler")()
 import_string("portal.common.web_requests.install")(import_string("portal.api.common.faults.too_large"))
 import_string("portal.live.backpressure.install")()
+import_string("portal.live.access_log.install")()
 render = import_string("portal.dashboard.live.render")
 websocket = import_string("portal.live.routing.websocket_router")(render)
 application = ProtocolTypeRouter({"http": http, "websocket": websocket})

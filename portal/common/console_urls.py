@@ -10,9 +10,9 @@ SOCKET = "ws/console"
 PAGES = {"vnc": "/console/vnc", "serial": "/console/serial"}
 
 
-def page_url(protocol: str, token: str) -> str:
+def page_path(protocol: str, token: str) -> str:
     """Return the page that shows a console; ``path`` names the socket behind it, as noVNC's own page has it."""
-    return f"{settings.PUBLIC_URL}{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}')}"
+    return f"{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}', safe='')}"
 
 
 def socket_url(token: str) -> str:
@@ -23,4 +23,4 @@ def socket_url(token: str) -> str:
 
 def client_url(protocol: str, token: str) -> str:
     """Return what the Compute API answers: a page for a screen, a socket for a serial line."""
-    return socket_url(token) if protocol == "serial" else page_url(protocol, token)
+    return socket_url(token) if protocol == "serial" else settings.PUBLIC_URL + page_path(protocol, token)

@@ -31,6 +31,7 @@ PACKAGES: dict[str, Package] = {
     "bootstrap-icons": Package("bootstrap-icons/font", ("bootstrap-icons.min.css", "fonts/bootstrap-icons.woff*")),
     "htmx": Package("htmx.org/dist", ("htmx.min.js",)),
     "idiomorph": Package("idiomorph/dist", ("idiomorph-ext.min.js",)),
+    "novnc": Package("@novnc/novnc", ("core/*.js", "vendor/*.js")),
     "inter": Package("@fontsource-variable/inter", ("index.css", "files/inter-*-wght-normal.woff2")),
 }
 """Prefix below ``static/vendor/`` → package.  Source maps are listed too: the manifest storage follows them."""

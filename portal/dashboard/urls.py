@@ -10,6 +10,7 @@ from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorLis
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
+from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.views import InstanceDetail, InstanceList, InstancesDelete, InstanceVerb
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch.views import Keys, Launch, Quote
@@ -33,6 +34,9 @@ urlpatterns = [
     path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
     path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
     path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
+    path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
+    path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
+    path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),
     path("instances/<uuid:instance_id>/<slug:verb>/", InstanceVerb.as_view(), name="instance_verb"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),

@@ -93,7 +93,8 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         if self._flow is None or not self.paced:
             return
         try:
-            await asyncio.wait_for(self._flow.caught_up.wait(), STALLED)
+            async with asyncio.timeout(STALLED):
+                await self._flow.caught_up.wait()
         except TimeoutError:
             logger.warning("A client of %s has stopped reading; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
 
@@ -74,8 +74,6 @@ class ConsoleConsumer(Follower):
         self._left = True
         self._joined.set()
         await super().disconnect(code)
-        if self._end is not None:
-            await self._end.close()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pass on what the person sent, once the host is there."""
@@ -127,21 +125,22 @@ class ConsoleConsumer(Follower):
     async def serve(self) -> None:
         """Join the two ends; returns never, raises ConsoleEndedError."""
         instance = self._console.instance
-        with self._counted(), self._expected() as tunnel:
+        async with self._counted(), self._expected() as tunnel:
             question = OpenConsoleCall(
                 instance_id=str(instance.id), protocol=self._console.protocol, tunnel=tunnel.name
             )
             await self._ask(question, tunnel)
             try:
-                self._end = await asyncio.wait_for(tunnel.dialled, DIAL_WITHIN)
+                async with asyncio.timeout(DIAL_WITHIN):
+                    self._end = await tunnel.dialled
             except TimeoutError:
                 raise ConsoleEndedError(NO_HOST, "The server's host did not call back. Try again.") from None
             self._joined.set()
             logger.info("User %s opened the %s console of %s.", self.context.user_id, question.protocol, instance.id)
             await self._until_over()
 
-    @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
         """Count this console among those of its user while it is open."""
         user = self._console.row.user_id
         if switchboard.open[user] >= settings.CONSOLES_PER_USER:
@@ -154,9 +153,9 @@ class ConsoleConsumer(Follower):
             if not switchboard.open[user]:
                 del switchboard.open[user]
 
-    @contextlib.contextmanager
-    def _expected(self) -> Iterator[Tunnel]:
-        """Expect the host's dial."""
+    @contextlib.asynccontextmanager
+    async def _expected(self) -> AsyncIterator[Tunnel]:
+        """Expect the host's dial; in the end hang up on it."""
         host_id = self._console.instance.host_id
         if host_id is None:
             raise ConsoleEndedError(NO_GUEST, "The server is on no host now.")
@@ -165,7 +164,8 @@ class ConsoleConsumer(Follower):
             yield tunnel
         finally:
             switchboard.forget(tunnel)
-            tunnel.dialled.cancel()
+            if not tunnel.dialled.cancel() and not tunnel.dialled.cancelled():
+                await tunnel.dialled.result().close()
 
     async def _ask(self, question: OpenConsoleCall, tunnel: Tunnel) -> None:
         try:
@@ -189,7 +189,8 @@ class ConsoleConsumer(Follower):
             if left is not None and left <= 0:
                 raise ConsoleEndedError(IDLE, "Nothing was typed or shown for a long time.")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._over.wait()
             if self._over.is_set():
                 await in_thread(self._admit)  # it may have ended because the guest did
                 raise ConsoleEndedError(OVER, "The guest's console has closed.")
@@ -207,6 +208,7 @@ class ConsoleConsumer(Follower):
             logger.exception("A console failed.")
         self._left = True
         self._joined.set()
-        if self._end is not None:
-            await self._end.close()
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
         await self.close(code, reason[:100])

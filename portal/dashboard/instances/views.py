@@ -112,7 +112,9 @@ class InstanceDetail(InstancePage):
         self.live_page = f"instance/{instance.id}"
         parts = detail_for(self.context, instance)
         has_console = self.allows("compute:servers:console_output")
-        return self.page("dashboard/instances/detail.html", {"live_since": since, "has_console": has_console, **parts})
+        can_open = self.allows("compute:remote_consoles:create")
+        given = {"live_since": since, "has_console": has_console, "can_open_console": can_open}
+        return self.page("dashboard/instances/detail.html", {**given, **parts})
 
 
 class InstanceVerb(InstancePage):

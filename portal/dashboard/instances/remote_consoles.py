@@ -1,0 +1,103 @@
+"""Opening a server's console, and the window that shows it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import cast
+from urllib.parse import parse_qs, urlsplit
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views import View
+
+from portal.common.console_urls import SOCKET, page_path
+from portal.common.sign_in import TOKEN
+from portal.dashboard.instances.views import InstancePage
+from portal.dashboard.pages import PageRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import selectors as compute
+from provisioning.compute import services
+from provisioning.compute.models import Instance
+from provisioning.compute.services.remote_consoles import RULE, find_token
+from provisioning.identity import policy
+from provisioning.identity.tokens import read
+
+TYPES = {"vnc": "novnc", "serial": "serial"}
+
+
+class OpenConsole(InstancePage):
+    """A console with an address of its own, which works once."""
+
+    rule = RULE
+
+    def post(self, request: HttpRequest, instance_id: uuid.UUID, protocol: str) -> HttpResponse:
+        """Give it out, and lead there."""
+        if protocol not in TYPES:
+            raise Http404
+        asked_with = read(str(request.session.get(TOKEN, "")))
+        made = services.create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with)
+        return HttpResponseRedirect(page_path(protocol, made.token), status=303)
+
+    def back(self) -> str:
+        """Refusals are shown on the instance."""
+        return reverse("dashboard:instance", args=[self.kwargs["instance_id"]])
+
+
+class ConsoleWindow(View):
+    """A console's own window: whoever has its address sees it, signed in or not.
+
+    ``path`` names the socket with the token in it, which opening the page does not use up; ``instance`` a server whose
+    console was shown here before.
+    """
+
+    protocol = ""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show the window; without a good token, say so and offer another console to who may have one."""
+        token = _token_in(request.GET.get("path", ""))
+        context = cast("PageRequest", request).context
+        instance: Instance | None = None
+        status = 200
+        if token:
+            try:
+                row = find_token(token)
+            except NotFoundError:
+                token, status = "", 404
+            else:
+                token, instance = (token, row.instance) if row.protocol == self.protocol else ("", None)
+                status = 200 if token else 404
+        own = _own(context, str(instance.id) if instance else request.GET.get("instance", ""))
+        response = render(
+            request,
+            "dashboard/instances/console_page.html",
+            {
+                "protocol": self.protocol,
+                "instance": instance or own,
+                "socket": f"{SOCKET}?token={token}" if token else "",
+                "ask": own.id if own else "",
+            },
+            status=status,
+        )
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+def _token_in(path: str) -> str:
+    """Return the token of ``ws/console?token=…``."""
+    try:
+        return parse_qs(urlsplit(path).query, max_num_fields=5).get("token", [""])[0]
+    except ValueError:
+        return ""
+
+
+def _own(context: RequestContext | None, instance_id: str) -> Instance | None:
+    """Return the server if who is signed in here may open its console."""
+    if context is None or context.project_id is None or not policy.allows(context, RULE):
+        return None
+    try:
+        return compute.instance_for(context, instance_id)
+    except NotFoundError:
+        return None

@@ -1,0 +1,31 @@
+"""Daphne's access log without the tokens that stand in addresses of consoles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from daphne.access import AccessLogGenerator
+
+HIDDEN = ("/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/")
+"""Beginnings of the paths of which only the beginning is written down."""
+
+_write = AccessLogGenerator.__call__
+
+
+def shown(path: str) -> str:
+    """Return what may be written down of an address."""
+    hidden = next((each for each in HIDDEN if path.startswith(each)), None)
+    if hidden is None:
+        return path
+    return f"{hidden}-" if hidden.endswith("tokens/") else path.partition("?")[0]
+
+
+def _log(self: Any, protocol: str, action: str, details: Mapping[str, Any]) -> None:
+    """Write a line as Daphne does."""
+    _write(self, protocol, action, {**details, "path": shown(str(details.get("path", "")))})
+
+
+def install() -> None:
+    """Make Daphne write this log, where it writes one.  For ``portal.asgi``, before the server listens."""
+    AccessLogGenerator.__call__ = _log
