@@ -25,6 +25,7 @@ AT_ONCE = [
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",
     "tests/core/test_resize.py::TestManyAtOnce",
+    "tests/core/test_shelves_at_once.py",
     "tests/image/test_at_once.py",
     "tests/image/test_lists.py",
     "tests/image/test_tasks.py",
