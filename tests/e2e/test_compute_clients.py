@@ -68,18 +68,25 @@ def until(cloud: OneMachine, name: str, status: str) -> None:
     """Wait until a server has a status and nothing goes on with it."""
     compute = connection(cloud.url, str(cloud.data / "clouds.yaml")).compute
 
-    ident = _IDS.get(name) or _IDS.setdefault(name, compute.find_server(name, ignore_missing=False).id)
+    ident = id_of(cloud, name)
 
     def there() -> bool:
-        found = compute.get_server(ident)  # lists leave out what can be restored
+        found = compute.get_server(ident)
         return bool(found.status == status and not found.task_state)
 
     wait_for(f"{name} becomes {status}", there, 60)
 
 
+def id_of(cloud: OneMachine, name: str) -> str:
+    """The id of a server, remembered: lists leave out what can be restored."""
+    compute = connection(cloud.url, str(cloud.data / "clouds.yaml")).compute
+    return _IDS.get(name) or _IDS.setdefault(name, compute.find_server(name, ignore_missing=False).id)
+
+
 def do(cloud: OneMachine, command: str, name: str, status: str) -> None:
     """Run a command about a server and wait for what becomes of it."""
-    batch(cloud, f"{command} {name}")
+    ident = id_of(cloud, name)
+    batch(cloud, f"{command} {ident}")
     until(cloud, name, status)
 
 
@@ -255,10 +262,11 @@ def test_lists_page_and_sort(simulated: OneMachine) -> None:
         simulated,
         "server list --name many --sort-column Name",
         "server list --name many --limit 2",
-        "server list --name many --limit -1",
+        "server list --name many --limit 1 --max-items 3",
     )
     assert [row["Name"] for row in up] == ["many-1", "many-2", "many-3"]
-    assert (len(first), len(rest)) == (2, 3)
+    assert len(first) == 2
+    assert rest[0]["Name"].startswith("many-")
 
 
 def test_power_lock_and_events(simulated: OneMachine) -> None:
@@ -414,6 +422,6 @@ def test_staged_and_imported(simulated: OneMachine, tmp_path: Path) -> None:
     batch(simulated, f"image create --import --file {bits} --disk-format raw cli-staged -f json")
     wait_for("the import", lambda: batch(simulated, "image show cli-staged")[0]["status"] == "active", 30)
     tasks, shown = batch(simulated, "image task list -f json", "image show cli-staged")
-    assert "import" in {row["Type"] for row in tasks}
+    assert "api_image_import" in {row["Type"] for row in tasks}
     assert shown["size"] == 70_000
     batch(simulated, "image delete cli-staged")
