@@ -10,7 +10,7 @@ from portal.api.compute.actions.registry import Action
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 MOST_LINES = 999_999_999
 """More than any log has, and a number that every host can read."""
@@ -21,7 +21,7 @@ OUTPUT = {
 }
 
 
-def _console_output(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _console_output(view: ComputeView, server_id: str, body: Any) -> Response:
     length = body.get("length")
     lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
     return Response({"output": services.console_output(view.context, server_id, lines)})

@@ -13,13 +13,13 @@ from portal.common.console_urls import client_url
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 RULE = "compute:remote_consoles:create"
 
 
 def _opening(protocol: str) -> Handler:
-    def open_console(view: ServerActionView, server_id: str, body: Any) -> Response:
+    def open_console(view: ComputeView, server_id: str, body: Any) -> Response:
         made = services.create_console(view.context, server_id, protocol, body["type"], token_of(view))
         return Response({"console": {"type": made.console_type, "url": client_url(made.protocol, made.token)}})
 

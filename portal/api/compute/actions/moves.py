@@ -15,7 +15,7 @@ from provisioning.compute import services
 from provisioning.identity import policy
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 _MAYBE_HOST: Schema = HOST | {"type": ["string", "null"]}
 TO_HOST = (2, 56)
@@ -57,18 +57,18 @@ def evacuate(version: Version) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _migrate(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _migrate(view: ComputeView, server_id: str, body: Any) -> Response:
     host = body.get("host") if isinstance(body, dict) and view.microversion >= TO_HOST else None
     if host is not None:
         policy.enforce(view.context, "compute:servers:migrate:host")
     services.migrate(view.context, server_id, host)
 
 
-def _migrate_live(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _migrate_live(view: ComputeView, server_id: str, body: Any) -> Response:
     services.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
 
 
-def _evacuate(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _evacuate(view: ComputeView, server_id: str, body: Any) -> Response:
     services.evacuate(view.context, server_id, body.get("host"), force=boolean(body.get("force", False)))
 
 

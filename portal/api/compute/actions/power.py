@@ -11,7 +11,7 @@ from provisioning.compute import services
 from provisioning.compute.services.power import Power
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 REBOOT = {
     "type": "object",
@@ -28,24 +28,24 @@ PASSWORD = {
 
 
 def _switch(power: Power) -> Handler:
-    def handler(view: ServerActionView, server_id: str, body: Any) -> Response:
+    def handler(view: ComputeView, server_id: str, body: Any) -> Response:
         services.switch(view.context, server_id, power)
         return accepted()
 
     return handler
 
 
-def _reboot(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _reboot(view: ComputeView, server_id: str, body: Any) -> Response:
     services.reboot(view.context, server_id, hard=body["type"].upper() == "HARD")
     return accepted()
 
 
-def _crash_dump(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _crash_dump(view: ComputeView, server_id: str, body: Any) -> Response:
     services.trigger_crash_dump(view.context, server_id)
     return accepted()
 
 
-def _change_password(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _change_password(view: ComputeView, server_id: str, body: Any) -> Response:
     services.change_password(view.context, server_id, body["adminPass"])
     return accepted()
 

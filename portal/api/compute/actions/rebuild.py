@@ -33,7 +33,7 @@ from provisioning.compute.services.instances import Changes
 from provisioning.compute.services.rebuild import KEEP, Rebuild
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 _CHANGES = {
     "name": "name",
@@ -91,7 +91,7 @@ def _request(body: dict[str, Any], password: str | None) -> Rebuild:
     )
 
 
-def _rebuild(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _rebuild(view: ComputeView, server_id: str, body: Any) -> Response:
     """Answer with the server as it is now, and with what clients must be told beside it."""
     password = guest_password(body)
     instance = services.rebuild(view.context, server_id, _request(body, password))

@@ -12,9 +12,9 @@ from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
-Handler = Callable[["ServerActionView", str, Any], Response]
+Handler = Callable[["ComputeView", str, Any], Response]
 """Called with the view, the server's id and what the body says under the action's name."""
 
 

@@ -10,10 +10,10 @@ from portal.api.compute.actions.registry import NOTHING, Action
 from provisioning.common.errors import GoneError
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 
-def _gone(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _gone(view: ComputeView, server_id: str, body: Any) -> Response:
     raise GoneError("This resource is no longer available. No forwarding address is given.")
 
 

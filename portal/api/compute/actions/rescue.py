@@ -12,7 +12,7 @@ from portal.api.compute.server_fields import UUID
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 RESCUE = {
     "type": ["object", "null"],
@@ -29,14 +29,14 @@ def guest_password(body: dict[str, Any]) -> str | None:
     return given
 
 
-def _rescue(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _rescue(view: ComputeView, server_id: str, body: Any) -> Response:
     asked = body or {}
     password = guest_password(asked)
     services.rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
     return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
 
 
-def _unrescue(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _unrescue(view: ComputeView, server_id: str, body: Any) -> Response:
     services.unrescue(view.context, server_id)
     return accepted()
 

@@ -10,7 +10,7 @@ from portal.api.compute.actions.registry import NOTHING, Action, accepted
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 RESIZE = {
     "type": "object",
@@ -23,17 +23,17 @@ RESIZE = {
 }
 
 
-def _resize(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _resize(view: ComputeView, server_id: str, body: Any) -> Response:
     services.resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
     return accepted()
 
 
-def _confirm(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _confirm(view: ComputeView, server_id: str, body: Any) -> Response:
     services.confirm_resize(view.context, server_id)
     return Response(status=204)
 
 
-def _revert(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _revert(view: ComputeView, server_id: str, body: Any) -> Response:
     services.revert_resize(view.context, server_id)
     return accepted()
 

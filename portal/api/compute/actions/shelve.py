@@ -14,7 +14,7 @@ from provisioning.compute import services
 from provisioning.compute.services import Destination
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 TO_A_ZONE: Version = (2, 77)
 TO_A_HOST: Version = (2, 91)
@@ -40,17 +40,17 @@ def unshelve_schema(version: Version) -> Schema:
     }
 
 
-def _shelve(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _shelve(view: ComputeView, server_id: str, body: Any) -> Response:
     services.shelve(view.context, server_id)
     return accepted()
 
 
-def _offload(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _offload(view: ComputeView, server_id: str, body: Any) -> Response:
     services.offload(view.context, server_id)
     return accepted()
 
 
-def _unshelve(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _unshelve(view: ComputeView, server_id: str, body: Any) -> Response:
     said = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
     to = Destination(host=said.get("host", ""))
     if "availability_zone" in said:

@@ -15,7 +15,7 @@ from portal.api.compute.server_fields import METADATA, NAME
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 NO_LOCATION = (2, 45)
 """From this version on the image's id is in the body, and no longer in the header ``Location``."""
@@ -39,11 +39,11 @@ BACKUP: Schema = {
 }
 
 
-def _create_image(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _create_image(view: ComputeView, server_id: str, body: Any) -> Response:
     return _made(view, services.create_image(view.context, server_id, body["name"], body.get("metadata")))
 
 
-def _create_backup(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _create_backup(view: ComputeView, server_id: str, body: Any) -> Response:
     rotation = int(body["rotation"])
     image_id = services.create_backup(
         view.context, server_id, body["name"], body["backup_type"], rotation, body.get("metadata")
@@ -51,7 +51,7 @@ def _create_backup(view: ServerActionView, server_id: str, body: Any) -> Respons
     return _made(view, image_id, shown=rotation > 0)
 
 
-def _made(view: ServerActionView, image_id: uuid.UUID, *, shown: bool = True) -> Response:
+def _made(view: ComputeView, image_id: uuid.UUID, *, shown: bool = True) -> Response:
     """Answer 202 with where the image is; one that is gone as soon as it is made is shown in the body alone."""
     if view.microversion >= NO_LOCATION:
         return Response({"image_id": str(image_id)}, status=202)

@@ -12,7 +12,7 @@ from portal.api.compute.actions.registry import NOTHING, Action, accepted
 from provisioning.compute import services
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 STATE = {
     "type": "object",
@@ -32,28 +32,28 @@ def _lock_schema(version: Version) -> Schema:
     }
 
 
-def _lock(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _lock(view: ComputeView, server_id: str, body: Any) -> Response:
     told = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
     services.lock(view.context, server_id, reason=told)
     return accepted()
 
 
-def _unlock(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _unlock(view: ComputeView, server_id: str, body: Any) -> Response:
     services.unlock(view.context, server_id)
     return accepted()
 
 
-def _reset_state(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _reset_state(view: ComputeView, server_id: str, body: Any) -> Response:
     services.reset_state(view.context, server_id, body["state"])
     return accepted()
 
 
-def _force_delete(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _force_delete(view: ComputeView, server_id: str, body: Any) -> Response:
     services.delete(view.context, server_id, force=True)
     return accepted()
 
 
-def _restore(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _restore(view: ComputeView, server_id: str, body: Any) -> Response:
     services.restore(view.context, server_id)
     return accepted()
 
