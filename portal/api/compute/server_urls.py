@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from portal.api.compute import (
     addresses,
+    external_events,
     instance_actions,
     interfaces,
     metadata,
@@ -33,6 +34,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_SERVER}/os-server-password", server_password.ServerPasswordView.as_view()),
     path(f"{_SERVER}/os-interface", interfaces.InterfacesView.as_view()),
     path(f"{_SERVER}/os-interface/<str:port_id>", interfaces.InterfaceView.as_view()),
+    path("/v2.1/os-server-external-events", external_events.ExternalEventsView.as_view()),
     path(f"{_SERVER}/os-security-groups", server_security_groups.SecurityGroupsView.as_view()),
     path(f"{_SERVER}/os-volume_attachments", volume_attachments.VolumeAttachmentsView.as_view()),
     path(f"{_SERVER}/os-volume_attachments/<str:volume_id>", volume_attachments.VolumeAttachmentView.as_view()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rest_framework.response import Response
 
@@ -16,7 +17,7 @@ from provisioning.compute import services
 from provisioning.network import selectors as network
 
 if TYPE_CHECKING:
-    from portal.api.compute.server_actions import ServerActionView
+    from portal.api.compute.views import ComputeView
 
 LAST_PROXY = (2, 43)
 """The last version with the actions on addresses."""
@@ -42,16 +43,16 @@ REMOVE_FLOATING_IP = _object({"address": ADDRESS}, "address")
 def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Handler:
     """Return what calls a service with the server and the one field of the body."""
 
-    def handler(view: ServerActionView, server_id: str, body: Any) -> Response:
+    def handler(view: ComputeView, server_id: str, body: Any) -> Response:
         service(view.context, server_id, str(body[field]))
         return accepted()
 
     return handler
 
 
-def _add_floating_ip(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _add_floating_ip(view: ComputeView, server_id: str, body: Any) -> Response:
     """Say what is wrong with the server first, as the reference does; there are no floating addresses here."""
-    fixed = [address.address for port in network.cards_of(server_id) for address in port.fixed_ips.all()]
+    fixed = [address.address for port in network.cards_of(UUID(server_id)) for address in port.fixed_ips.all()]
     if not fixed:
         raise InvalidInputError("No fixed IPs associated to instance", field="address")
     if body.get("fixed_address", fixed[0]) not in fixed:
@@ -59,7 +60,7 @@ def _add_floating_ip(view: ServerActionView, server_id: str, body: Any) -> Respo
     raise NotFoundError("floating IP not found", field="address")
 
 
-def _remove_floating_ip(view: ServerActionView, server_id: str, body: Any) -> Response:
+def _remove_floating_ip(view: ComputeView, server_id: str, body: Any) -> Response:
     raise NotFoundError("floating IP not found", field="address")
 
 

@@ -116,4 +116,40 @@ RULES = (
         "Say on which host a server is unshelved (2.91).",
         "POST /servers/{server_id}/action",
     ),
+    rule(
+        "compute:servers:add_security_group",
+        MEMBER,
+        "Put a server into a security group.",
+        "POST /servers/{server_id}/action (addSecurityGroup)",
+    ),
+    rule(
+        "compute:servers:remove_security_group",
+        MEMBER,
+        "Take a server out of a security group.",
+        "POST /servers/{server_id}/action (removeSecurityGroup)",
+    ),
+    rule(
+        "compute:servers:add_fixed_ip",
+        MEMBER,
+        "Give a server another fixed address (up to 2.43).",
+        "POST /servers/{server_id}/action (addFixedIp)",
+    ),
+    rule(
+        "compute:servers:remove_fixed_ip",
+        MEMBER,
+        "Take a fixed address from a server (up to 2.43).",
+        "POST /servers/{server_id}/action (removeFixedIp)",
+    ),
+    rule(
+        "compute:servers:add_floating_ip",
+        MEMBER,
+        "Give a server a floating address (up to 2.43); there are none.",
+        "POST /servers/{server_id}/action (addFloatingIp)",
+    ),
+    rule(
+        "compute:servers:remove_floating_ip",
+        MEMBER,
+        "Take a floating address from a server (up to 2.43); there are none.",
+        "POST /servers/{server_id}/action (removeFloatingIp)",
+    ),
 )

@@ -45,6 +45,24 @@ RULES = (
         "Show one port of a server.",
         "GET /servers/{server_id}/os-interface/{port_id}",
     ),
+    rule(
+        "compute:server_interfaces:create",
+        MEMBER,
+        "Give a server another network card.",
+        "POST /servers/{server_id}/os-interface",
+    ),
+    rule(
+        "compute:server_interfaces:delete",
+        MEMBER,
+        "Take a network card from a server.",
+        "DELETE /servers/{server_id}/os-interface/{port_id}",
+    ),
+    rule(
+        "compute:server_external_events:create",
+        ADMIN,
+        "Tell what happened to servers' ports, volumes or power.",
+        "POST /os-server-external-events",
+    ),
     rule("compute:server_ips:list", READER, "List a server's addresses.", "GET /servers/{server_id}/ips"),
     rule(
         "compute:server_ips:show",

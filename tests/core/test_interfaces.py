@@ -1,0 +1,439 @@
+"""Cards of servers along the line: ports, quota, addresses and orders, whatever happens between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from compute_agent.contract.messages import Command
+from compute_agent.contract.orders import (
+    AttachInterfaceRequest,
+    DetachInterfaceRequest,
+    RebuildRequest,
+    RefreshPortsRequest,
+)
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, NotFoundError, OverQuotaError, UnavailableError
+from provisioning.compute import services
+from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
+from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.compute.requests import NetworkRequest
+from provisioning.compute.services.guest_spec import guest_spec
+from provisioning.compute.services.rebuild import Rebuild
+from provisioning.conductor.reaper import reap
+from provisioning.network import services as network
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.quotas import selectors as quota_selectors
+from provisioning.quotas import services as quotas
+from provisioning.rpc.models import HostCommand
+from tests.core.test_parallel import in_threads, unexpected
+from tests.support import invariants
+from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
+
+pytestmark = pytest.mark.django_db
+
+LATE = timedelta(seconds=1)
+
+
+@pytest.fixture
+def running(cloud: Cloud, alice: RequestContext) -> Instance:
+    cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    return instance
+
+
+@pytest.fixture
+def agent(cloud: Cloud, running: Instance) -> ScriptedAgent:
+    return cloud.agents["kelvin"]
+
+
+def attach(instance: Instance, **wanted: str) -> str:
+    return str(services.attach_interface(context("alice"), instance.id, NetworkRequest(**wanted)))
+
+
+def detach(instance: Instance, port: str) -> None:
+    services.detach_interface(context("alice"), instance.id, port)
+
+
+def cards(instance: Instance) -> list[str]:
+    return [str(port.id) for port in Port.objects.filter(device_id=instance.id).order_by("device_index")]
+
+
+def told(instance: Instance) -> list[str]:
+    """The cards as the next order would name them."""
+    return [port.id for port in guest_spec(Cloud.fresh(instance)).ports]
+
+
+def ports_held() -> int:
+    project = context("alice").project_id
+    assert project is not None
+    return quota_selectors.usage_of(project)["ports"]
+
+
+def ends(instance: Instance, action: str) -> list[tuple[bool, str | None]]:
+    rows = InstanceAction.objects.filter(instance=instance, action=action).order_by("id")
+    return [(row.finished_at is not None, row.message) for row in rows]
+
+
+def fail(agent: ScriptedAgent, order: Command, code: str = "host_failed") -> None:
+    agent.report(order, "failed", error_code=code, message="It does not fit.", retryable=False)
+
+
+def pass_deadlines() -> None:
+    HostCommand.objects.filter(finished_at=None).exclude(deadline=None).update(deadline=timezone.now() - LATE)
+
+
+# ----- there and back -------------------------------------------------------------------------------------------------
+
+
+def test_a_card_comes_and_goes(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    first = cards(running)
+    port = attach(running, tag="back")
+    assert cards(running) == [*first, port]
+    assert (Port.objects.get(id=port).status, ports_held()) == ("BUILD", 2)
+    assert state_of(running) == ("active", None)
+    (order,) = agent.take()
+    assert isinstance(order.body, AttachInterfaceRequest)
+    assert [(card.id, card.tag) for card in order.body.instance.ports] == [(first[0], ""), (port, "back")]
+    assert order.body.port == order.body.instance.ports[1]
+    assert order.deadline > 0
+    agent.carry_out(order)
+    assert Port.objects.get(id=port).status == "ACTIVE"
+    detach(running, port)
+    assert cards(running) == [*first, port]
+    assert told(running) == first
+    (order,) = agent.take()
+    assert isinstance(order.body, DetachInterfaceRequest)
+    assert ([card.id for card in order.body.instance.ports], order.body.port.id) == (first, port)
+    agent.carry_out(order)
+    assert cards(running) == first
+    assert (FixedIP.objects.count(), ports_held()) == (1, 1)
+    assert ends(running, "attach_interface") == ends(running, "detach_interface") == [(True, None)]
+    steps = InstanceActionEvent.objects.filter(action__action="attach_interface").order_by("id")
+    assert [(step.name, step.result, step.host) for step in steps] == [
+        ("api_attach_interface", "Success", ""),
+        ("compute_attach_interface", "Success", "kelvin"),
+    ]
+
+
+def test_the_first_card_can_go_and_the_others_keep_their_tags(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    (first,) = cards(running)
+    port = attach(running, tag="back")
+    detach(running, first)
+    cloud.run()
+    assert [(card.id, card.tag) for card in guest_spec(cloud.fresh(running)).ports] == [(port, "back")]
+    detach(running, port)
+    cloud.run()
+    assert (cards(running), ports_held()) == ([], 0)
+    again = attach(running)
+    cloud.run()
+    assert (cards(running), ports_held()) == ([again], 1)
+
+
+def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    project = running.project_id
+    mine = network.create_port(project, cloud.network)
+    with pytest.raises(ConflictError, match="still in use"):
+        attach(running, port_id=cards(running)[0])
+    assert attach(running, port_id=str(mine.id)) == str(mine.id)
+    assert ports_held() == 2
+    cloud.run()
+    detach(running, str(mine.id))
+    cloud.run()
+    mine.refresh_from_db()
+    assert (mine.device_id, mine.host, mine.status, mine.leaving) == (None, "", "DOWN", False)
+    assert (ports_held(), mine.fixed_ips.count()) == (2, 1)
+    assert quotas.examine() == []
+
+
+@pytest.mark.parametrize("state", ["pause", "stop"])
+def test_states_in_which_cards_change(cloud: Cloud, running: Instance, state: str) -> None:
+    services.switch(context("alice"), running.id, state)  # type: ignore[arg-type]
+    with pytest.raises(InstanceBusyError, match="Cannot 'attach_interface' instance"):
+        attach(running)
+    cloud.run()
+    port = attach(running)
+    cloud.run()
+    assert port in cards(running)
+
+
+def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
+    with pytest.raises(NotFoundError, match=r"Instance .* could not be found"):
+        services.attach_interface(charlie, running.id, NetworkRequest())
+    with pytest.raises(NotFoundError, match=r"Port id .* could not be found"):
+        detach(running, "5f1d2c3b-0000-4000-8000-000000000001")
+    services.switch(context("alice"), running.id, "suspend")
+    cloud.run()
+    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+        with pytest.raises(InstanceBusyError, match="vm_state suspended"):
+            deed()
+    services.switch(context("alice"), running.id, "resume")
+    cloud.run()
+    services.lock(context("alice"), running.id)
+    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+        with pytest.raises(InstanceLockedError):
+            deed()
+    services.unlock(context("alice"), running.id)
+    Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
+    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+        with pytest.raises(UnavailableError):
+            deed()
+    assert (len(cards(running)), ports_held()) == (1, 1)
+    assert not Port.objects.filter(leaving=True).exists()
+
+
+# ----- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_card_that_a_host_cannot_plug_in_is_given_back(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    first = cards(running)
+    attach(running)
+    (order,) = agent.take()
+    fail(agent, order)
+    assert (cards(running), ports_held(), agent.take()) == (first, 1, [])
+    assert ends(running, "attach_interface") == [(True, "It does not fit.")]
+    assert InstanceFault.objects.get(instance=running).message == "It does not fit."
+    assert state_of(running) == ("active", None)
+    agent.repeat_everything()
+    assert cards(running) == first
+
+
+@pytest.mark.parametrize("end", ["not_taken_back", "silent", "followed"])
+def test_a_card_that_may_be_in_the_guest_goes_when_the_host_says_so(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent, end: str
+) -> None:
+    first = cards(running)
+    port = attach(running)
+    if end == "followed":
+        services.rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+    order, *following = agent.take()
+    if end == "silent":
+        pass_deadlines()
+        reap()
+    else:
+        fail(agent, order, "not_taken_back" if end == "not_taken_back" else "host_failed")
+    for later in following:
+        assert isinstance(later.body, RebuildRequest)
+        assert port in [card.id for card in later.body.instance.ports]
+        agent.carry_out(later)
+    assert cards(running) == [*first, port]
+    assert (told(running), Port.objects.get(id=port).status) == (first, "DOWN")
+    ((finished, message),) = ends(running, "attach_interface")
+    assert finished
+    assert ("did not report" if end == "silent" else "It does not fit.") in (message or "")
+    agent.report(order, "finished", power_state=PowerState.RUNNING)
+    assert Port.objects.get(id=port).status == "DOWN"
+    (order,) = agent.take()
+    assert isinstance(order.body, DetachInterfaceRequest)
+    assert order.deadline == 0
+    agent.carry_out(order)
+    assert (cards(running), ports_held()) == (first, 1)
+
+
+def test_an_order_that_nobody_watched_gets_more_time(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    port = attach(running)
+    HostCommand.objects.filter(finished_at=None).update(deadline=timezone.now() - timedelta(hours=1))
+    reap()
+    assert ends(running, "attach_interface") == [(False, None)]
+    cloud.run()
+    assert Port.objects.get(id=port).status == "ACTIVE"
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_card_that_the_guest_does_not_give_stays(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent, silent: bool
+) -> None:
+    first = cards(running)
+    detach(running, first[0])
+    detach(running, first[0])
+    (order,) = agent.take()
+    if silent:
+        pass_deadlines()
+        reap()
+    else:
+        fail(agent, order)
+    assert cards(running) == told(running) == first
+    ((finished, message),) = ends(running, "detach_interface")
+    assert finished
+    assert message
+    agent.report(order, "finished", power_state=PowerState.RUNNING)
+    assert cards(running) == first
+    detach(running, first[0])
+    cloud.run()
+    assert cards(running) == []
+
+
+def test_a_card_that_stays_after_all_is_in_what_was_built_meanwhile(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    first = cards(running)
+    detach(running, first[0])
+    services.rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+    order, later = agent.take()
+    assert isinstance(later.body, RebuildRequest)
+    assert later.body.instance.ports == []
+    fail(agent, order)
+    agent.carry_out(later)
+    (again,) = agent.take()
+    assert isinstance(again.body, AttachInterfaceRequest)
+    assert again.body.port.id == first[0]
+    agent.carry_out(again)
+    assert (cards(running), state_of(running)) == (first, ("active", None))
+
+
+@pytest.mark.parametrize("what", ["attach", "detach"])
+def test_a_delete_in_the_middle_leaves_nothing(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent, what: str
+) -> None:
+    attach(running) if what == "attach" else detach(running, cards(running)[0])
+    (order,) = agent.take()
+    services.delete(context("alice"), running.id)
+    agent.report(order, "finished", power_state=PowerState.RUNNING)
+    cloud.run()
+    assert state_of(running) == ("deleted", None)
+    assert not InstanceAction.objects.filter(instance=running, finished_at=None).exists()
+    invariants.check_empty()
+    pass_deadlines()
+    reap()
+    agent.repeat_everything()
+    invariants.check_empty()
+
+
+def test_two_orders_close_each_its_own_action(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    one, two = attach(running), attach(running)
+    first, second = agent.take()
+    fail(agent, second)
+    assert ends(running, "attach_interface") == [(False, None), (True, "It does not fit.")]
+    agent.carry_out(first)
+    assert ends(running, "attach_interface") == [(True, None), (True, "It does not fit.")]
+    cloud.run()
+    assert one in cards(running)
+    assert two not in cards(running)
+
+
+def test_a_reset_and_a_silent_task_leave_cards_to_their_own_orders(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext
+) -> None:
+    port = attach(running)
+    services.stop(context("alice"), running.id)
+    order, _ = agent.take()
+    Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - LATE)
+    reap()
+    assert state_of(running) == ("active", None)
+    services.reset_state(operator, running.id, "error")
+    agent.carry_out(order)
+    assert Port.objects.get(id=port).status == "ACTIVE"
+
+
+# ----- quota and parallel requests ------------------------------------------------------------------------------------
+
+
+def test_the_quota_of_ports_holds_and_leaves_nothing(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
+    quotas.set_limit(running.project_id, "ports", 1)
+    with pytest.raises(OverQuotaError, match="Quota exceeded for ports: Requested 1, but already used 1 of 1"):
+        attach(running)
+    assert (len(cards(running)), ports_held()) == (1, 1)
+    assert not InstanceAction.objects.filter(action="attach_interface").exists()
+
+
+def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) -> None:
+    agent = shared_cloud.add_host("kelvin")
+    servers = [shared_cloud.launch(context("alice")) for _ in range(2)]
+    shared_cloud.run()
+    quotas.set_limit(servers[0].project_id, "ports", 5)
+    results = in_threads(8, lambda index: attach(servers[index % 2]))
+    assert not unexpected(results)
+    assert Counter(type(result) for result in results) == {str: 3, OverQuotaError: 5}
+    assert (Port.objects.count(), ports_held()) == (5, 5)
+    assert len({fixed.address for fixed in FixedIP.objects.all()}) == 5
+    shared_cloud.run()
+    assert agent.take() == []
+    results = in_threads(8, lambda index: detach(servers[index % 2], cards(servers[index % 2])[0]))
+    assert not unexpected(results)
+    shared_cloud.run()
+    assert ports_held() == 3
+    assert quotas.examine() == []
+
+
+# ----- security groups and addresses ----------------------------------------------------------------------------------
+
+
+def group(name: str) -> SecurityGroup:
+    made = SecurityGroup.objects.create(project_id=context("alice").project_id, name=name)
+    quotas.hold(made.project_id, made.id, {"security_groups": 1})
+    network.allow_ingress(made, "tcp", 80)
+    return made
+
+
+def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    web, alice = group("web"), context("alice")
+    services.add_security_group(alice, running.id, "web")
+    services.add_security_group(alice, running.id, str(web.id))
+    fresh = cloud.fresh(running)
+    assert fresh.security_groups[1:] == [str(web.id)]
+    last = agent.take()[-1]
+    assert isinstance(last.body, RefreshPortsRequest)
+    (card,) = last.body.instance.ports
+    assert str(web.id) in card.security_group_ids
+    assert 80 in [rule.port_range_min for rule in card.security_rules]
+    services.remove_security_group(alice, running.id, "web")
+    (order,) = agent.take()
+    assert isinstance(order.body, RefreshPortsRequest)
+    assert str(web.id) not in order.body.instance.ports[0].security_group_ids
+    assert str(web.id) not in cloud.fresh(running).security_groups
+    with pytest.raises(NotFoundError, match="not associated with the instance"):
+        services.remove_security_group(alice, running.id, "web")
+    fail(agent, order)
+    assert InstanceFault.objects.get(instance=running).details == "refresh_ports: host_failed"
+    assert state_of(running) == ("active", None)
+
+
+def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
+    group("twin"), group("twin")
+    foreign = SecurityGroup.objects.create(project_id=charlie.project_id, name="foreign")
+    for wanted in ("nowhere", str(foreign.id), "foreign"):
+        with pytest.raises(NotFoundError, match=f"Security group {wanted} is not found for project"):
+            services.add_security_group(context("alice"), running.id, wanted)
+    with pytest.raises(ConflictError, match="Multiple security groups found matching 'twin'"):
+        services.add_security_group(context("alice"), running.id, "twin")
+    detach(running, cards(running)[0])
+    cloud.run()
+    SecurityGroup.objects.filter(name="foreign").delete()
+    with pytest.raises(NotFoundError, match="could not be found as device id on any ports"):
+        services.add_security_group(context("alice"), running.id, "default")
+
+
+def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    group("web")
+    instance = cloud.launch(alice)
+    with pytest.raises(NotFoundError):
+        services.add_security_group(context("alice"), instance.id, "web")
+    assert agent.take() == []
+    cloud.run()
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_second_address_and_back(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    alice, other = context("alice"), Network.objects.create(project_id=running.project_id, name="other", bridge="br-o")
+    quotas.hold(other.project_id, other.id, {"networks": 1})
+    services.add_fixed_ip(alice, running.id, str(cloud.network.id))
+    (order,) = agent.take()
+    assert isinstance(order.body, RefreshPortsRequest)
+    (card,) = order.body.instance.ports
+    assert len({fixed.address for fixed in card.fixed_ips}) == 2
+    with pytest.raises(NotFoundError, match="Network could not be found for instance"):
+        services.add_fixed_ip(alice, running.id, str(other.id))
+    with pytest.raises(NotFoundError, match=r"does not have fixed IP '10\.20\.0\.99'"):
+        services.remove_fixed_ip(alice, running.id, "10.20.0.99")
+    services.remove_fixed_ip(alice, running.id, card.fixed_ips[0].address)
+    assert [fixed.address for fixed in FixedIP.objects.all()] == [card.fixed_ips[1].address]
+    cloud.run()
