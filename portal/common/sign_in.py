@@ -7,6 +7,7 @@ disabled user or project, a lost role) ends the pages of that browser at its nex
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, cast
 
@@ -174,6 +175,17 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
     issued = services.issue_token(user, project, ("token",), parent=data.root())
     _keep(request, issued.value, issued.data)
     return _enter(request, issued.data)
+
+
+def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken:
+    """Return another token for the session's project, which ends soon, and with the session at the latest.
+
+    Raises NotAuthenticatedError when nobody is signed in.
+    """
+    data = selectors.token_data(str(request.session.get(TOKEN, "")))
+    user = selectors.existing_user(data.user_id.hex)
+    project = services.project_for_sign_in(user, data.project_id.hex if data.project_id else None)
+    return services.issue_token(user, project, ("token",), parent=data, lifetime=lifetime)
 
 
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:

@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from portal.dashboard.account.expired import ChangeExpired
 from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, SwitchProject
+from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
@@ -57,6 +58,8 @@ urlpatterns = [
     path("settings/sessions/", Sessions.as_view(), name="settings_sessions"),
     path("settings/sessions/end/", SessionsEnd.as_view(), name="settings_sessions_end"),
     path("settings/sessions/<uuid:sign_in_id>/end/", SessionEnd.as_view(), name="settings_session_end"),
+    path("api/", TryIt.as_view(), name="try_it"),
+    path("api/token/", TryItToken.as_view(), name="try_it_token"),
     path("api-access/", ApiAccess.as_view(), name="api_access"),
     path("application-credentials/", CredentialList.as_view(), name="application_credentials"),
     path("application-credentials/create/", CredentialCreate.as_view(), name="application_credential_create"),

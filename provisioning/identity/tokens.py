@@ -100,15 +100,17 @@ def issue(
     parent: TokenData | None = None,
     sign_in: SignIn | None = None,
     application_credential: ApplicationCredential | None = None,
+    lifetime: timedelta | None = None,
 ) -> IssuedToken:
-    """Issue a token; the caller has checked that the user may have it.
+    """Issue a token; the caller has checked that the user may have it.  It lasts as long as the setting says, or less.
 
     With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods,
     session and application credential, and falls with it. With an application credential it ends no later than that.
     Raises ForbiddenError when the chain of parents is longer than any honest use.
     """
     now = timezone.now()
-    expires = now + timedelta(seconds=settings.TOKEN_LIFETIME)
+    longest = timedelta(seconds=settings.TOKEN_LIFETIME)
+    expires = now + (longest if lifetime is None else min(longest, lifetime))
     if application_credential is not None and application_credential.expires_at is not None:
         expires = min(expires, application_credential.expires_at)
     chain: tuple[str, ...] = (_text(uuid.uuid4().bytes),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,12 +23,19 @@ def issue_token(
     parent: TokenData | None = None,
     sign_in: SignIn | None = None,
     application_credential: ApplicationCredential | None = None,
+    lifetime: timedelta | None = None,
 ) -> IssuedToken:
     """Issue a token for a user who has proved who they are; NotAuthenticatedError without a role there."""
     if not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     return tokens.issue(
-        user, scope, methods, parent=parent, sign_in=sign_in, application_credential=application_credential
+        user,
+        scope,
+        methods,
+        parent=parent,
+        sign_in=sign_in,
+        application_credential=application_credential,
+        lifetime=lifetime,
     )
 
 
