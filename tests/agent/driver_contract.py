@@ -19,10 +19,13 @@ from compute_agent.contract.build import InstanceSpec, RescueImage
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles, ComputeDriver
 from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, StoppedError, UnsupportedError
+from tests.agent.cast import make_spec
 
 BOOT_TIMEOUT = 30.0
 STOP_TIMEOUT = 1.0
 NOBODY = "00000000-0000-4000-8000-00000000dead"
+CARD = make_spec(number=77).ports[0]
+"""A card that no guest has, on a bridge that need not be there."""
 
 
 def until(question: Callable[[], Any], what: str, patience: float = 20.0) -> Any:
@@ -178,6 +181,23 @@ class DriverContract:
         driver.stop(guest, STOP_TIMEOUT)
         with pytest.raises(UnsupportedError):
             driver.crash_dump(guest)
+
+    def test_cards_come_and_go_while_the_guest_is_off(
+        self, driver: ComputeDriver, spec: InstanceSpec, guest: str
+    ) -> None:
+        driver.stop(guest, STOP_TIMEOUT)
+        for _ in range(2):
+            driver.attach_interface(spec, CARD)
+        for _ in range(2):
+            driver.detach_interface(spec, CARD)
+        assert driver.power_state(guest) == PowerState.SHUTDOWN
+        driver.start(guest)
+        assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
+        assert CARD.mac_address not in [card.mac_address for card in driver.diagnostics(guest).nics]
+        nobody = msgspec.structs.replace(spec, uuid=NOBODY)
+        driver.detach_interface(nobody, CARD)
+        with pytest.raises(InstanceNotFoundError):
+            driver.attach_interface(nobody, CARD)
 
     @pytest.mark.parametrize("state", ["running", "paused", "suspended", "stopped"])
     def test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was(

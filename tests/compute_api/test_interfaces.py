@@ -1,0 +1,272 @@
+"""Cards, groups and addresses of servers over HTTP (Compute API reference, "Port interfaces" and server actions)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from provisioning.compute.models import Instance
+from provisioning.network import services as network
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.quotas import services as quotas
+from tests.compute_api.conftest import V21, launch
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+
+NOBODY = "5f1d2c3b-0000-4000-8000-000000000001"
+
+
+def at(version: str) -> dict[str, str]:
+    return {"OpenStack-API-Version": f"compute {version}"}
+
+
+def attach(api: Api, ident: str, **wanted: Any) -> Any:
+    return api.post(f"{V21}/servers/{ident}/os-interface", {"interfaceAttachment": wanted})
+
+
+def act(api: Api, ident: str, name: str, body: Any) -> Any:
+    return api.post(f"{V21}/servers/{ident}/action", {name: body})
+
+
+def message(answer: Any, status: int) -> str:
+    assert answer.status_code == status, answer.content
+    [fault] = answer.json().values()
+    assert fault["code"] == status
+    return str(fault["message"])
+
+
+@pytest.fixture
+def server(api: Api, cloud: Cloud) -> str:
+    return launch(api, cloud)
+
+
+def other_network(cloud: Cloud, cidr: str = "10.21.0.0/24") -> Network:
+    made = network.create_network(cloud.network.project_id, "other", shared=True)
+    network.create_subnet(made, cidr)
+    return made
+
+
+# ----- interfaces -----------------------------------------------------------------------------------------------------
+
+
+def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:
+    other = other_network(cloud)
+    answer = attach(api, server, net_id=str(other.id), fixed_ips=[{"ip_address": "10.21.0.77"}])
+    assert answer.status_code == 200
+    card = answer.json()["interfaceAttachment"]
+    port = Port.objects.get(network=other)
+    assert card == {
+        "port_state": "BUILD",
+        "port_id": str(port.id),
+        "net_id": str(other.id),
+        "mac_addr": port.mac_address,
+        "fixed_ips": [{"ip_address": "10.21.0.77", "subnet_id": str(other.subnets.get().id)}],
+    }
+    cloud.run()
+    url = f"{V21}/servers/{server}/os-interface"
+    assert api.get(f"{url}/{port.id}").json()["interfaceAttachment"] == {**card, "port_state": "ACTIVE"}
+    assert api.get(f"{url}/{port.id.hex}").status_code == 200
+    assert [found["port_id"] for found in api.get(url).json()["interfaceAttachments"]][1:] == [str(port.id)]
+    shown = api.get(f"{V21}/servers/{server}").json()["server"]
+    assert [each["addr"] for each in shown["addresses"]["other"]] == ["10.21.0.77"]
+    for _ in range(2):
+        answer = api.delete(f"{url}/{port.id}")
+        assert (answer.status_code, answer.content) == (202, b"")
+    assert len(api.get(url).json()["interfaceAttachments"]) == 2
+    cloud.run()
+    assert len(api.get(url).json()["interfaceAttachments"]) == 1
+    for answer in (api.get(f"{url}/{port.id}"), api.delete(f"{url}/{port.id}")):
+        assert "port" in message(answer, 404).lower()
+    done = [each["action"] for each in api.get(f"{V21}/servers/{server}/os-instance-actions").json()["instanceActions"]]
+    assert sorted(done) == ["attach_interface", "create", "detach_interface"]
+
+
+@pytest.mark.parametrize("body", [{}, {"interfaceAttachment": {}}])
+def test_nothing_asked_for_is_the_only_network(api: Api, cloud: Cloud, server: str, body: dict[str, Any]) -> None:
+    answer = api.post(f"{V21}/servers/{server}/os-interface", body)
+    assert answer.json()["interfaceAttachment"]["net_id"] == str(cloud.network.id)
+    other_network(cloud)
+    said = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
+    assert said == "Multiple possible networks found, use a Network ID to be more specific."
+    Network.objects.update(shared=False)
+    said = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
+    assert said.startswith("No specific network was requested and none are available for project")
+
+
+def test_tags_are_taken_from_2_49_and_shown_from_2_70(people: People, cloud: Cloud, api: Api, server: str) -> None:
+    assert "tag" in message(attach(Api(people.alice, **at("2.48")), server, tag="back"), 400)
+    answer = attach(Api(people.alice, **at("2.49")), server, tag="back")
+    assert "tag" not in answer.json()["interfaceAttachment"]
+    answer = attach(Api(people.alice, **at("2.70")), server, tag="more")
+    assert answer.json()["interfaceAttachment"]["tag"] == "more"
+    url = f"{V21}/servers/{server}/os-interface"
+    listed = api.get(url, **at("2.70")).json()["interfaceAttachments"]
+    assert [card["tag"] for card in listed] == [None, "back", "more"]
+    port = listed[1]["port_id"]
+    assert api.get(f"{url}/{port}", **at("2.70")).json()["interfaceAttachment"]["tag"] == "back"
+    assert "tag" not in api.get(f"{url}/{port}", **at("2.69")).json()["interfaceAttachment"]
+    for wrong in ("", "a,b", "a/b", "x" * 61, 7):
+        message(attach(Api(people.alice, **at("2.49")), server, tag=wrong), 400)
+
+
+def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    used = str(Port.objects.get().id)
+    net = str(cloud.network.id)
+    address = Port.objects.get().fixed_ips.get().address
+    foreign = network.create_port(people.charlie.project_id, cloud.network)
+    cases: list[tuple[dict[str, Any], int, str]] = [
+        ({"net_id": net, "port_id": used}, 400, "Must not input both network_id and port_id"),
+        ({"fixed_ips": [{"ip_address": "10.20.0.9"}]}, 400, "Must input network_id when request IP address"),
+        (
+            {"port_id": used, "fixed_ips": [{"ip_address": "10.20.0.9"}]},
+            400,
+            "Must input network_id when request IP address",
+        ),
+        ({"port_id": used}, 409, f"Port {used} is still in use."),
+        ({"port_id": NOBODY}, 404, f"Port id {NOBODY} could not be found."),
+        ({"port_id": str(foreign.id)}, 404, f"Port id {foreign.id} could not be found."),
+        ({"net_id": NOBODY}, 404, f"Network {NOBODY} could not be found."),
+        ({"net_id": net, "fixed_ips": [{"ip_address": address}]}, 409, "already in use"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "10.99.0.9"}]}, 400, "is not a valid IP address"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "fd00::1"}]}, 400, "is not a valid IPv4 address"),
+        ({"net_id": "x"}, 400, "net_id"),
+        ({"net_id": None}, 400, "net_id"),
+        ({"port_id": [used]}, 400, "port_id"),
+        ({"net_id": net, "fixed_ips": []}, 400, "fixed_ips"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "10.20.0.9"}] * 2}, 400, "fixed_ips"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "here"}]}, 400, "ip_address"),
+        ({"net_id": net, "more": 1}, 400, "more"),
+    ]
+    for body, status, said in cases:
+        assert said in message(attach(api, server, **body), status), body
+    for body in ([], "x", {"interfaceAttachment": None}, {"other": {}}):
+        message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
+    assert Port.objects.filter(device_id=server).count() == 1
+
+
+def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    url = f"{V21}/servers/{server}/os-interface"
+    port = Port.objects.get().id
+    quotas.set_limit(people.alice.project_id, "ports", 1)
+    assert "Quota exceeded for ports" in message(attach(api, server), 403)
+    quotas.set_limit(people.alice.project_id, "ports", 20)
+    for _ in range(7):
+        assert attach(api, server).status_code == 200
+    assert "at most 8 network cards" in message(attach(api, server), 400)
+    cloud.run()
+    for person, status in ((people.bob, 403), (people.charlie, 404)):
+        stranger = Api(person)
+        message(attach(stranger, server), status)
+        message(stranger.delete(f"{url}/{port}"), status)
+    for ident in (NOBODY, "x"):
+        message(attach(api, ident), 404)
+    for ident in (NOBODY, "x"):
+        message(api.delete(f"{url}/{ident}"), 404)
+    assert act(api, server, "lock", None).status_code == 202
+    assert "is locked" in message(api.delete(f"{url}/{port}"), 409)
+    assert attach(Api(people.operator), server).status_code in {400, 409}  # eight there are; but no lock for operators
+    assert act(api, server, "unlock", None).status_code == 202
+    assert act(api, server, "suspend", None).status_code == 202
+    said = message(api.delete(f"{url}/{port}"), 409)
+    assert said == f"Cannot 'detach_interface' instance {server} while it is in task_state suspending"
+
+
+def test_an_operator_acts_within_the_servers_project(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    answer = attach(Api(people.operator), server, net_id=str(cloud.network.id))
+    assert answer.status_code == 200
+    port = Port.objects.get(id=answer.json()["interfaceAttachment"]["port_id"])
+    assert port.project_id == people.alice.project_id
+
+
+# ----- security groups ------------------------------------------------------------------------------------------------
+
+
+def test_groups_come_and_go(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    web = SecurityGroup.objects.create(project_id=people.alice.project_id, name="web")
+    answer = act(api, server, "addSecurityGroup", {"name": "web"})
+    assert (answer.status_code, answer.content) == (202, b"")
+    attach(api, server)
+    shown = api.get(f"{V21}/servers/{server}").json()["server"]["security_groups"]
+    assert sorted(group["name"] for group in shown) == ["default", "web"]
+    listed = api.get(f"{V21}/servers/{server}/os-security-groups").json()["security_groups"]
+    assert sorted(group["name"] for group in listed) == ["default", "web"]
+    assert act(api, server, "removeSecurityGroup", {"name": str(web.id)}).status_code == 202
+    said = message(act(api, server, "removeSecurityGroup", {"name": "web"}), 404)
+    assert said == f"Security group web not associated with the instance {server}"
+    assert str(web.id) not in Instance.objects.get().security_groups
+    SecurityGroup.objects.create(project_id=people.alice.project_id, name="web")
+    SecurityGroup.objects.create(project_id=people.charlie.project_id, name="theirs")
+    for name in ("addSecurityGroup", "removeSecurityGroup"):
+        message(act(api, server, name, {"name": "web"}), 409)
+        for unknown in ("nowhere", "theirs", NOBODY, "x" * 255):
+            message(act(api, server, name, {"name": unknown}), 404)
+        for wrong in ({}, {"name": ""}, {"name": 1}, {"name": "x", "more": 1}, None, {"name": "x" * 256}):
+            message(act(api, server, name, wrong), 400)
+        message(act(Api(people.bob), server, name, {"name": "web"}), 403)
+        message(act(Api(people.charlie), server, name, {"name": "web"}), 404)
+
+
+# ----- addresses ------------------------------------------------------------------------------------------------------
+
+
+def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    (first,) = FixedIP.objects.all()
+    answer = act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)})
+    assert (answer.status_code, answer.content) == (202, b"")
+    second = FixedIP.objects.exclude(id=first.id).get()
+    assert second.port_id == first.port_id
+    cloud.run()
+    assert act(api, server, "removeFixedIp", {"address": first.address}).status_code == 202
+    said = message(act(api, server, "removeFixedIp", {"address": first.address}), 404)
+    assert said == f"Instance {server} does not have fixed IP '{first.address}'."
+    assert [fixed.address for fixed in FixedIP.objects.all()] == [second.address]
+    for unknown in (NOBODY, "x", 7):
+        message(act(api, server, "addFixedIp", {"networkId": unknown}), 404)
+    for wrong in ({}, {"networkId": ""}, {"networkId": "x" * 37}, {"networkId": None}, {"more": 1}):
+        message(act(api, server, "addFixedIp", wrong), 400)
+    for wrong in ({}, {"address": "here"}, {"address": None}):
+        message(act(api, server, "removeFixedIp", wrong), 400)
+    full = other_network(cloud, "10.22.0.0/29")
+    assert attach(api, server, net_id=str(full.id)).status_code == 200
+    for _ in range(4):
+        assert act(api, server, "addFixedIp", {"networkId": str(full.id)}).status_code == 202
+    said = message(act(api, server, "addFixedIp", {"networkId": str(full.id)}), 400)
+    assert said == f"No more IP addresses available on network {full.id}."
+    assert "No more IP addresses" in message(attach(api, server, net_id=str(full.id)), 400)
+    cloud.run()
+
+
+def test_there_are_no_floating_addresses(api: Api, cloud: Cloud, server: str) -> None:
+    address = FixedIP.objects.get().address
+    for name, body in (
+        ("addFloatingIp", {"address": "198.51.100.7"}),
+        ("addFloatingIp", {"address": "198.51.100.7", "fixed_address": address}),
+        ("removeFloatingIp", {"address": "198.51.100.7"}),
+    ):
+        assert message(act(api, server, name, body), 404) == "floating IP not found"
+    said = message(act(api, server, "addFloatingIp", {"address": "198.51.100.7", "fixed_address": "10.20.0.99"}), 400)
+    assert said == "Specified fixed address not assigned to instance"
+    for wrong in ({}, {"address": "here"}, {"address": "198.51.100.7", "more": 1}):
+        message(act(api, server, "addFloatingIp", wrong), 400)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("addFixedIp", {"networkId": NOBODY}),
+        ("removeFixedIp", {"address": "10.20.0.99"}),
+        ("addFloatingIp", {"address": "198.51.100.7"}),
+        ("removeFloatingIp", {"address": "198.51.100.7"}),
+    ],
+)
+def test_the_last_version_of_the_actions_on_addresses(
+    people: People, cloud: Cloud, server: str, name: str, body: dict[str, Any]
+) -> None:
+    message(act(Api(people.alice, **at("2.43")), server, name, body), 404)
+    assert "There is no such action" in message(act(Api(people.alice, **at("2.44")), server, name, body), 400)
+    message(act(Api(people.bob, **at("2.43")), server, name, body), 403)
+    assert uuid.UUID(server)
