@@ -1,0 +1,15 @@
+"""The requests of the samples: one module per part of an API, one function per resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.samples.recorder import Scene
+from tests.samples.scenes import actions, catalog, hosts, images, proxies, server_parts, servers
+
+SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
+    **{("compute", name): scene for module in (servers, actions, server_parts, catalog, hosts, proxies) for name, scene in module.SCENES.items()},
+    **{("image", name): scene for name, scene in images.SCENES.items()},
+}

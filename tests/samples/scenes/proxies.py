@@ -1,0 +1,82 @@
+"""What the Compute API once passed on to other services."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.samples.recorder import Scene
+from tests.samples.scenes.servers import server
+
+ID = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
+
+
+def images(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    image = scene.cloud.image
+    image.properties = {"os_distro": "cirros"}
+    image.project_id = scene.people.alice.project_id
+    image.save(update_fields=["properties", "project_id"])
+    play, one = scene.play, "/images/{image_id}"
+    play("list", "GET", "/images")
+    play("list in detail", "GET", "/images/detail")
+    play("show", "GET", one)
+    scene.ids["key"] = "os_distro"
+    play("metadata", "GET", f"{one}/metadata")
+    play("change metadata", "POST", f"{one}/metadata", {"metadata": {"a": "b"}})
+    play("replace metadata", "PUT", f"{one}/metadata", {"metadata": {"a": "b"}})
+    play("show one", "GET", f"{one}/metadata/{{key}}")
+    play("set one", "PUT", f"{one}/metadata/{{key}}", {"meta": {"os_distro": "other"}})
+    play("remove one", "DELETE", f"{one}/metadata/{{key}}")
+    play("delete", "DELETE", one)
+
+
+def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    play = scene.play
+    play("list networks", "GET", "/os-networks")
+    play("show a network", "GET", "/os-networks/{network_id}")
+    play("list tenants' networks", "GET", "/os-tenant-networks")
+    play("show a tenant's network", "GET", "/os-tenant-networks/{network_id}")
+    scene.ids["floating_ip_id"] = ID
+    play("pools", "GET", "/os-floating-ip-pools")
+    play("floating addresses", "GET", "/os-floating-ips")
+    play("create a floating address", "POST", "/os-floating-ips", {"pool": "public"})
+    play("show a floating address", "GET", "/os-floating-ips/{floating_ip_id}")
+    play("delete a floating address", "DELETE", "/os-floating-ips/{floating_ip_id}")
+
+
+def security_groups(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    play, path = scene.play, "/os-security-groups"
+    server(scene)
+    play("list", "GET", path)
+    made = play("create", "POST", path, {"security_group": {"name": "web", "description": "Mine"}}, keep=(2, 1))
+    one = f"{path}/{{security_group_id}}"
+    scene.let("security_group_id", made["security_group"]["id"])
+    play("show", "GET", one)
+    play("update", "PUT", one, {"security_group": {"name": "other", "description": "Other"}})
+    rule = {"parent_group_id": made["security_group"]["id"], "ip_protocol": "tcp", "from_port": 80, "to_port": 80, "cidr": "0.0.0.0/0"}
+    made = play("create a rule", "POST", "/os-security-group-rules", {"security_group_rule": rule}, keep=(2, 1))
+    scene.let("rule_id", made["security_group_rule"]["id"])
+    play("show with a rule", "GET", one)
+    play("delete a rule", "DELETE", "/os-security-group-rules/{rule_id}")
+    play("delete", "DELETE", one)
+
+
+def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    play = scene.play
+    for name, ident, body in (("volume", "volume_id", {"size": 1}), ("snapshot", "snapshot_id", {"volume_id": ID})):
+        path = f"/os-{name}s"
+        scene.ids[ident] = ID
+        play(f"list {name}s", "GET", path)
+        play(f"list {name}s in detail", "GET", f"{path}/detail")
+        play(f"create a {name}", "POST", path, {name: body})
+        play(f"show a {name}", "GET", f"{path}/{{{ident}}}")
+        play(f"delete a {name}", "DELETE", f"{path}/{{{ident}}}")
+    info = {"snapshot": {"volume_id": ID, "create_info": {"snapshot_id": ID, "type": "qcow2", "new_file": "f"}}}
+    play("assisted snapshot", "POST", "/os-assisted-volume-snapshots", info, who="operator")
+    delete = "/os-assisted-volume-snapshots/{snapshot_id}"
+    play("delete an assisted snapshot", "DELETE", delete + '?delete_info={"volume_id":"' + ID + '"}', who="operator")
+    scene.ids["node_id"] = ID
+    play("nodes", "GET", "/os-baremetal-nodes", who="operator")
+    play("node", "GET", "/os-baremetal-nodes/{node_id}", who="operator")
+
+
+SCENES = {"proxy_images": images, "proxy_networks": networks, "proxy_security_groups": security_groups, "proxy_volumes": volumes}

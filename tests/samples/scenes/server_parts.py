@@ -1,0 +1,102 @@
+"""What belongs to a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioning.network.models import Port
+from provisioning.rpc import hosts
+from tests.compute_api.test_diagnostics import TOLD
+from tests.samples.recorder import Scene
+from tests.samples.scenes.actions import act
+from tests.samples.scenes.servers import server
+
+PATH = "/servers/{server_id}"
+
+
+def metadata(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene, metadata={"role": "web"})
+    scene.ids["key"] = "role"
+    play, path = scene.play, f"{PATH}/metadata"
+    play("list", "GET", path)
+    play("change", "POST", path, {"metadata": {"tier": "1"}})
+    play("replace", "PUT", path, {"metadata": {"tier": "1"}})
+    play("show one", "GET", f"{path}/{{key}}")
+    play("set one", "PUT", f"{path}/{{key}}", {"meta": {"role": "db"}})
+    play("remove one", "DELETE", f"{path}/{{key}}")
+    play("change with a number", "POST", path, {"metadata": {"tier": 1}})
+    scene.ids["key"] = "none"
+    play("show one that is not there", "GET", f"{path}/{{key}}")
+
+
+def tags(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene)
+    scene.ids["tag"] = "blue"
+    play, path = scene.play, f"{PATH}/tags"
+    play("add one", "PUT", f"{path}/{{tag}}", keep=(2, 26))
+    play("add one that is there", "PUT", f"{path}/{{tag}}")
+    play("list", "GET", path)
+    play("replace", "PUT", path, {"tags": ["red", "green"]})
+    play("show one", "GET", f"{path}/{{tag}}")
+    play("remove one", "DELETE", f"{path}/{{tag}}")
+    play("remove all", "DELETE", path)
+    scene.ids["tag"] = "none"
+    play("show one that is not there", "GET", f"{path}/{{tag}}")
+
+
+def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene)
+    scene.ids["network_label"] = "net"
+    scene.play("addresses", "GET", f"{PATH}/ips")
+    scene.play("addresses of a network", "GET", f"{PATH}/ips/{{network_label}}")
+    scene.let("port_id", Port.objects.get(device_id=scene.ids["server_id"]).id)
+    scene.play("interfaces", "GET", f"{PATH}/os-interface")
+    scene.play("interface", "GET", f"{PATH}/os-interface/{{port_id}}")
+    scene.play("attach", "POST", f"{PATH}/os-interface", {"interfaceAttachment": {"net_id": str(scene.cloud.network.id)}})
+    scene.play("attach with a tag", "POST", f"{PATH}/os-interface", {"interfaceAttachment": {"tag": "lan"}})
+    scene.play("detach", "DELETE", f"{PATH}/os-interface/{{port_id}}")
+    scene.play("security groups", "GET", f"{PATH}/os-security-groups")
+    act(scene, "removeSecurityGroup", {"name": "default"})
+    act(scene, "addSecurityGroup", {"name": "default"})
+    act(scene, "addFloatingIp", {"address": "192.0.2.1"})
+    act(scene, "removeFloatingIp", {"address": "192.0.2.1"})
+    act(scene, "addFixedIp", {"networkId": str(scene.cloud.network.id)})
+    act(scene, "removeFixedIp", {"address": "192.0.2.1"})
+
+
+def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene)
+    scene.ids["volume_id"] = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
+    play, path = scene.play, f"{PATH}/os-volume_attachments"
+    body = {"volumeAttachment": {"volumeId": scene.ids["volume_id"]}}
+    play("list", "GET", path)
+    play("attach", "POST", path, body)
+    play("show", "GET", f"{path}/{{volume_id}}")
+    play("update", "PUT", f"{path}/{{volume_id}}", body)
+    play("detach", "DELETE", f"{path}/{{volume_id}}")
+
+
+def others(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene)
+    patch.setattr(hosts, "call", lambda *_, **__: TOLD)
+    play = scene.play
+    play("diagnostics", "GET", f"{PATH}/diagnostics", who="operator")
+    play("topology", "GET", f"{PATH}/topology")
+    play("topology for an administrator", "GET", f"{PATH}/topology", who="operator")
+    play("password", "GET", f"{PATH}/os-server-password")
+    play("forget the password", "DELETE", f"{PATH}/os-server-password")
+    done = scene.play("actions", "GET", f"{PATH}/os-instance-actions")
+    scene.let("request_id", done["instanceActions"][0]["request_id"])
+    play("an action", "GET", f"{PATH}/os-instance-actions/{{request_id}}")
+    play("an action for an administrator", "GET", f"{PATH}/os-instance-actions/{{request_id}}", who="operator")
+    play("actions page by page", "GET", f"{PATH}/os-instance-actions?limit=1", since=(2, 58))
+    play("events", "POST", "/os-server-external-events", {"events": [{"name": "network-changed", "server_uuid": scene.ids["server_id"]}]}, who="operator")
+
+
+SCENES = {
+    "server_metadata": metadata,
+    "server_tags": tags,
+    "server_addresses": addresses,
+    "server_volumes": volumes,
+    "server_parts": others,
+}

@@ -1,0 +1,92 @@
+"""Versions, and servers themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.rpc.testing import drain
+from tests.samples.recorder import Scene
+
+V = (2, 1)
+
+
+def body(scene: Scene, **more: Any) -> dict[str, Any]:
+    return {"server": {"name": "web", "imageRef": str(scene.cloud.image.id), "flavorRef": "1", **more}}
+
+
+def bodies(scene: Scene, **more: Any) -> dict[tuple[int, int], Any]:
+    """From 2.37 on networks must be asked for."""
+    nets = [{"uuid": str(scene.cloud.network.id)}]
+    return {V: body(scene, **more), (2, 37): body(scene, **more, networks=nets)}
+
+
+def server(scene: Scene, name: str = "server_id", *, who: str = "alice", host: str = "h1", **more: Any) -> str:
+    """Launch a server over HTTP without keeping the pair."""
+    if host not in scene.cloud.agents:
+        scene.cloud.add_host(host)
+    sent = body(scene, **more)
+    answer = scene.api(who).post("/compute/v2.1/servers", sent)
+    assert answer.status_code == 202, answer.content
+    scene.cloud.run()
+    return str(scene.let(name, answer.json()["server"]["id"]))
+
+
+def versions(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    scene.play("versions", "GET", "/")
+    scene.play("version", "GET", "/v2.1/")
+
+
+def lists(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene, metadata={"role": "web"}, security_groups=[{"name": "default"}])
+    scene.play("list", "GET", "/servers")
+    scene.play("list in detail", "GET", "/servers/detail")
+    scene.play("list in detail for an administrator", "GET", "/servers/detail?all_tenants=1", who="operator")
+    server(scene, "second_server_id", name="second")
+    scene.play("a page", "GET", "/servers?limit=1&sort_key=display_name&sort_dir=desc")
+    scene.play("a filter that is not known", "GET", "/servers?nonsense=1")
+    scene.play("a page that is not there", "GET", "/servers?marker=00000000-0000-0000-0000-000000000000")
+
+
+def show(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene, metadata={"role": "web"})
+    scene.play("show", "GET", "/servers/{server_id}")
+    scene.play("show to an administrator", "GET", "/servers/{server_id}", who="operator")
+    scene.play("show to a stranger", "GET", "/servers/{server_id}", who="charlie")
+    answer = scene.api("alice").post("/compute/v2.1/servers", body(scene, name="broken", flavorRef="2"))
+    scene.let("broken_id", answer.json()["server"]["id"])
+    drain()
+    [order] = scene.cloud.agents["h1"].take()
+    scene.cloud.agents["h1"].fail(order, "The disk is broken.", retryable=False)
+    scene.cloud.run()
+    scene.ids["server_id"] = scene.ids["broken_id"]
+    scene.play("show one in error", "GET", "/servers/{server_id}")
+
+
+def write(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    scene.cloud.add_host("h1")
+    play = scene.play
+    play("create", "POST", "/servers", bodies=bodies(scene))
+    play("create without a name", "POST", "/servers", {"server": {"imageRef": str(scene.cloud.image.id), "flavorRef": "1", "networks": []}})
+    play("create with a wrong field", "POST", "/servers", bodies=bodies(scene, colour="blue"))
+    play("create with a description", "POST", "/servers", bodies=bodies(scene, description="Mine"))
+    play("create with tags", "POST", "/servers", bodies=bodies(scene, tags=["blue"]))
+    play("create with a host name", "POST", "/servers", bodies=bodies(scene, hostname="web-1"))
+    play("create with trusted certificates", "POST", "/servers", bodies=bodies(scene, trusted_image_certificates=["a"]))
+    play("create with personality", "POST", "/servers", bodies=bodies(scene, personality=[]))
+    play("create on a host", "POST", "/servers", bodies=bodies(scene, host="h1"), who="operator")
+    play("create without a network", "POST", "/servers", body(scene, networks="none"))
+    play("create several", "POST", "/servers", bodies=bodies(scene, min_count=2, max_count=2, return_reservation_id=True))
+    made = play("create and keep", "POST", "/servers", bodies=bodies(scene), since=(2, 96), keep=(2, 96))
+    scene.let("server_id", made["server"]["id"])
+    scene.cloud.run()
+    path = "/servers/{server_id}"
+    play("update", "PUT", path, {"server": {"name": "other", "accessIPv4": "192.0.2.1", "OS-DCF:diskConfig": "MANUAL"}})
+    play("update the description", "PUT", path, {"server": {"description": "Mine"}})
+    play("update the host name", "PUT", path, {"server": {"hostname": "web-2"}})
+    play("delete", "DELETE", path)
+    play("delete what is not there", "DELETE", "/servers/00000000-0000-0000-0000-000000000000")
+
+
+SCENES = {"versions": versions, "server_lists": lists, "servers_shown": show, "servers": write}
