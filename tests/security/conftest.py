@@ -175,6 +175,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "group": str(group.id),
         "own_network": str(own.id),
         "verb": "stop",
+        "protocol": "vnc",
+        "console_token": "nothing",
         "request": server.request_id,
         "migration": "1",
         "image": str(image.id),

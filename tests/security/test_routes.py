@@ -164,6 +164,8 @@ SOCKETS: dict[str, tuple[int, ...]] = {
     "ws/dashboard": (4401, 4401, 4401, 0, 0, 0, 4403, 0),
     "ws/dashboard/servers/<uuid:instance_id>/console-log": (4401, 4401, 4401, 4403, 0, 4404, 4403, 0),
     "ws/v1/events": (4401, 4401, 4401, 0, 0, 0, 4403, 0),
+    "ws/console": (4401, 4401, 4401, 4401, 4401, 4401, 4401, 4401),
+    "ws/agent/consoles/<str:tunnel>": (403, 403, 403, 403, 403, 403, 403, 403),
     "ws/agent": (4401, 4401, 4401, 4401, 4401, 4401, 4401, 4401),
 }
 """The code with which a socket is closed for each of PERSONS; 0: it stays open."""
