@@ -84,6 +84,9 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     line.keyboard.type("nobody-here")
     expect(shown).to_contain_text("nobody-here", timeout=20_000)
     picture(line, "console-serial")
+    for _ in "nobody-here":
+        line.keyboard.press("Backspace")
+    expect(shown).not_to_contain_text("nobody", timeout=20_000)
 
     line.reload()
     expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "ended")
@@ -133,7 +136,7 @@ def test_the_command_line_gets_addresses_that_programs_can_open(cloud: OneMachin
     client, read = dial(serial["url"])
     with client:
         client.sendall(b"\x82\x81\0\0\0\0\r")
-        read_until(client, read, b"login:")
+        read_until(client, read, b"login: ")
     refused = cloud.client("console", "url", "show", "--spice", NAME)
     assert refused.returncode != 0
     assert "Unavailable console type spice-html5" in refused.stderr

@@ -239,8 +239,12 @@ async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_sock
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [("busy", consoles.BUSY), ("not_found", consoles.NO_GUEST), ("unsupported", consoles.NO_GUEST)]
-    + [("failed", consoles.NO_HOST)],
+    [
+        ("busy", consoles.BUSY),
+        ("not_found", consoles.NO_GUEST),
+        ("unsupported", consoles.NO_GUEST),
+        ("failed", consoles.NO_HOST),
+    ],
 )
 async def test_what_the_host_refuses_is_said(cast: Cast, answer: str, code: int) -> None:
     page = await cast.look(await cast.token(protocol="serial"))

@@ -80,7 +80,7 @@ class ConsoleWindow(View):
             },
             status=status,
         )
-        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Referrer-Policy"] = "strict-origin"  # its form needs an origin
         response.headers["Cache-Control"] = "no-store"
         return response
 
