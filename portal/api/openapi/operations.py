@@ -23,7 +23,7 @@ WITHOUT_BODY = ("/tags/{tag}", "/actions/deactivate", "/actions/reactivate", "/c
 class OperationSchema(AutoSchema):
     """Reads a ``ServiceView``; the generator sets the view's ``microversion`` before."""
 
-    view: ServiceView
+    view: ServiceView  # type: ignore[assignment]
     path: str
     method: str
 
@@ -51,7 +51,7 @@ class OperationSchema(AutoSchema):
         said = self._said()
         return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's signature, not DRF's
         """Return the whole docstring, the rule that is asked, and the microversions."""
         parts = [self._said()]
         rule = self.view.rules.get(self.method)

@@ -10,11 +10,16 @@ _OTHERS = {r"\Z": "$", r"\A": "^"}
 def portable(schema: Any) -> Any:
     """Return a copy with patterns that every regular expression engine takes, and lists for tuples."""
     if isinstance(schema, dict):
-        return {
-            name: _pattern(value) if name == "pattern" and isinstance(value, str) else portable(value)
-            for name, value in schema.items()
-        }
+        return {name: _keyword(name, value) for name, value in schema.items()}
     return [portable(item) for item in schema] if isinstance(schema, list | tuple) else schema
+
+
+def _keyword(name: str, value: Any) -> Any:
+    if name == "pattern" and isinstance(value, str):
+        return _pattern(value)
+    if name == "patternProperties" and isinstance(value, dict):
+        return {_pattern(pattern): portable(schema) for pattern, schema in value.items()}
+    return portable(value)
 
 
 def _pattern(text: str) -> str:

@@ -1,0 +1,163 @@
+"""The OpenAPI document: valid, complete, made from the views, and the same as what the matrix of routes knows."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from django.test import Client
+from drf_spectacular.validation import validate_schema
+from jsonschema import Draft202012Validator
+
+from portal.api.common.microversions import Version
+from portal.api.compute.actions import ACTIONS
+from portal.api.compute.views import MICROVERSIONS
+from portal.api.openapi import document as documents
+from portal.api.openapi.document import make_document
+from tests.security.routes import served, table
+
+EDITIONS = (MICROVERSIONS.minimum, (2, 35), (2, 42), (2, 52), MICROVERSIONS.maximum)
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def editions() -> dict[Version, dict[str, Any]]:
+    return {version: make_document(version) for version in EDITIONS}
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(method.upper(), path): one for path, item in document["paths"].items() for method, one in item.items()}
+
+
+def as_route(path: str) -> str:
+    """The path as routes.txt has it."""
+    path = re.sub(r"(/network/v2\.0/[a-z-]+)/\{(?!project)(?!alias)\w+_id\}", r"\1/<identity>", path)
+    return re.sub(r"\{(\w+?)(_id)?\}", r"<\1>", path)
+
+
+@pytest.mark.parametrize("version", EDITIONS)
+def test_it_is_valid(editions: dict[Version, dict[str, Any]], version: Version) -> None:
+    document = editions[version]
+    validate_schema(document)
+    ids = [one["operationId"] for one in operations(document).values()]
+    assert len(ids) == len(set(ids)) > 150
+    for (method, path), one in operations(document).items():
+        for body in one.get("requestBody", {}).get("content", {}).values():
+            Draft202012Validator.check_schema(body["schema"])
+        named = {item["name"] for item in one.get("parameters", ()) if item.get("in") == "path"}
+        assert named == set(re.findall(r"\{(\w+)\}", path)), (method, path)
+        assert one["summary"], (method, path)
+
+
+def test_no_pattern_is_python_s_alone(editions: dict[Version, dict[str, Any]]) -> None:
+    assert rb"\\Z" not in orjson.dumps(editions[MICROVERSIONS.maximum])
+
+
+def test_every_route_is_in_it(editions: dict[Version, dict[str, Any]]) -> None:
+    told = {(method, as_route(path)) for document in editions.values() for method, path in operations(document)}
+    apis = {(method, route) for method, route in served() if re.match("/(compute|identity|image|network)(/|$)", route)}
+    apis = {(method, route) for method, route in apis if "<nothing>" not in route and "<rest>" not in route}
+    apis = {(method, route.rstrip("/")) for method, route in apis}
+    assert apis - told == {("GET", "/image/versions")} - told
+    assert told - apis == set()
+
+
+def test_the_statuses_are_those_of_the_matrix(editions: dict[Version, dict[str, Any]]) -> None:
+    known = defaultdict(set)
+    for row in table():
+        known[row.method, row.route.rstrip("/")] |= set(row.statuses.values())
+    wrong = []
+    for document in editions.values():
+        for (method, path), one in operations(document).items():
+            found = known[method, as_route(path)]
+            good = {status for status in found if status < 400} or found & {410, 501}
+            told = {int(code) for code in one["responses"] if code.isdigit()}
+            if not good <= told:
+                wrong.append(f"{method} {path}: told {sorted(told)}, is {sorted(good)}")
+    assert wrong == []
+
+
+def test_bodies_differ_by_microversion(editions: dict[Version, dict[str, Any]]) -> None:
+    def server(version: Version) -> set[str]:
+        body = operations(editions[version])["POST", "/compute/v2.1/servers"]["requestBody"]
+        return set(body["content"]["application/json"]["schema"]["properties"]["server"]["properties"])
+
+    assert "hostname" not in server((2, 1))
+    assert "hostname" in server((2, 96))
+    assert "personality" in server((2, 1))
+    assert "personality" not in server((2, 96))
+
+
+def test_operations_come_and_go(editions: dict[Version, dict[str, Any]]) -> None:
+    path = ("GET", "/compute/v2.1/servers/{server_id}/topology")
+    assert [version for version in EDITIONS if path in operations(editions[version])] == [(2, 96)]
+    path = ("GET", "/compute/v2.1/os-hosts")
+    assert [version for version in EDITIONS if path in operations(editions[version])] == list(EDITIONS[:3])
+
+
+@pytest.mark.parametrize("version", EDITIONS)
+def test_every_action_is_one_of_the_bodies(editions: dict[Version, dict[str, Any]], version: Version) -> None:
+    body = operations(editions[version])["POST", "/compute/v2.1/servers/{server_id}/action"]["requestBody"]
+    titles = {one["title"] for one in body["content"]["application/json"]["schema"]["oneOf"]}
+    assert titles == {name for name, action in ACTIONS.items() if action.minimum <= version <= action.maximum}
+
+
+def test_faults_and_security(editions: dict[Version, dict[str, Any]]) -> None:
+    document = editions[MICROVERSIONS.maximum]
+    for (method, path), one in operations(document).items():
+        assert "default" in one["responses"]
+        if one.get("security"):
+            assert one["security"] == [{"token": []}]
+            assert "401" in one["responses"], (method, path)
+    assert "security" not in operations(document)["POST", "/identity/v3/auth/tokens"]
+    assert documents.components((2, 96))["securitySchemes"]["token"]["name"] == "X-Auth-Token"
+
+
+def test_it_is_served(client: Client) -> None:
+    """Without a token, and without the database."""
+    answer = client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["Content-Encoding"] == "gzip"
+    document = orjson.loads(gzip.decompress(answer.content))
+    assert document["info"]["version"] == "2.96"
+    assert orjson.loads(client.get("/openapi.json").content) == document
+    again = client.get("/openapi.json", headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    old = client.get("/openapi.json?microversion=2.1&service=compute").json()
+    assert old["info"]["version"] == "2.1"
+    assert all(path.startswith("/compute") for path in old["paths"])
+    part = client.get("/openapi.yaml?service=network")
+    assert part.headers["Content-Type"] == "application/yaml"
+    assert "/network/v2.0/ports/{port_id}" in yaml.safe_load(part.content)["paths"]
+
+
+@pytest.mark.parametrize("query", ["microversion=2.97", "microversion=2.0", "microversion=x", "service=volume"])
+def test_what_there_is_not_is_refused(client: Client, query: str) -> None:
+    answer = client.get(f"/openapi.json?{query}")
+    assert answer.status_code == 400
+    assert "2.96" in answer.json()["error"]["message"]
+
+
+def test_it_says_nothing_about_this_deployment(client: Client, settings: Any) -> None:
+    text = client.get("/openapi.json").content.decode()
+    for secret in (settings.PUBLIC_URL, settings.SECRET_KEY, str(settings.DATA_DIR), str(Path(__file__).parents[2])):
+        assert secret not in text
+
+
+def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = client.get("/openapi.json?microversion=2.50").content
+    monkeypatch.setattr(documents, "make_document", lambda *_: pytest.fail("made again"))
+    assert client.get("/openapi.json?microversion=2.50").content == before
+
+
+def test_making_it_changes_no_view(editions: dict[Version, dict[str, Any]]) -> None:
+    """The schemas by which requests are checked stay as they are."""
+    before = copy.deepcopy(ACTIONS["rebuild"].body_schema("rebuild", (2, 96)))
+    make_document((2, 96), "compute")
+    assert ACTIONS["rebuild"].body_schema("rebuild", (2, 96)) == before
