@@ -4,6 +4,7 @@ const note = document.getElementById("try-it-note");
 const link = document.getElementById("document");
 const versions = document.getElementById("versions");
 const page = document.documentElement;
+const STAND_IN = "$OS_TOKEN"; // what the page shows in place of the token
 const EARLY = 60_000; // milliseconds before its end at which a token is replaced
 let token = { value: "", end: 0 };
 let ui;
@@ -18,16 +19,15 @@ async function freshToken() {
     if (!answer.ok) throw new Error(String(answer.status));
     const said = await answer.json();
     token = { value: said.token, end: Date.parse(said.expires_at) };
-    ui?.preauthorizeApiKey("token", token.value);
     return token.value;
 }
 
 function withToken(request) {
-    if (request.loadSpec) return request;
+    if (request.loadSpec || request.headers["X-Auth-Token"] !== STAND_IN) return request;
     return freshToken().then(
         (value) => {
             note.textContent = "";
-            if (request.headers["X-Auth-Token"] !== undefined) request.headers["X-Auth-Token"] = value;
+            request.headers["X-Auth-Token"] = value;
             return request;
         },
         () => {
@@ -53,7 +53,8 @@ function show() {
         filter: true,
         validatorUrl: null,
         requestInterceptor: withToken,
-        onComplete: () => freshToken().then((value) => ui.preauthorizeApiKey("token", value), () => undefined),
+        showMutatedRequest: false,
+        onComplete: () => ui.preauthorizeApiKey("token", STAND_IN),
     });
 }
 

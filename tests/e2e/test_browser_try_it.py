@@ -1,0 +1,77 @@
+"""The APIs are tried in a browser: the page loads under the strict policy and asks as the person who is signed in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.conftest import watch
+from tests.support.one_machine import CHECKOUT, OneMachine
+
+pytestmark = pytest.mark.e2e
+PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[OneMachine]:
+    """A running cloud whose hosts boot nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="nv-try-"))
+    cloud = OneMachine(folder / "data", simulate=1)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png")
+
+
+def test_an_operation_is_tried(plain: OneMachine, chromium: Browser) -> None:
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(plain.url)
+    page.get_by_label("User name").fill("demo")
+    page.get_by_label("Password").fill(plain.password())
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{plain.url}/")
+    page.close()
+
+    watched = watch(context, f"{plain.url}/api-access/")
+    page = watched.page
+    page.get_by_role("link", name="Try the APIs").click()
+    path = page.locator('[data-path="/compute/v2.1/flavors"]')
+    flavors = page.locator(".opblock-get", has=path)
+    page.get_by_placeholder("Filter by tag").fill("flavors")
+    tag = page.locator(".opblock-tag", has_text="compute: flavors")
+    tag.wait_for()
+    if tag.get_attribute("data-is-open") != "true":
+        tag.click()
+    flavors.locator(".opblock-summary-control").click()
+    flavors.get_by_role("button", name="Try it out").click()
+    with page.expect_response(lambda answer: "/compute/v2.1/flavors" in answer.url) as asked:
+        flavors.get_by_role("button", name="Execute").click()
+    assert asked.value.status == 200
+    assert asked.value.request.headers["openstack-api-version"] == "compute 2.96"
+    assert asked.value.json()["flavors"]
+    assert "token" not in page.url
+    expect(flavors.locator(".live-responses-table td.response-col_status").last).to_have_text("200")
+    token = asked.value.request.headers["x-auth-token"]
+    assert len(token) > 100
+    assert token not in page.content()
+    page.evaluate("scrollTo(0, 0)")
+    picture(page, "try-it")
+    page.get_by_label("Service").select_option("image")
+    expect(page.get_by_label("Microversion")).to_be_hidden()
+    expect(page.get_by_text("image: images").first).to_be_visible()
+    assert watched.complaints == []
+    context.close()
