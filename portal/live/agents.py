@@ -12,6 +12,7 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
+from compute_agent.contract.base import Message
 from compute_agent.contract.messages import (
     CallReply,
     CommandAck,
@@ -21,7 +22,6 @@ from compute_agent.contract.messages import (
     EventsAck,
     Heartbeat,
     Hello,
-    Message,
     Refused,
     ResourceAudit,
     ToPortal,
