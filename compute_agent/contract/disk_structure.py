@@ -108,6 +108,8 @@ VHD = struct.Struct(">8sIIQI4sI4sQQHBBII16sB")
 type checksum uuid saved_state."""
 VHD_TABLE = struct.Struct(">8sQQIIII16s")
 """cookie next table version entries block_size checksum parent."""
+MOST_TABLE = 32 << 20
+"""Bytes of a table, each entry of which is looked at: enough for 16 TiB in blocks of the usual size."""
 FIXED, DYNAMIC = 2, 3
 UNUSED = 0xFFFF_FFFF
 
@@ -122,7 +124,7 @@ def _vhd(file: IO[bytes], size: int) -> int:
     mark, _, table, _, entries, block, _, parent = VHD_TABLE.unpack(_read(file, header, VHD_TABLE.size))
     _require(parent == NO_UUID, HAS_PARENT)
     _require(mark == b"cxsparse" and block >= SECTOR and block & (block - 1) == 0)
-    _require(0 < disk <= entries * block and table + entries * 4 <= size)
+    _require(entries * 4 <= MOST_TABLE and 0 < disk <= entries * block and table + entries * 4 <= size)
     for place in range(table, table + entries * 4, PIECE):
         piece = _read(file, place, min(PIECE, table + entries * 4 - place))
         inside = (entry == UNUSED or entry * SECTOR < size for (entry,) in struct.iter_unpack(">I", piece))

@@ -38,6 +38,8 @@ RESERVED = frozenset({"location", "locations", "deleted", "deleted_at"})
 RESERVED_BEGINNING = "os_glance"
 MAX_VALUE = 65_535
 """Characters of an additional property's value."""
+MAX_PROPERTIES_SIZE = 131_072
+"""Characters of all additional properties of an image together: servers keep a copy of them."""
 MAX_INT = 2_147_483_647
 BECOMING = {
     Image.Visibility.PUBLIC.value: ("image:images:publicize", "publicize_image"),
@@ -187,6 +189,9 @@ def _properties(field: str, value: Any) -> dict[str, str]:
         if not isinstance(text, str) or len(text) > MAX_VALUE or "\0" in text:
             msg = f"The value of property {name[:80]} is not text of at most {MAX_VALUE} characters."
             raise InvalidInputError(msg, field=name[:80])
+    if sum(len(name) + len(text) for name, text in value.items()) > MAX_PROPERTIES_SIZE:
+        msg = f"The additional properties of an image have at most {MAX_PROPERTIES_SIZE} characters together."
+        raise TooLargeError(msg, field=field)
     if len(value) > MAX_PROPERTIES:
         msg = (
             "The limit has been exceeded on the number of allowed image properties."

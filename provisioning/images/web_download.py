@@ -27,6 +27,8 @@ CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 30.0
 PIECE = 256 << 10
 MOST_REDIRECTS = 5
+MOST_ADDRESSES = 8
+"""Addresses of one name that are tried: an answer with hundreds of silent ones would keep a worker for hours."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 logger = logging.getLogger(__name__)
@@ -109,7 +111,7 @@ def web_file(uri: str) -> Iterator[WebFile]:
 
 def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http.client.HTTPResponse:
     """Connect and send the request; the stack closes everything."""
-    connected = stack.enter_context(_connect(address, resolve(address)))
+    connected = stack.enter_context(_connect(address, resolve(address), watch))
     if address.scheme == "https":
         # The handshake comes after the watch has begun.
         connected = _trust().wrap_socket(connected, server_hostname=address.host, do_handshake_on_connect=False)
@@ -130,9 +132,10 @@ def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http
     return response
 
 
-def _connect(address: WebAddress, addresses: list[Address]) -> socket.socket:
-    """Connect to the first of the addresses that answers; DownloadError when none does."""
-    for each in addresses:
+def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> socket.socket:
+    """Connect to the first of the addresses that answers; DownloadError when none of the first few does in time."""
+    for each in addresses[:MOST_ADDRESSES]:
+        watch.check(address.shown)
         with contextlib.suppress(OSError):
             return socket.create_connection((str(each), address.port), CONNECT_TIMEOUT)
     msg = f"The host of {address.shown} cannot be reached."

@@ -24,6 +24,10 @@ LISTS = {"name", "status", "disk_format", "container_format", "id"}
 """Filters that take ``in:`` with several values."""
 COMPARISONS = ("gt", "gte", "eq", "neq", "lt", "lte")
 """Glance's comparisons of times."""
+MOST_FILTERS = 50
+"""Tags, additional properties and times of one list: each is a part of the statement, which a database bounds."""
+MOST_VALUES = 1000
+"""Values behind one ``in:``."""
 DAYS = datetime.timedelta(days=2)
 """What comparisons and time zones may add to a time or take from it."""
 
@@ -67,6 +71,9 @@ def read_filters(request: Request) -> dict[str, Any]:
             properties[name] = value
     if properties:
         filters["properties"] = properties
+    if sum(len(filters.get(name, ())) for name in ("tags", "times", "properties")) > MOST_FILTERS:
+        msg = f"A list can be narrowed by at most {MOST_FILTERS} tags, times and additional properties."
+        raise InvalidInputError(msg)
     return filters
 
 
@@ -79,15 +86,24 @@ def read_sort(request: Request) -> tuple[Sort, ...]:
             msg = "Old and new sorting syntax cannot be combined"
             raise InvalidInputError(msg, field="sort")
         pairs = [part.strip().partition(":") for part in given["sort"].split(",")]
+        _check_keys(len(pairs), "sort")
         return tuple(_sort(name, way or "desc") for name, _, way in pairs)
     if not names:
         return tuple(Sort(part.key, descending=(ways or ["desc"])[0] != "asc") for part in NEWEST_FIRST)
+    _check_keys(len(names), "sort_key")
     if len(ways) > 1 and len(ways) != len(names):
         msg = "Number of sort dirs does not match the number of sort keys"
         raise InvalidInputError(msg, field="sort_dir")
     return tuple(
         _sort(name, ways[index] if len(ways) > 1 else (ways or ["desc"])[0]) for index, name in enumerate(names)
     )
+
+
+def _check_keys(many: int, field: str) -> None:
+    """Refuse more keys than there are: the condition of a page grows with the square of their number."""
+    if many > len(SORT_KEYS):
+        msg = f"A list can be sorted by at most {len(SORT_KEYS)} keys."
+        raise InvalidInputError(msg, field=field)
 
 
 def _sort(name: str, way: str) -> Sort:
@@ -114,6 +130,9 @@ def _values(name: str, value: str) -> list[object]:
         texts = [rest]
     elif separator and operator in COMPARISONS:
         msg = f"Unable to filter by unknown operator '{operator}'."
+        raise InvalidInputError(msg, field=name)
+    if len(texts) > MOST_VALUES:
+        msg = f"The filter {name} has more than {MOST_VALUES} values."
         raise InvalidInputError(msg, field=name)
     return [read_id(text) or NOBODY for text in texts] if name == "id" else list(texts)
 

@@ -11,8 +11,10 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Sum
 
 from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
+from provisioning.identity import presence
 from provisioning.images import inspection, store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
@@ -107,11 +109,12 @@ def publish(
     """Bring file and record to their final state, both or none.
 
     ``source``: where the data is, if not where uploads are written; ``also`` runs in the record's transaction.
-    Raises GoneError when the image was deleted.
+    Raises GoneError when the image was deleted, TooLargeError when others have filled the project's storage meanwhile.
     """
     try:
         store.publish(image_id, file, source)
         with transaction.atomic():
+            hold_storage(image_id, int(facts["size"]))
             active = move(image_id, before, Image.Status.ACTIVE, **facts)
             if active and also is not None:
                 also()
@@ -123,6 +126,21 @@ def publish(
     if not active:
         store.remove(image_id)
         raise _gone(image_id)
+
+
+def hold_storage(image_id: uuid.UUID, size: int) -> None:
+    """Let no other data of the project become an image's before the caller's transaction ends; TooLargeError when this
+    image's ``size`` bytes do not fit beside the others any more: several came at once.
+    """
+    quota = int(settings.IMAGE_STORAGE_QUOTA)
+    if not quota:
+        return
+    image = Image.objects.get(pk=image_id)
+    presence.hold_project(image.project_id)
+    others = Image.objects.filter(project_id=image.project_id).exclude(pk=image_id)
+    used = others.exclude(status=Image.Status.DELETED).aggregate(total=Sum("size"))["total"] or 0
+    if used + size > quota:
+        raise _too_large(max(quota - int(used), 0))
 
 
 def _gone(image_id: uuid.UUID) -> GoneError:

@@ -56,6 +56,7 @@ def unstage(image_id: uuid.UUID) -> bool:
 
 def _keep(image: Image, size: int) -> None:
     with transaction.atomic():
+        intake.hold_storage(image.id, size)
         kept = move(image.id, Image.Status.UPLOADING, Image.Status.UPLOADING, size=size)
         if kept:
             announce(image.project_id, image.id, Image.Status.UPLOADING)

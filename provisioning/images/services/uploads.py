@@ -30,15 +30,13 @@ def upload(
     ``expected_size`` bytes not met), GoneError (deleted meanwhile) and whatever ``chunks`` raises.
     """
     image = owned(context, image_id)
-    if not image.disk_format or not image.container_format:
-        msg = "Properties disk_format, container_format must be set prior to saving data."
-        raise InvalidInputError(msg, field="disk_format")
-    check_container(image.disk_format, image.container_format)
+    _formats(image)
     if not move(image.id, Image.Status.QUEUED, Image.Status.SAVING):
         msg = f"Image status transition from {image.status} to saving is not allowed"
         raise ConflictError(msg)
     try:
-        wanted = intake.Wanted(image.disk_format, limit=intake.largest(image.project_id), size=expected_size)
+        image.refresh_from_db()  # the formats stay from here on; a moment ago somebody could change them
+        wanted = intake.Wanted(_formats(image), limit=intake.largest(image.project_id), size=expected_size)
         with store.new_file(image.id) as file:
             facts = intake.receive(file, wanted, chunks)
             intake.publish(
@@ -53,3 +51,12 @@ def upload(
         raise
     image.refresh_from_db()
     return image
+
+
+def _formats(image: Image) -> str:
+    """Return the disk format that the data must have; InvalidInputError when the record says none."""
+    if not image.disk_format or not image.container_format:
+        msg = "Properties disk_format, container_format must be set prior to saving data."
+        raise InvalidInputError(msg, field="disk_format")
+    check_container(image.disk_format, image.container_format)
+    return image.disk_format
