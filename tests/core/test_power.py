@@ -74,7 +74,7 @@ def test_not_while_something_else_goes_on(cloud: Cloud, running: Instance, work:
 
 
 def test_a_running_server_cannot_be_started(cloud: Cloud, running: Instance) -> None:
-    with pytest.raises(InstanceBusyError, match="Cannot 'start' instance .* while it is in vm_state active"):
+    with pytest.raises(InstanceBusyError, match=r"Cannot 'start' instance .* while it is in vm_state active"):
         services.start(context("alice"), running.id)
 
 

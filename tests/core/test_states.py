@@ -18,7 +18,18 @@ from tests.support.clouds import Cloud, context
 
 START: State = (VmState.BUILDING, TaskState.SCHEDULING)
 NAMES = sorted(state.MOVE_NAMES)
-OF_THE_REFERENCE = {*"ACTIVE BUILD DELETED ERROR HARD_REBOOT PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE".split()} | {
+OF_THE_REFERENCE = {
+    "ACTIVE",
+    "BUILD",
+    "DELETED",
+    "ERROR",
+    "HARD_REBOOT",
+    "PASSWORD",
+    "PAUSED",
+    "REBOOT",
+    "REBUILD",
+    "RESCUE",
+    "RESIZE",
     "REVERT_RESIZE",
     "SHELVED",
     "SHELVED_OFFLOADED",
