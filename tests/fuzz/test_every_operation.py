@@ -1,5 +1,5 @@
-"""Every operation of the OpenAPI document gets sound, wrong and odd requests: no input makes a 500, and every refusal is
-JSON in the service's own shape.
+"""Every operation of the OpenAPI document gets sound, wrong and odd requests: no input makes a 500, and every refusal
+is JSON in the service's own shape.
 
 ``FUZZ_EXAMPLES=200`` tries as many requests for each operation, with other ones each time when ``FUZZ_RANDOM`` is set.
 """
@@ -23,7 +23,7 @@ from portal.api.common.microversions import Version
 from portal.api.compute.views import MICROVERSIONS
 from portal.api.openapi.components import SHAPES
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
-from tests.security.conftest import World, world  # noqa: F401 - a fixture
+from tests.security.conftest import World
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "3"))
 OLDEST, NEWEST = MICROVERSIONS.minimum, MICROVERSIONS.maximum
@@ -84,7 +84,8 @@ def wrong(operation: Operation, answer: HttpResponse) -> Iterator[str]:
 
 
 def told(operation: Operation, sent: Sent, what: str) -> str:
-    return f"{operation}: {what}\n    {sent.method} {sent.path[:300]}?{sent.query[:300]}\n    {sent.headers} {sent.body[:600]!r}"
+    where = f"{sent.method} {sent.path[:300]}?{sent.query[:300]}"
+    return f"{operation}: {what}\n    {where}\n    {sent.headers} {sent.body[:600]!r}"
 
 
 def tried(operation: Operation, world: World, version: Version, client: Client) -> str:
@@ -112,14 +113,14 @@ def tried(operation: Operation, world: World, version: Version, client: Client) 
 
 
 @pytest.mark.parametrize(("service", "version"), EDITIONS, ids=lambda value: str(value))
-def test_no_input_makes_an_error_of_ours(world: World, service: str, version: Version) -> None:  # noqa: F811
+def test_no_input_makes_an_error_of_ours(world: World, service: str, version: Version) -> None:
     client = Client(raise_request_exception=False)
     found = [text for operation in operations(version, service) if (text := tried(operation, world, version, client))]
     assert not found, f"{len(found)} operations\n\n" + "\n\n".join(found)
 
 
 @pytest.mark.parametrize("service", ["compute", "identity", "image", "network"])
-def test_without_a_token_everything_but_the_public_is_401(world: World, service: str) -> None:  # noqa: F811
+def test_without_a_token_everything_but_the_public_is_401(world: World, service: str) -> None:
     client = Client(raise_request_exception=False)
     expected, found = {}, {}
     for operation in operations(NEWEST, service):
