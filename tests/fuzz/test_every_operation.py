@@ -25,7 +25,7 @@ from portal.api.openapi.components import SHAPES
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2"))
 OLDEST, NEWEST = MICROVERSIONS.minimum, MICROVERSIONS.maximum
 EDITIONS: tuple[tuple[str, Version], ...] = (
     ("compute", OLDEST),

@@ -43,6 +43,7 @@ IDENTITY = [
     "tests/identity/test_revocation.py",
     "tests/identity/test_cost.py",
 ]
+ODD = ["tests/fuzz"]
 TESTS = [
     "tests/rpc/test_cast.py",
     "tests/rpc/test_long_jobs.py::test_a_long_job_is_run_again_when_its_worker_goes",
@@ -107,8 +108,8 @@ def server() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "tests",
-    [TESTS, AT_ONCE, LISTS, QUOTAS, IDENTITY],
-    ids=["queue and live log", "at once", "lists of servers", "quotas", "identity"],
+    [TESTS, AT_ONCE, LISTS, QUOTAS, IDENTITY, ODD],
+    ids=["queue and live log", "at once", "lists of servers", "quotas", "identity", "odd requests"],
 )
 def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run = subprocess.run(
