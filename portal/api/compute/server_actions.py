@@ -28,8 +28,9 @@ class ServerActionView(ComputeView):
             raise InvalidInputError("Malformed request body: it must name one action.")
         name = next(iter(body))
         action = ACTIONS.get(name)
-        if action is None or not action.minimum <= self.microversion <= action.maximum:
+        if action is None:
             raise InvalidInputError(f"There is no such action: {name[:64]}")
+        self.require(action.minimum, action.maximum)
         validate(body, action.body_schema(name, self.microversion))
         instance = selectors.instance_for(self.context, server_id)
         target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}

@@ -89,7 +89,7 @@ def read_sort(request: Request) -> tuple[Sort, ...]:
         _check_keys(len(pairs), "sort")
         return tuple(_sort(name, way or "desc") for name, _, way in pairs)
     if not names:
-        return tuple(Sort(part.key, descending=(ways or ["desc"])[0] != "asc") for part in NEWEST_FIRST)
+        return tuple(_sort(part.key, (ways or ["desc"])[0]) for part in NEWEST_FIRST)
     _check_keys(len(names), "sort_key")
     if len(ways) > 1 and len(ways) != len(names):
         msg = "Number of sort dirs does not match the number of sort keys"
