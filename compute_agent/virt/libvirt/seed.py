@@ -99,7 +99,8 @@ def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _password(password: str) -> dict[str, Any]:
-    return {"password": password, "chpasswd": {"expire": False}, "ssh_pwauth": True}
+    """Return what sets the password of the image's user, for its console: SSH takes passwords where the image says so."""
+    return {"password": password, "chpasswd": {"expire": False}}
 
 
 def _content_path(number: int) -> str:
