@@ -99,7 +99,7 @@ def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _password(password: str) -> dict[str, Any]:
-    """Return what sets the password of the image's user, for its console: SSH takes passwords where the image says so."""
+    """Return what sets the password of the image's user, for its console: for SSH the image decides."""
     return {"password": password, "chpasswd": {"expire": False}}
 
 
