@@ -41,6 +41,11 @@ def flavor_copy(flavor: Flavor, virtual_size: int) -> dict[str, Any]:
     }
 
 
+def root_gb(flavor: Mapping[str, Any]) -> int:
+    """Return the GiB that an instance's root disk takes on its host, those of its image when the flavor says 0."""
+    return int(flavor["disk_gb"]) - int(flavor["ephemeral_gb"]) - math.ceil(int(flavor["swap_mb"]) / 1024)
+
+
 def room_of(flavor: Mapping[str, Any]) -> Room:
     """Return what an instance with this copy of a flavor takes on a host."""
     return Room(vcpus=flavor["vcpus"], memory_mb=flavor["memory_mb"], disk_gb=flavor["disk_gb"])

@@ -127,6 +127,14 @@ def withdraw_orders(instance_id: uuid.UUID) -> int:
     return stale.update(finished_at=timezone.now(), body="")
 
 
+def withdraw_unsent(host_id: uuid.UUID, instance_id: uuid.UUID, kind: str) -> int:
+    """Forget the orders of a kind that the host has not taken yet, because the next one says all that they say; returns
+    how many: however often it is asked for, one waits for a host that is away.
+    """
+    waiting = HostCommand.objects.filter(host_id=host_id, instance_id=instance_id, kind=kind, acknowledged_at=None)
+    return waiting.filter(finished_at=None).update(finished_at=timezone.now(), body="")
+
+
 def order_of(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
     """Return the newest unfinished order of a task of an instance, but to build or destroy it."""
     orders = HostCommand.objects.filter(instance_id=instance_id, attempt=attempt, finished_at=None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
@@ -18,7 +20,7 @@ from provisioning.compute.services.files import check_files
 from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.services.placement import Place, check_place, group_of
 from provisioning.compute.services.tags import check_tags
-from provisioning.compute.sizes import GIB, quota_amounts
+from provisioning.compute.sizes import GIB, quota_amounts, root_gb
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
@@ -157,6 +159,17 @@ def check_fit(flavor: Flavor, image: Image) -> None:
             f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of"
             f" flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
+        )
+
+
+def check_disk(flavor: Mapping[str, Any], image: Image) -> None:
+    """Raise InvalidInputError for ``imageRef`` when a disk made from the image would take more of the host than what an
+    instance with this copy of a flavor holds there for its root disk.
+    """
+    room, needed = root_gb(flavor), math.ceil(max(image.virtual_size or 0, image.size or 0) / GIB)
+    if needed > room:
+        raise InvalidInputError(
+            f"The image is {needed} GiB large; the server has a disk of {room} GiB.", field="imageRef"
         )
 
 

@@ -162,6 +162,7 @@ def order_refresh(instance: Instance) -> None:
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
         return
+    hosts.withdraw_unsent(instance.host.id, instance.id, "refresh_ports_request")
     _order(instance, RefreshPortsRequest(instance=guest_spec(instance)), None)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.tasks import check_lock
 
@@ -25,7 +25,7 @@ def lock(context: RequestContext, instance_id: uuid.UUID | str, *, reason: str |
 
 
 def unlock(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Take the lock away.  Raises NotFoundError."""
+    """Take the lock away.  Raises NotFoundError; InstanceLockedError when an operator has locked it, for others."""
     return _write(context, instance_id, "unlock", {"locked": False, "locked_reason": None})
 
 
@@ -36,9 +36,17 @@ def _write(context: RequestContext, instance_id: uuid.UUID | str, action: str, c
             instance = selectors.instance_for(context, instance_id)
             if action == "lock" and instance.locked:
                 check_lock(context, instance)
+            if action == "unlock" and instance.locked and _locked_from_outside(instance):
+                check_lock(context, instance)
             if state.update(instance, columns):
                 row = actions.begin(context, instance.id, action, started)
                 actions.write([actions.step(row, f"api_{action}", actions.since(started), attempt=instance.attempt)])
                 actions.finish(instance.id, action)
                 return instance
     raise ConflictError("The server is changing too quickly; try again.")
+
+
+def _locked_from_outside(instance: Instance) -> bool:
+    """Whether it was not the server's own project that locked it: then its project cannot take the lock away."""
+    last = InstanceAction.objects.filter(instance=instance, action="lock").order_by("-started_at", "-id").first()
+    return last is not None and last.project_id != instance.project_id

@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Flavor, Instance, KeyPair
 from provisioning.compute.requests import InjectedFile
-from provisioning.compute.services.checks import check_fit, check_image, check_user_data
+from provisioning.compute.services.checks import check_disk, check_fit, check_image, check_user_data
 from provisioning.compute.services.files import check_files
 from provisioning.compute.services.guest_spec import guest_spec
 from provisioning.compute.services.instances import Changes, check_changes
@@ -24,6 +24,7 @@ from provisioning.compute.services.tasks import Deed, begin
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
 
 
@@ -107,6 +108,8 @@ def _check_fit(instance: Instance, image: Image) -> None:
     flavor = Flavor(name=copy["name"], memory_mb=copy["memory_mb"], root_gb=copy["root_gb"])
     try:
         check_fit(flavor, image)
+        check_disk(copy, image)
+        companions(image, instance.project_id)
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="imageRef") from error
 

@@ -8,6 +8,7 @@ from compute_agent.contract.orders import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Instance
+from provisioning.compute.services.checks import check_disk
 from provisioning.compute.services.guest_spec import guest_spec
 from provisioning.compute.services.tasks import Deed, begin
 from provisioning.compute.states import VmState
@@ -67,6 +68,7 @@ def _image(context: RequestContext, instance: Instance, image_id: str | None) ->
     try:
         image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
+        check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field=FIELD) from error
     memory = instance.flavor["memory_mb"]

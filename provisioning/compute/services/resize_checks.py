@@ -13,7 +13,7 @@ from provisioning.compute.extra_specs import aggregate_specs
 from provisioning.compute.models import Flavor, Host, Instance
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.checks import check_fit
-from provisioning.compute.sizes import GIB, flavor_copy
+from provisioning.compute.sizes import GIB, flavor_copy, root_gb
 from provisioning.images.models import Image
 from provisioning.scheduler import RequestSpec, explain, rank
 
@@ -35,7 +35,7 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is not None:
         check_fit(flavor, image)
-    copy = flavor_copy(flavor, _root_gb(instance.flavor) * GIB)
+    copy = flavor_copy(flavor, root_gb(instance.flavor) * GIB)
     _check_disks(instance.flavor, copy)
     return copy
 
@@ -47,14 +47,9 @@ def _flavor(context: RequestContext, ref: str) -> Flavor:
         raise InvalidInputError(error.message, field=FIELD) from error
 
 
-def _root_gb(flavor: dict[str, Any]) -> int:
-    """Return the GiB of the root disk, those of the image when the flavor says 0."""
-    return int(flavor["disk_gb"]) - int(flavor["ephemeral_gb"]) - -(-int(flavor["swap_mb"]) // 1024)
-
-
 def _check_disks(old: dict[str, Any], new: dict[str, Any]) -> None:
     for name, has, gets in (
-        ("root", _root_gb(old), _root_gb(new)),
+        ("root", root_gb(old), root_gb(new)),
         ("ephemeral", old["ephemeral_gb"], new["ephemeral_gb"]),
     ):
         if gets < has:

@@ -28,6 +28,8 @@ from provisioning.quotas import services as quotas
 
 MAX_CARDS = 8
 """Network cards of one server, as at its launch."""
+MAX_ADDRESSES = 5
+"""Addresses of one card, as Neutron's ``max_fixed_ips_per_port``: nobody may empty a network that projects share."""
 
 
 def add_card(instance_id: uuid.UUID, project_id: uuid.UUID, card: Card, host: str, zone: str) -> Port:
@@ -90,7 +92,7 @@ def set_card_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
     """Give the first card of an instance on a network one more address; False when it has none there.
 
-    Raises OutOfAddressesError.
+    Raises OutOfAddressesError, InvalidInputError for a card that has as many as it may.
     """
     with transaction.atomic():
         subnets = lock_subnets([str(network_id)])
@@ -98,8 +100,12 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
         port = cards.select_related("network").order_by("device_index").first()
         if port is None:
             return False
+        full = port.fixed_ips.count() >= MAX_ADDRESSES
         for tried in range(1, MAX_TRIES + 1):
             subnet, number = free_address(port.network, subnets.get(network_id, []))
+            if full:
+                msg = f"Exceeded maximum amount of fixed IPs per port: {MAX_ADDRESSES}."
+                raise InvalidInputError(msg, field="networkId")
             try:
                 with transaction.atomic():
                     FixedIP.objects.create(port=port, subnet=subnet, number=number, address=addressing.as_text(number))
