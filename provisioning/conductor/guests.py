@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
+from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.states import VmState
@@ -25,6 +26,7 @@ SETTLED = timedelta(seconds=60)
 _LIVE = (VmState.ACTIVE, VmState.STOPPED)
 
 
+@when_broken_off
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Bring records and guests together.
 
@@ -43,7 +45,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     with transaction.atomic():
         known = {row.id: row for row in Instance.objects.select_related("host").filter(id__in=list(seen))}
         quiet = timezone.now() - SETTLED
-        for instance_id, guest in seen.items():
+        for instance_id, guest in sorted(seen.items()):
             instance = known.get(instance_id)
             if instance is None:
                 log.warning("Host %s has a guest of the unknown instance %s; it is left alone.", host_id, instance_id)
@@ -53,7 +55,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
                 sync_power(instance, power_state_of(guest.power_state))
         lost = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
         lost = lost.exclude(id__in=list(seen)).exclude(vm_state=VmState.STOPPED, power_state=PowerState.NOSTATE.value)
-        for instance in lost if complete else lost.filter(updated_at__lt=quiet):
+        for instance in (lost if complete else lost.filter(updated_at__lt=quiet)).order_by("id"):
             log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
             sync_power(instance, PowerState.NOSTATE)
 

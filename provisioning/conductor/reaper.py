@@ -168,6 +168,7 @@ def _order_overdue(instance: Instance, task: Task) -> None:
         state.advance(instance, task.fail, attempt=instance.attempt)
         actions.finish(instance.id, task.action, message=silent.message)
     hosts.withdraw_orders(instance.id)
+    actions.finish(instance.id, "trigger_crash_dump", message=silent.message)
 
 
 def _silent(begun: datetime) -> Outcome:

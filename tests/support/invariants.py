@@ -7,13 +7,19 @@ from collections import Counter
 
 from django.utils import timezone
 
-from provisioning.compute.models import Allocation, Host, Instance
+from compute_agent.contract.messages import decode_command_body
+from compute_agent.contract.orders import SnapshotRequest
+from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
 from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.services.migrations import UNDER_WAY, WAITING
+from provisioning.compute.services.tasks import TASKS
 from provisioning.compute.sizes import larger_room, quota_held
-from provisioning.compute.states import MOVES, VmState
+from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import drift
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 
 GONE = (VmState.DELETED, VmState.ERROR)
@@ -32,6 +38,8 @@ def check() -> None:
     assert [str(found) for found in drift.find()] == []
     _check_room(instances)
     _check_ports(instances)
+    _check_orders(instances)
+    _check_images(instances)
 
 
 def check_empty() -> None:
@@ -41,6 +49,8 @@ def check_empty() -> None:
     assert not Allocation.objects.exists()
     assert not Reservation.objects.filter(resource__in=OF_SERVERS).exists()
     assert not Port.objects.exclude(device_id=None).exists()
+    assert not InstanceAction.objects.filter(finished_at=None).exists(), "an action of a deleted server is open"
+    assert not Migration.objects.filter(status__in=[*UNDER_WAY, *WAITING]).exists(), "a deleted server is on its way"
     for row in QuotaUsage.objects.filter(resource__in=OF_SERVERS):
         assert (row.in_use, row.reserved) == (0, 0), f"{row} is left"
     for host in Host.objects.all():
@@ -58,8 +68,8 @@ def _comes_back(row: Instance) -> bool:
 
 
 def _on_shelf(row: Instance) -> bool:
-    """Say whether it has its ports and no host."""
-    return VmState.SHELVED_OFFLOADED in {row.vm_state, row.previous_vm_state}
+    """Say whether it has its ports and no host; one that an operator has put in error keeps its image and its ports."""
+    return VmState.SHELVED_OFFLOADED in {row.vm_state, row.previous_vm_state} or row.snapshot_image_id is not None
 
 
 def _check_states(instances: dict[uuid.UUID, Instance]) -> None:
@@ -130,3 +140,39 @@ def _check_ports(instances: dict[uuid.UUID, Instance]) -> None:
     for port in Port.objects.all():
         assert port.fixed_ips.count() == 1, f"port {port.id} has not one address"
     assert FixedIP.objects.count() == Port.objects.count()
+
+
+def _check_orders(instances: dict[uuid.UUID, Instance]) -> None:
+    """Each task that a host ends has one order, and no order of a task is left where there is none."""
+    orders = HostCommand.objects.filter(finished_at=None).exclude(kind__in=["destroy_request", *hosts.SIDE_ORDERS])
+    awaited = Counter(
+        order.instance_id
+        for order in orders
+        if order.instance_id in instances
+        and (task := TASKS.get(TaskState(instances[order.instance_id].task_state or TaskState.DELETING))) is not None
+        and order.attempt == instances[order.instance_id].attempt
+        and task.awaits(decode_command_body(order.body))
+    )
+    for row in instances.values():
+        if row.task_state in TASKS and row.vm_state != VmState.SHELVED_OFFLOADED:
+            assert awaited[row.id] == 1, f"{row.id} is {row.task_state} and waits for {awaited[row.id]} orders"
+        if row.vm_state == VmState.RESIZED:
+            assert row.old_flavor is not None, f"{row.id} is resized and forgot its other size"
+
+
+def _check_images(instances: dict[uuid.UUID, Instance]) -> None:
+    """An image that a host is to send belongs to an order, and a server on its shelf has its image."""
+    wanted = set()
+    for order in HostCommand.objects.filter(kind="snapshot_request", finished_at=None):
+        body = decode_command_body(order.body)
+        if isinstance(body, SnapshotRequest):
+            wanted.add(body.image_id)
+    halves = Image.objects.filter(status__in=[Image.Status.QUEUED, Image.Status.SAVING])
+    for image in halves:
+        if "instance_uuid" in image.properties:
+            assert str(image.id) in wanted, f"image {image.id} of a server waits for nobody"
+    kept = {row.snapshot_image_id: row for row in instances.values() if row.snapshot_image_id is not None}
+    for image in Image.objects.filter(id__in=list(kept)):
+        owner = kept[image.id]
+        if owner.vm_state == VmState.DELETED:
+            assert image.status == Image.Status.DELETED, f"{owner.id} is deleted, its shelf {image.id} is not"

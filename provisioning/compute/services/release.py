@@ -15,6 +15,8 @@ from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.made_images import remove_image
+from provisioning.compute.services.migrations import close_migration
+from provisioning.compute.sizes import quota_held
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -29,10 +31,15 @@ def host_holding(instance: Instance) -> Host | None:
     allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
     if allocation is None:
         return None
-    to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
-    if (instance.task_state in _BEFORE_HAND_OFF or to_unshelve) and allocation.attempt == instance.attempt:
+    if not_handed_over(instance) and allocation.attempt == instance.attempt:
         return None
     return allocation.host
+
+
+def not_handed_over(instance: Instance) -> bool:
+    """Whether an instance is on its way to a host, which has no order for it yet."""
+    to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
+    return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
 
 
 def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
@@ -55,13 +62,15 @@ def leave_host(instance_id: uuid.UUID) -> None:
 def finish_offload(instance: Instance) -> Instance | None:
     """End the removal of a shelved server from its host, which has confirmed that nothing is left there.
 
-    Returns None when it is not being removed (any more).
+    What a resize that was cut off had kept is gone there, too.  Returns None when it is not being removed (any more).
     """
-    changes = {"host": None, "power_state": int(PowerState.NOSTATE)}
+    changes = {"host": None, "power_state": int(PowerState.NOSTATE), "old_flavor": None, "resized_at": None}
     gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
     if gone is None:
         return None
+    quotas.shrink(gone.id, quota_held(gone.flavor))
     leave_host(gone.id)
+    close_migration(gone.id)
     actions.finish(gone.id, "shelveOffload")
     return gone
 

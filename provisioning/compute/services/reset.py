@@ -11,32 +11,44 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.release import host_holding, leave_host, not_handed_over, release_place
 from provisioning.compute.services.snapshots import drop_unfinished
+from provisioning.compute.states import VmState
+from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
 
 BY_HAND = "An administrator has reset the server's state."
 
 
+@when_broken_off
 def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Literal["active", "error"]) -> Instance:
     """Set a server to ``active`` or ``error`` whatever goes on with it; what its host still says is passed over.
 
-    Nothing is done on the host.  Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError
-    when it is being deleted.
+    Nothing is done on the host.  One that was on its way to a host leaves its place there.
+
+    Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError when it is being deleted.
     """
     started = timezone.now()
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
-        if to == "active" and instance.host is None:
+        on_its_way = not_handed_over(instance)
+        if to == "active" and (instance.host_id is None or on_its_way):
             raise ConflictError("The server is on no host: it cannot be set to active.")
         was, before = (instance.vm_state, instance.task_state), copy(instance)
-        actions.finish(instance.id, message=BY_HAND)
-        moved = state.advance(instance, f"reset_{to}", attempt=instance.attempt)
+        nowhere = on_its_way and host_holding(instance) is None
+        changes = {"host": None} if on_its_way else None
+        moved = state.advance(instance, f"reset_{to}", attempt=instance.attempt, changes=changes)
         if moved is None:
             raise InstanceBusyError("os-resetState", instance.id, *was)
+        actions.finish(moved.id, message=BY_HAND)
+        quotas.commit(moved.id)
+        if nowhere:
+            (leave_host if before.vm_state == VmState.SHELVED_OFFLOADED else release_place)(moved.id)
         drop_unfinished(before)
         hosts.withdraw_orders(moved.id)
         row = actions.begin(context, moved.id, "resetState", started)

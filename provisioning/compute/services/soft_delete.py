@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from compute_agent.contract.orders import PowerRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
@@ -59,6 +60,7 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     return True
 
 
+@when_broken_off
 def restore(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     """Take back a delete; a server that ran is started again.
 

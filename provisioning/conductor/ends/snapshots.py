@@ -64,12 +64,14 @@ def _made(instance: Instance, body: SnapshotRequest, outcome: Outcome) -> None:
 
 def _shelved(instance: Instance, body: SnapshotRequest, outcome: Outcome) -> None:
     well = outcome.well and is_ready(body.image_id)
-    now = timezone.now()
+    now, older = timezone.now(), instance.snapshot_image_id
     changes = {"snapshot_image_id": body.image_id, "shelved_at": now}
     moved = end_task(instance, body, _judged(outcome, ready=well, well=well), changes=changes)
     if not well:
         remove_image(body.image_id)
-    elif moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
+    elif older is not None:  # it was taken off its shelf by hand
+        remove_image(older)
+    if well and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
         begin_offload(system_context(), moved, now)
 
 

@@ -1,0 +1,88 @@
+"""A state that is set by hand while a server is on its way to a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.compute import services
+from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.conductor import place, schedule
+from provisioning.rpc.testing import drain
+from tests.support import invariants
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+
+pytestmark = pytest.mark.django_db
+
+
+def claimed(instance: Instance) -> None:
+    """A worker that dies between the claim of a place and the order to the host."""
+    action = schedule._waiting(str(instance.id), Instance.objects.get(id=instance.id).attempt)
+    assert action is not None
+    assert place.find_place(action.instance, action) is not None
+
+
+def reset(instance: Instance, to: Any) -> None:
+    services.reset_state(context("operator", ADMIN), instance.id, to)
+
+
+@pytest.mark.parametrize("when", ["scheduling", "networking", "spawning"])
+def test_a_launch_that_is_set_in_error_holds_its_quota_and_no_place_it_never_got(
+    cloud: Cloud, alice: RequestContext, when: str
+) -> None:
+    host = cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    if when == "networking":
+        claimed(server)
+    elif when == "spawning":
+        drain()
+    assert state_of(server) == ("building", when)
+    reset(server, "error")
+    assert state_of(server) == ("error", None)
+    invariants.check()
+    assert Allocation.objects.exists() == (when == "spawning")
+    assert not InstanceAction.objects.filter(finished_at=None).exists()
+    cloud.run()
+    assert state_of(server) == ("error", None)
+    services.delete(context("alice"), server.id)
+    cloud.run()
+    invariants.check_empty()
+    assert host.guests == {}
+
+
+def test_a_launch_that_has_only_a_place_cannot_be_set_to_active(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    claimed(server)
+    with pytest.raises(ConflictError, match="on no host"):
+        reset(server, "active")
+    cloud.run()
+    assert state_of(server) == ("active", None)
+
+
+@pytest.mark.parametrize("when", ["waiting", "claimed", "spawning"])
+def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
+    cloud: Cloud, alice: RequestContext, settings: Any, when: str
+) -> None:
+    settings.SHELVED_OFFLOAD_TIME = 0
+    cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    cloud.run()
+    services.shelve(context("alice"), server.id)
+    cloud.run()
+    services.unshelve(context("alice"), server.id)
+    if when == "claimed":
+        claimed(server)
+    elif when == "spawning":
+        drain()
+    reset(server, "error")
+    invariants.check()
+    assert Allocation.objects.exists() == (when == "spawning")
+    assert cloud.fresh(server).snapshot_image_id is not None
+    cloud.run()
+    services.delete(context("alice"), server.id)
+    cloud.run()
+    invariants.check_empty()
