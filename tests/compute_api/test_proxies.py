@@ -189,14 +189,29 @@ def test_image_metadata_is_read_up_to_2_38(api: Api, people: People, version: st
     assert whole.json() == {"metadata": {"colour": "red"}}
     assert one.json() == {"meta": {"colour": "red"}}
     assert api.get(f"{path}/size", **at(version)).status_code == 404
-    for answer in (
-        api.post(path, {"metadata": {}}, **at(version)),
-        api.put(path, {"metadata": {}}, **at(version)),
-        api.put(f"{path}/colour", {"meta": {"colour": "blue"}}, **at(version)),
-        api.delete(f"{path}/colour", **at(version)),
-    ):
-        assert answer.status_code == 501
-        assert "Image API" in answer.json()["notImplemented"]["message"]
+
+
+def test_image_metadata_is_changed(api: Api, people: People) -> None:
+    image = make_image(people.alice, "mine", properties={"colour": "red"})
+    path = f"{V21}/images/{image.id}/metadata"
+    assert api.post(path, {"metadata": {"size-class": "m"}}).json() == {
+        "metadata": {"colour": "red", "size-class": "m"}
+    }
+    assert api.put(f"{path}/colour", {"meta": {"colour": "blue"}}).json() == {"meta": {"colour": "blue"}}
+    assert api.put(f"{path}/other", {"meta": {"colour": "blue"}}).status_code == 400
+    assert api.put(path, {"metadata": {"colour": "green"}}).json() == {"metadata": {"colour": "green"}}
+    assert api.delete(f"{path}/colour").status_code == 204
+    assert api.delete(f"{path}/colour").status_code == 404
+    assert api.get(path).json() == {"metadata": {}}
+
+
+def test_image_metadata_is_nothing_but_properties(api: Api, people: People) -> None:
+    image = make_image(people.alice, "mine")
+    path = f"{V21}/images/{image.id}/metadata"
+    for name in ("visibility", "protected", "status", "owner", "name"):
+        assert api.post(path, {"metadata": {name: "public"}}).status_code == 400
+    assert Api(people.charlie).post(path, {"metadata": {"a": "b"}}).status_code == 404
+    assert Api(people.bob).post(path, {"metadata": {"a": "b"}}).status_code == 403
 
 
 def test_an_image_is_deleted_by_its_project_alone(api: Api, people: People) -> None:

@@ -1,22 +1,21 @@
-"""Images as the Compute API showed them up to 2.35, their metadata up to 2.38 ("Images (DEPRECATED)")."""
+"""Images as the Compute API showed them up to 2.35 ("Images (DEPRECATED)")."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.common.microversions import Version
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute import proxy_schemas
 from portal.api.compute.fields import last
 from portal.api.compute.refusals import ProxyView
 from portal.api.compute.server_shapes import timestamp
-from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.images import protections, selectors, services
 from provisioning.images.models import Image
@@ -25,7 +24,6 @@ _STATUS = {"active": "ACTIVE", "queued": "SAVING", "saving": "SAVING", "deleted"
 _PROGRESS = {"queued": 25, "saving": 50, "active": 100}
 _PROPERTIES = {"server": "instance_uuid", "type": "image_type"}
 _TRUE = {"1", "t", "true", "on", "y", "yes"}
-_CHANGED_ELSEWHERE = "The metadata of images is changed by the Image API: PATCH /v2/images/{id}."
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 
 
@@ -122,51 +120,6 @@ class ImageView(ImageProxy):
         policy.enforce(self.context, "image:images:delete")
         services.delete(self.context, self.image(image_id).id)
         return Response(status=204)
-
-
-class ImageMetadataView(ImageProxy):
-    """``/images/{id}/metadata``."""
-
-    last_version: ClassVar[Version] = (2, 38)
-    rules = {
-        "GET": "compute:image_metadata:list",
-        "POST": "compute:image_metadata:change",
-        "PUT": "compute:image_metadata:change",
-    }
-
-    def get(self, request: Request, image_id: str) -> Response:
-        """The image's additional properties."""
-        return Response({"metadata": protections.readable(self.context, self.image(image_id).properties)})
-
-    def post(self, request: Request, image_id: str) -> Response:
-        """Refuse: the Image API changes them."""
-        raise NotOfferedError(_CHANGED_ELSEWHERE)
-
-    put = post
-
-
-class ImageMetadataItemView(ImageProxy):
-    """``/images/{id}/metadata/{key}``."""
-
-    last_version: ClassVar[Version] = (2, 38)
-    rules = {
-        "GET": "compute:image_metadata:show",
-        "PUT": "compute:image_metadata:change",
-        "DELETE": "compute:image_metadata:change",
-    }
-
-    def get(self, request: Request, image_id: str, key: str) -> Response:
-        """One additional property."""
-        metadata = protections.readable(self.context, self.image(image_id).properties)
-        if key not in metadata:
-            raise NotFoundError("Metadata item was not found")
-        return Response({"meta": {key: metadata[key]}})
-
-    def put(self, request: Request, image_id: str, key: str) -> Response:
-        """Refuse: the Image API changes them."""
-        raise NotOfferedError(_CHANGED_ELSEWHERE)
-
-    delete = put
 
 
 def _filters(query: dict[str, list[str]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api.compute import extensions, gone, proxy_images, proxy_networks, proxy_volumes
+from portal.api.compute import extensions, gone, proxy_image_metadata, proxy_images, proxy_networks, proxy_volumes
 
 _IMAGE = "/v2.1/images/<str:image_id>"
 
@@ -14,8 +14,8 @@ urlpatterns: list[URLPattern] = [
     path("/v2.1/images", proxy_images.ImagesView.as_view()),
     path("/v2.1/images/detail", proxy_images.ImagesDetailView.as_view()),
     path(_IMAGE, proxy_images.ImageView.as_view()),
-    path(f"{_IMAGE}/metadata", proxy_images.ImageMetadataView.as_view()),
-    path(f"{_IMAGE}/metadata/<str:key>", proxy_images.ImageMetadataItemView.as_view()),
+    path(f"{_IMAGE}/metadata", proxy_image_metadata.ImageMetadataView.as_view()),
+    path(f"{_IMAGE}/metadata/<str:key>", proxy_image_metadata.ImageMetadataItemView.as_view()),
     *gone.urlpatterns,
     path("/v2.1/os-networks", proxy_networks.NetworksView.as_view()),
     path("/v2.1/os-networks/<str:network_id>", proxy_networks.NetworkView.as_view()),

@@ -13,7 +13,7 @@ RULES = (
     rule(
         "compute:image_metadata:change",
         MEMBER,
-        "Be told where an image's metadata is changed.",
+        "Change an image's metadata; the Image API's rule, too.",
         "POST /images/{image_id}/metadata",
         "PUT /images/{image_id}/metadata",
         "PUT /images/{image_id}/metadata/{key}",
