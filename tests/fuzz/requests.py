@@ -18,6 +18,7 @@ from schemathesis import GenerationMode
 from portal.api.common.microversions import Version, text_of
 from portal.api.openapi.document import make_document
 from tests.security.conftest import World
+from tests.security.routes import as_route, table
 
 NASTY: tuple[Any, ...] = (
     *(
@@ -136,13 +137,16 @@ def requests_for(operation: Operation, world: World, version: Version) -> st.Sea
         operation.api.as_strategy(generation_mode=mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
     ]
 
+    known = _known_bodies(operation, world)
+
     @st.composite
     def made(draw: Callable[..., Any]) -> Sent:
         case = draw(st.one_of(*modes))
         path = re.sub(r"([\w-]*)/\{(\w+)\}", lambda found: _named(draw, world, found[1], found[2]), operation.path)
         body = case.body
         if not isinstance(body, bytes | schemathesis.core.NotSet):
-            body = _with_ids(draw, body, world)
+            known_or_made = draw(st.integers(0, 2)) if known else 0
+            body = draw(st.sampled_from(known)) if known_or_made else _with_ids(draw, body, world)
             body = draw(st.sampled_from([body, _odd(draw, body)]))
         query = {name: _with_ids(draw, value, world, name) for name, value in dict(case.query or {}).items()}
         if draw(st.booleans()):
@@ -153,6 +157,44 @@ def requests_for(operation: Operation, world: World, version: Version) -> st.Sea
         return Sent(operation.method, path, _encoded(query), _bytes(body), headers, person)
 
     return made()
+
+
+def _known_bodies(operation: Operation, world: World) -> list[Any]:
+    """Return bodies that do something: those of the table of routes, and of a server whole."""
+    route = as_route(operation.path)
+    found = [
+        row.sent(world.ids) for row in table() if (row.method, row.route) == (operation.method, route) and row.body
+    ]
+    if str(operation) == "POST /compute/v2.1/servers":
+        found += [_server(world, networks) for networks in ("none", "auto", [{"uuid": world.ids["own_network"]}])]
+    return found
+
+
+def _server(world: World, networks: Any) -> dict[str, Any]:
+    server = {
+        "name": "x",
+        "imageRef": world.ids["public_image"],
+        "flavorRef": world.ids["flavor"],
+        "networks": networks,
+        "metadata": {"a": "b"},
+        "min_count": 1,
+        "max_count": 1,
+        "user_data": "IyEvYmluL3No",
+        "key_name": world.ids["key"],
+        "availability_zone": "nova",
+        "block_device_mapping_v2": [
+            {
+                "boot_index": 0,
+                "uuid": world.ids["public_image"],
+                "source_type": "image",
+                "destination_type": "local",
+                "delete_on_termination": True,
+            }
+        ],
+        "security_groups": [{"name": "default"}],
+        "config_drive": True,
+    }
+    return {"server": server, "os:scheduler_hints": {"group": world.ids["server_group"]}}
 
 
 def path_of(operation: Operation, world: World) -> str:

@@ -21,7 +21,7 @@ from portal.api.compute.actions import ACTIONS
 from portal.api.compute.views import MICROVERSIONS
 from portal.api.openapi import document as documents
 from portal.api.openapi.document import make_document
-from tests.security.routes import served, table
+from tests.security.routes import as_route, served, table
 
 EDITIONS = (MICROVERSIONS.minimum, (2, 35), (2, 42), (2, 52), MICROVERSIONS.maximum)
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -34,12 +34,6 @@ def editions() -> dict[Version, dict[str, Any]]:
 
 def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(method.upper(), path): one for path, item in document["paths"].items() for method, one in item.items()}
-
-
-def as_route(path: str) -> str:
-    """The path as routes.txt has it."""
-    path = re.sub(r"(/network/v2\.0/[a-z-]+)/\{(?!project)(?!alias)\w+_id\}", r"\1/<identity>", path)
-    return re.sub(r"\{(\w+?)(_id)?\}", r"<\1>", path)
 
 
 @pytest.mark.parametrize("version", EDITIONS)

@@ -137,5 +137,11 @@ def _plain(pattern: str) -> str:
     return re.sub(r"<(\w+?)(_id)?>", r"<\1>", pattern)
 
 
+def as_route(path: str) -> str:
+    """A path of the OpenAPI document as routes.txt has it."""
+    path = re.sub(r"(/network/v2\.0/[a-z-]+)/\{(?!project)(?!alias)\w+_id\}", r"\1/<identity>", path)
+    return re.sub(r"\{(\w+?)(_id)?\}", r"<\1>", path)
+
+
 def _filled(text: str, ids: dict[str, str]) -> str:
     return re.sub(r"<(\w+)>", lambda found: ids[found[1]], text)
