@@ -213,6 +213,7 @@ def _named(draw: Callable[..., Any], world: World, before: str, name: str) -> st
     if draw(st.integers(0, 4)):
         return f"{before}/{known}"
     text = draw(st.one_of(st.sampled_from(TEXTS), st.text(max_size=40)))
+    text = text if text.strip("/") else "-"  # nothing at all is the address of the list
     return f"{before}/{quote(text.encode('utf-8', 'surrogatepass'), safe='')}"
 
 
