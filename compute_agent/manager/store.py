@@ -67,6 +67,11 @@ class InstanceRecord:
     leftover: bool = False
 
 
+def _kept(spec: InstanceSpec) -> bytes:
+    """Return a description as it is kept: without the password, which only the seed needs."""
+    return msgspec.json.encode(msgspec.structs.replace(spec, admin_password=None))
+
+
 class StateStore:
     """The agent's memory in one SQLite file, or in RAM when ``path`` is None."""
 
@@ -146,7 +151,7 @@ class StateStore:
             if isinstance(command.body, BuildRequest):
                 self._db.execute(
                     "UPDATE instances SET spec = ?, leftover = 0 WHERE uuid = ?",
-                    (msgspec.json.encode(command.body.instance), command.instance_id),
+                    (_kept(command.body.instance), command.instance_id),
                 )
 
     def describe(self, command: Command) -> None:
@@ -157,7 +162,7 @@ class StateStore:
             if known is not None and not isinstance(command.body, RebuildRequest):
                 spec = msgspec.structs.replace(spec, image=known.image)  # what its disk is laid upon is what it was
             self._db.execute(
-                "UPDATE instances SET spec = ? WHERE uuid = ?", (msgspec.json.encode(spec), command.instance_id)
+                "UPDATE instances SET spec = ? WHERE uuid = ?", (_kept(spec), command.instance_id)
             )
 
     def finish(self, command: Command, event: AgentEvent, *, gone: bool = False, leftover: bool = False) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from compute_agent.contract.power import PowerState
@@ -108,3 +111,15 @@ async def test_a_late_build_that_cannot_be_undone_is_not_handed_to_another_host(
         await stage.host.check()
         await stage.host.idle()
         assert stage.is_clean()
+
+
+async def test_a_password_is_not_remembered_once_the_guest_has_it(tmp_path: Path) -> None:
+    spec = msgspec.structs.replace(make_spec(), admin_password="sesame-open")
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec))
+    with contextlib.closing(sqlite3.connect(tmp_path / "agent.sqlite3")) as memory:
+        [(kept,)] = memory.execute("SELECT spec FROM instances")
+        orders = memory.execute("SELECT body FROM commands").fetchall()
+    assert spec.uuid.encode() in kept
+    assert b"sesame" not in kept
+    assert all(b"sesame" not in body for (body,) in orders)
