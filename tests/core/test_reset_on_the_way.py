@@ -63,6 +63,30 @@ def test_a_launch_that_has_only_a_place_cannot_be_set_to_active(cloud: Cloud, al
     assert state_of(server) == ("active", None)
 
 
+def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_error(
+    cloud: Cloud, alice: RequestContext, settings: Any
+) -> None:
+    """The order to remove it may be under way: its place is free when the host says so, and it is on no host."""
+    settings.SHELVED_OFFLOAD_TIME = -1
+    host = cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    cloud.run()
+    services.shelve(context("alice"), server.id)
+    cloud.run()
+    services.offload(context("operator", ADMIN), server.id)
+    with pytest.raises(ConflictError, match="on no host"):
+        reset(server, "active")
+    reset(server, "error")
+    invariants.check()
+    cloud.run()
+    assert state_of(server) == ("error", None)
+    assert cloud.fresh(server).host is None
+    assert not Allocation.objects.exists()
+    assert host.guests == {}
+    services.delete(context("alice"), server.id)
+    invariants.check_empty()
+
+
 @pytest.mark.parametrize("when", ["waiting", "claimed", "spawning"])
 def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
     cloud: Cloud, alice: RequestContext, settings: Any, when: str

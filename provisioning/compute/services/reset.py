@@ -18,7 +18,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import host_holding, leave_host, not_handed_over, release_place
 from provisioning.compute.services.snapshots import drop_unfinished
-from provisioning.compute.states import VmState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
 
@@ -29,19 +29,20 @@ BY_HAND = "An administrator has reset the server's state."
 def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Literal["active", "error"]) -> Instance:
     """Set a server to ``active`` or ``error`` whatever goes on with it; what its host still says is passed over.
 
-    Nothing is done on the host.  One that was on its way to a host leaves its place there.
+    Nothing is done on the host.  One that was on its way to a host leaves its place there, and one
+    that was taken off its host goes from there.
 
     Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError when it is being deleted.
     """
     started = timezone.now()
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
-        on_its_way = not_handed_over(instance)
-        if to == "active" and (instance.host_id is None or on_its_way):
+        homeless = not_handed_over(instance) or instance.task_state == TaskState.SHELVING_OFFLOADING
+        if to == "active" and (instance.host_id is None or homeless):
             raise ConflictError("The server is on no host: it cannot be set to active.")
         was, before = (instance.vm_state, instance.task_state), copy(instance)
-        nowhere = on_its_way and host_holding(instance) is None
-        changes = {"host": None} if on_its_way else None
+        nowhere = homeless and host_holding(instance) is None
+        changes = {"host": None} if homeless else None
         moved = state.advance(instance, f"reset_{to}", attempt=instance.attempt, changes=changes)
         if moved is None:
             raise InstanceBusyError("os-resetState", instance.id, *was)
