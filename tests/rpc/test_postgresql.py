@@ -26,6 +26,7 @@ AT_ONCE = [
     "tests/core/test_retry.py",
     "tests/core/test_resize.py::TestManyAtOnce",
     "tests/core/test_shelves_at_once.py",
+    "tests/core/test_lifecycle_at_once.py",
     "tests/core/test_interfaces.py::test_many_at_once_pass_no_quota",
     "tests/image/test_at_once.py",
     "tests/image/test_lists.py",

@@ -1,0 +1,126 @@
+"""What is asked of a server whose host is away: refused in words and nothing changed, or it waits for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import Model
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import UnavailableError
+from provisioning.compute import services
+from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
+from provisioning.compute.requests import NetworkRequest
+from provisioning.compute.services.rebuild import Rebuild
+from provisioning.conductor.reaper import reap
+from provisioning.images.models import Image
+from provisioning.network.models import Port
+from provisioning.quotas.models import QuotaUsage
+from provisioning.rpc.models import HostCommand
+from tests.support import invariants
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+
+pytestmark = pytest.mark.django_db
+Ask = Callable[[Cloud, Instance], object]
+TOUCHED: list[type[Model]] = [Instance, Allocation, InstanceAction, Migration, HostCommand, Image, Port, QuotaUsage]
+
+
+def plain(name: str, *rest: Any, **more: Any) -> Ask:
+    return lambda cloud, server: getattr(services, name)(context("alice"), server.id, *rest, **more)
+
+
+ASKED: dict[str, tuple[list[Ask], Ask]] = {
+    "stop": ([], plain("stop")),
+    "start": ([plain("stop")], plain("start")),
+    "reboot": ([], plain("reboot")),
+    "reboot hard": ([], plain("reboot", hard=True)),
+    "pause": ([], plain("switch", "pause")),
+    "unpause": ([plain("switch", "pause")], plain("switch", "unpause")),
+    "suspend": ([], plain("switch", "suspend")),
+    "resume": ([plain("switch", "suspend")], plain("switch", "resume")),
+    "password": ([], plain("change_password", "new")),
+    "rescue": ([], plain("rescue")),
+    "unrescue": ([plain("rescue")], plain("unrescue")),
+    "rebuild": (
+        [],
+        lambda cloud, server: services.rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
+    ),
+    "resize": ([], plain("resize", "2")),
+    "confirm": ([plain("resize", "2")], plain("confirm_resize")),
+    "revert": ([plain("resize", "2")], plain("revert_resize")),
+    "image": ([], plain("create_image", "copy")),
+    "backup": ([], plain("create_backup", "copy", "daily", 1)),
+    "shelve": ([], plain("shelve")),
+    "unshelve": ([plain("shelve")], plain("unshelve")),
+    "crash dump": ([], plain("trigger_crash_dump")),
+    "attach": (
+        [],
+        lambda cloud, server: services.attach_interface(
+            context("alice"), server.id, NetworkRequest(str(cloud.network.id))
+        ),
+    ),
+    "detach": (
+        [],
+        lambda cloud, server: services.detach_interface(
+            context("alice"), server.id, str(Port.objects.get(device_id=server.id).id)
+        ),
+    ),
+}
+
+
+def away(cloud: Cloud) -> None:
+    Host.objects.update(connected=False, last_seen_at=timezone.now() - timedelta(days=1))
+
+
+def everything() -> list[list[dict[str, Any]]]:
+    return [list(model._default_manager.order_by("pk").values()) for model in TOUCHED]
+
+
+@pytest.mark.parametrize("asked", list(ASKED))
+def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, asked: str) -> None:
+    settings.SHELVED_OFFLOAD_TIME = -1
+    before, act = ASKED[asked]
+    host = cloud.add_host("kelvin", memory_mb=16384)
+    Image.objects.update(properties={"hw_qemu_guest_agent": "yes"})
+    server = cloud.launch(alice)
+    for step in before:
+        cloud.run()
+        step(cloud, server)
+    cloud.run()
+    away(cloud)
+    known = everything()
+    with pytest.raises(UnavailableError, match="does not answer"):
+        act(cloud, server)
+    assert everything() == known
+    host.hello()
+    act(cloud, server)
+    cloud.run()
+    services.delete(context("alice"), server.id, force=True)
+    cloud.run()
+    invariants.check_empty()
+
+
+def test_a_shelf_waits_for_the_word_of_the_host(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
+    """Its room is free when the host has said that nothing is left there, however long that takes."""
+    settings.SHELVED_OFFLOAD_TIME = -1
+    host = cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    cloud.run()
+    services.shelve(context("alice"), server.id)
+    cloud.run()
+    away(cloud)
+    services.offload(context("operator", ADMIN), server.id)
+    for _ in range(5):
+        Instance.objects.filter(id=server.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
+        reap()
+        assert state_of(server) == ("shelved", "shelving_offloading")
+        assert Allocation.objects.count() == 1
+    host.hello()
+    cloud.run()
+    assert state_of(server) == ("shelved_offloaded", None)
+    assert not Allocation.objects.exists()
+    assert host.guests == {}
