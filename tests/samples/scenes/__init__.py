@@ -10,6 +10,10 @@ from tests.samples.recorder import Scene
 from tests.samples.scenes import actions, catalog, hosts, images, proxies, server_parts, servers
 
 SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
-    **{("compute", name): scene for module in (servers, actions, server_parts, catalog, hosts, proxies) for name, scene in module.SCENES.items()},
+    **{
+        ("compute", name): scene
+        for module in (servers, actions, server_parts, catalog, hosts, proxies)
+        for name, scene in module.SCENES.items()
+    },
     **{("image", name): scene for name, scene in images.SCENES.items()},
 }

@@ -31,7 +31,9 @@ def flavors(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.ids["flavor_id"] = "9"
     play("update", "PUT", one, {"flavor": {"description": "Other"}}, who="operator")
     specs = f"{one}/os-extra_specs"
-    play("create extra specs", "POST", specs, {"extra_specs": {"hw:cpu_policy": "shared"}}, who="operator", keep=(2, 96))
+    play(
+        "create extra specs", "POST", specs, {"extra_specs": {"hw:cpu_policy": "shared"}}, who="operator", keep=(2, 96)
+    )
     play("create a wrong extra spec", "POST", specs, {"extra_specs": {"hw:cpu_policy": "nonsense"}}, who="operator")
     play("list extra specs", "GET", specs, who="operator")
     scene.ids["key"] = "hw:cpu_policy"
@@ -77,7 +79,9 @@ def quotas(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("reset", "DELETE", path, who="operator")
     scene.ids["class_name"] = "default"
     play("class", "GET", "/os-quota-class-sets/{class_name}", who="operator")
-    play("update a class", "PUT", "/os-quota-class-sets/{class_name}", {"quota_class_set": {"cores": 40}}, who="operator")
+    play(
+        "update a class", "PUT", "/os-quota-class-sets/{class_name}", {"quota_class_set": {"cores": 40}}, who="operator"
+    )
 
 
 def usage(scene: Scene, patch: pytest.MonkeyPatch) -> None:
@@ -88,6 +92,7 @@ def usage(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("usage of all in detail", "GET", f"{path}?detailed=1", who="operator")
     play("usage page by page", "GET", f"{path}?detailed=1&limit=1", who="operator", since=(2, 39))
     play("usage", "GET", f"{path}/{{project_id}}")
+    play("usage of a page", "GET", f"{path}/{{project_id}}?limit=1", since=(2, 39))
     play("audit log", "GET", "/os-instance_usage_audit_log", who="operator")
     before = (timezone.now() - timedelta(days=1)).strftime("%Y-%m-%d %H:%M:%S")
     scene.let("before_timestamp", before)

@@ -13,9 +13,23 @@ from tests.samples.scenes.servers import server
 def aggregates(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.cloud.add_host("h1")
     play, one = scene.play, "/os-aggregates/{aggregate_id}"
-    made = play("create", "POST", "/os-aggregates", {"aggregate": {"name": "rack", "availability_zone": "room"}}, who="operator", keep=(2, 1))
+    made = play(
+        "create",
+        "POST",
+        "/os-aggregates",
+        {"aggregate": {"name": "rack", "availability_zone": "room"}},
+        who="operator",
+        keep=(2, 1),
+    )
     scene.let("aggregate_id", made["aggregate"]["id"])
-    play("set metadata", "POST", f"{one}/action", {"set_metadata": {"metadata": {"ssd": "true"}}}, who="operator", keep=(2, 1))
+    play(
+        "set metadata",
+        "POST",
+        f"{one}/action",
+        {"set_metadata": {"metadata": {"ssd": "true"}}},
+        who="operator",
+        keep=(2, 1),
+    )
     play("add a host", "POST", f"{one}/action", {"add_host": {"host": "h1"}}, who="operator", keep=(2, 1))
     play("list", "GET", "/os-aggregates", who="operator")
     play("show", "GET", one, who="operator")
@@ -47,6 +61,7 @@ def hypervisors(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("list with servers", "GET", f"{path}?with_servers=true&hypervisor_hostname_pattern=h1", who="operator")
     play("list in detail with servers", "GET", f"{path}/detail?with_servers=true", who="operator")
     play("a page", "GET", f"{path}?limit=1", who="operator")
+    play("a page in detail", "GET", f"{path}/detail?limit=1", who="operator")
     play("statistics", "GET", f"{path}/statistics", who="operator")
     play("search", "GET", f"{path}/{{pattern}}/search", who="operator")
     play("servers", "GET", f"{path}/{{pattern}}/servers", who="operator")
@@ -61,9 +76,17 @@ def services(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("disable with a reason", "PUT", f"{path}/disable-log-reason", by_host | {"disabled_reason": "repairs"}, **who)
     play("enable", "PUT", f"{path}/enable", by_host, **who)
     play("force down", "PUT", f"{path}/force-down", by_host | {"forced_down": True}, **who)
-    listed = scene.api("operator").get("/compute/v2.1/os-services?binary=nova-compute", OpenStack_API_Version="compute 2.53")
+    listed = scene.api("operator").get(
+        "/compute/v2.1/os-services?binary=nova-compute", OpenStack_API_Version="compute 2.53"
+    )
     scene.let("service_id", listed.json()["services"][0]["id"])
-    play("update", "PUT", f"{path}/{{service_id}}", {"status": "disabled", "disabled_reason": "repairs", "forced_down": True}, **who)
+    play(
+        "update",
+        "PUT",
+        f"{path}/{{service_id}}",
+        {"status": "disabled", "disabled_reason": "repairs", "forced_down": True},
+        **who,
+    )
     play("delete", "DELETE", f"{path}/{{service_id}}", **who)
 
 

@@ -33,6 +33,8 @@ def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play = scene.play
     play("list networks", "GET", "/os-networks")
     play("show a network", "GET", "/os-networks/{network_id}")
+    play("list networks for an administrator", "GET", "/os-networks", who="operator")
+    play("show a network to an administrator", "GET", "/os-networks/{network_id}", who="operator")
     play("list tenants' networks", "GET", "/os-tenant-networks")
     play("show a tenant's network", "GET", "/os-tenant-networks/{network_id}")
     scene.ids["floating_ip_id"] = ID
@@ -46,16 +48,16 @@ def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 def security_groups(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play, path = scene.play, "/os-security-groups"
     server(scene)
-    play("list", "GET", path)
-    made = play("create", "POST", path, {"security_group": {"name": "web", "description": "Mine"}}, keep=(2, 1))
+    listed = play("list", "GET", path, until=(2, 35))
+    play("list where it is gone", "GET", path, since=(2, 36))
     one = f"{path}/{{security_group_id}}"
-    scene.let("security_group_id", made["security_group"]["id"])
+    scene.let("security_group_id", listed["security_groups"][0]["id"])
     play("show", "GET", one)
+    play("create", "POST", path, {"security_group": {"name": "web", "description": "Mine"}})
     play("update", "PUT", one, {"security_group": {"name": "other", "description": "Other"}})
-    rule = {"parent_group_id": made["security_group"]["id"], "ip_protocol": "tcp", "from_port": 80, "to_port": 80, "cidr": "0.0.0.0/0"}
-    made = play("create a rule", "POST", "/os-security-group-rules", {"security_group_rule": rule}, keep=(2, 1))
-    scene.let("rule_id", made["security_group_rule"]["id"])
-    play("show with a rule", "GET", one)
+    rule = {"parent_group_id": ID, "ip_protocol": "tcp", "from_port": 80, "to_port": 80, "cidr": "0.0.0.0/0"}
+    play("create a rule", "POST", "/os-security-group-rules", {"security_group_rule": rule})
+    scene.ids["rule_id"] = ID
     play("delete a rule", "DELETE", "/os-security-group-rules/{rule_id}")
     play("delete", "DELETE", one)
 
@@ -79,4 +81,9 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("node", "GET", "/os-baremetal-nodes/{node_id}", who="operator")
 
 
-SCENES = {"proxy_images": images, "proxy_networks": networks, "proxy_security_groups": security_groups, "proxy_volumes": volumes}
+SCENES = {
+    "proxy_images": images,
+    "proxy_networks": networks,
+    "proxy_security_groups": security_groups,
+    "proxy_volumes": volumes,
+}

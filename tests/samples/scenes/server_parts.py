@@ -52,7 +52,9 @@ def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.let("port_id", Port.objects.get(device_id=scene.ids["server_id"]).id)
     scene.play("interfaces", "GET", f"{PATH}/os-interface")
     scene.play("interface", "GET", f"{PATH}/os-interface/{{port_id}}")
-    scene.play("attach", "POST", f"{PATH}/os-interface", {"interfaceAttachment": {"net_id": str(scene.cloud.network.id)}})
+    scene.play(
+        "attach", "POST", f"{PATH}/os-interface", {"interfaceAttachment": {"net_id": str(scene.cloud.network.id)}}
+    )
     scene.play("attach with a tag", "POST", f"{PATH}/os-interface", {"interfaceAttachment": {"tag": "lan"}})
     scene.play("detach", "DELETE", f"{PATH}/os-interface/{{port_id}}")
     scene.play("security groups", "GET", f"{PATH}/os-security-groups")
@@ -61,7 +63,9 @@ def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     act(scene, "addFloatingIp", {"address": "192.0.2.1"})
     act(scene, "removeFloatingIp", {"address": "192.0.2.1"})
     act(scene, "addFixedIp", {"networkId": str(scene.cloud.network.id)})
-    act(scene, "removeFixedIp", {"address": "192.0.2.1"})
+    act(scene, "removeFixedIp", {"address": "192.0.2.1"}, label="remove an address that it does not have")
+    address = Port.objects.get(device_id=scene.ids["server_id"]).fixed_ips.get().ip_address
+    act(scene, "removeFixedIp", {"address": str(address)})
 
 
 def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
@@ -90,7 +94,13 @@ def others(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("an action", "GET", f"{PATH}/os-instance-actions/{{request_id}}")
     play("an action for an administrator", "GET", f"{PATH}/os-instance-actions/{{request_id}}", who="operator")
     play("actions page by page", "GET", f"{PATH}/os-instance-actions?limit=1", since=(2, 58))
-    play("events", "POST", "/os-server-external-events", {"events": [{"name": "network-changed", "server_uuid": scene.ids["server_id"]}]}, who="operator")
+    play(
+        "events",
+        "POST",
+        "/os-server-external-events",
+        {"events": [{"name": "network-changed", "tag": "t", "server_uuid": scene.ids["server_id"]}]},
+        who="operator",
+    )
 
 
 SCENES = {
