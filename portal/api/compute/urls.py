@@ -35,5 +35,5 @@ urlpatterns = [
     *host_urls.urlpatterns,
     *migration_urls.urlpatterns,
     *proxy_urls.urlpatterns,
-    re_path("^/.*$", NoSuchResource.of("compute")),
+    re_path("^/", NoSuchResource.of("compute")),
 ]

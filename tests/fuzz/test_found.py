@@ -1,0 +1,26 @@
+"""What the fuzzer found: each refusal as it has to be."""
+
+from __future__ import annotations
+
+from django.test import Client
+
+from tests.fuzz.requests import server_body
+from tests.security.conftest import World
+
+
+def test_an_address_with_a_line_break_is_refused_in_the_service_s_shape(client: Client, db: None) -> None:
+    """The pattern behind all other addresses of the Compute API did not reach beyond the line."""
+    for path in ("/compute/v2.1/servers//os-volume_attachments/%0A", "/compute/%0Ax", "/compute/v2.1/nothing/%0A%0A"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.json()["itemNotFound"]["code"] == 404
+
+
+def test_the_body_that_the_fuzzer_bends_makes_aserver_body(world: World, client: Client) -> None:
+    """Otherwise it would try refusals alone."""
+    headers = {"X-Auth-Token": world.tokens["member"], "OpenStack-API-Version": "compute 2.96"}
+    for networks in ("none", [{"uuid": world.ids["own_network"]}]):
+        body = server_body(world, networks)
+        answer = client.post("/compute/v2.1/servers", body, content_type="application/json", headers=headers)
+        assert answer.status_code == 202, answer.json()
