@@ -118,6 +118,9 @@ def test_a_delete_that_can_be_taken_back_says_so(
     at_alice.post(f"/instances/{web.id}/delete/")
     cloud.run()
     assert state_of(web) == ("soft-delete", None)
+    assert names(at_alice) == []
+    assert names(at_alice, "?status=SOFT_DELETED") == ["web"]
+    assert 'value="SOFT_DELETED"' in at_alice.get("/instances/").content.decode()
     assert "This cannot be undone" in at_alice.get(f"/instances/{web.id}/delete/").content.decode()
     at_alice.post(f"/instances/{web.id}/restore/")
     cloud.run()

@@ -6,6 +6,8 @@ import ipaddress
 import uuid
 from functools import partial
 
+from django.conf import settings
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute
@@ -15,6 +17,12 @@ from provisioning.network import selectors as network
 PAGE_SIZE = 100
 STATUSES = (("", "All"), ("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF", "Stopped"), ("ERROR", "Error"))
 """Statuses to narrow by: the API's word and ours."""
+DELETED = ("SOFT_DELETED", "Deleted")
+
+
+def statuses() -> tuple[tuple[str, str], ...]:
+    """Return what the list can be narrowed by; deleted instances are in no list but their own, while they are kept."""
+    return (*STATUSES, DELETED) if settings.RECLAIM_INSTANCE_INTERVAL else STATUSES
 
 
 def find(context: RequestContext, *, text: str, status: str, marker: str | None) -> list[Instance]:
@@ -22,7 +30,7 @@ def find(context: RequestContext, *, text: str, status: str, marker: str | None)
 
     ``text`` is a part of the name, or an address or its beginning; ``marker`` the last instance of the page before.
     """
-    known = status if status in dict(STATUSES) and status else None
+    known = status if status in dict(statuses()) and status else None
     ids = _with_address(context, text) if _like_address(text) else None
     name = text if text and ids is None else None
     search = partial(compute.instances_for, context, name=name, status=known, ids=ids, limit=PAGE_SIZE + 1)

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.instances.detail import detail_for
-from portal.dashboard.instances.listing import PAGE_SIZE, STATUSES, find
+from portal.dashboard.instances.listing import PAGE_SIZE, find, statuses
 from portal.dashboard.instances.rows import VERBS, Verb, can, rows_for
 from portal.dashboard.pages import Page
 from portal.dashboard.wording import duration
@@ -92,7 +92,7 @@ class InstanceList(InstancePage):
                 "live_since": since,
                 "rows": rows_for(self.context, instances[:PAGE_SIZE]),
                 "filters": {"text": text, "status": status},
-                "statuses": STATUSES,
+                "statuses": statuses(),
                 "can_launch": self.allows("compute:servers:create"),
                 "can_delete": self.allows("compute:servers:delete"),
                 "more": more,
