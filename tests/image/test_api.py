@@ -201,7 +201,9 @@ def test_the_client_may_choose_the_id_once(alice: Person, charlie: Person) -> No
 
 def test_uploads_that_are_refused(alice: Person, bob: Person, store: Path) -> None:
     image_id = created(alice, disk_format="qcow2")
-    assert put_file(alice, image_id, b"x", content_type="application/json").status_code == 415
+    refusal = put_file(alice, image_id, b"x", content_type="application/json")
+    assert refusal.status_code == 415
+    assert "application/octet-stream" in refusal.json()["message"]
     assert put_file(bob, image_id, pictures.qcow2()).status_code == 403
     refused = put_file(alice, image_id, pictures.qcow2(backing=b"/etc/shadow"))
     assert refused.status_code == 400

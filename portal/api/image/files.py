@@ -20,7 +20,18 @@ from provisioning.images.errors import InterruptedUploadError, NoImageDataError
 DATA_TYPE = "application/octet-stream"
 
 
-class ImageFile(ImageView):
+class DataView(ImageView):
+    """Base of the views that take data."""
+
+    def fault(self, error: Exception) -> Response:
+        """Say with a refusal of the body's type which one it must be."""
+        response = super().fault(error)
+        if isinstance(error, UnsupportedMediaType):
+            response.data["message"] = f"The data must be sent as {DATA_TYPE}."
+        return response
+
+
+class ImageFile(DataView):
     """``/image/v2/images/{id}/file``."""
 
     rules = {"GET": "image:images:download", "PUT": "image:images:upload"}
@@ -60,7 +71,7 @@ class ImageFile(ImageView):
         return response
 
 
-class ImageStage(ImageView):
+class ImageStage(DataView):
     """``/image/v2/images/{id}/stage``: data that waits for its import."""
 
     rules = {"PUT": "image:images:stage"}
