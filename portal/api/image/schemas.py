@@ -109,7 +109,6 @@ def _list_of(name: str, plural: str, item: Schema, *, paged: bool = True) -> Sch
             *([{"rel": "first", "href": "{first}"}, {"rel": "next", "href": "{next}"}] if paged else []),
             {"rel": "describedby", "href": "{schema}"},
         ],
-        "description": f"A list of {name}s.",
     }
 
 

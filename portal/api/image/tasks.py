@@ -107,7 +107,6 @@ def stub(row: ImageTask) -> Shape:
         "owner": row.project_id.hex,
         "created_at": moment(row.created_at),
         "updated_at": moment(row.updated_at),
-        **_references(row),
         **({"expires_at": moment(row.expires_at)} if row.expires_at else {}),
         "self": f"/v2/tasks/{row.id}",
         "schema": "/v2/schemas/task",
@@ -116,7 +115,7 @@ def stub(row: ImageTask) -> Shape:
 
 def shape(row: ImageTask) -> Shape:
     """Show a task."""
-    return {**stub(row), "input": row.input, "result": row.result, "message": row.message}
+    return {**stub(row), **_references(row), "input": row.input, "result": row.result, "message": row.message}
 
 
 def shape_of_image(row: ImageTask) -> Shape:
