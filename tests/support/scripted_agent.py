@@ -25,8 +25,9 @@ from compute_agent.contract.orders import (
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk
+from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Host
-from provisioning.compute.services.made_images import in_project_of
+from provisioning.compute.services.made_images import in_project_of, is_ready
 from provisioning.conductor import agents, inbox
 from provisioning.images import services as images
 from provisioning.rpc import hosts
@@ -113,7 +114,11 @@ class ScriptedAgent:
                 self.report(command, "finished", power_state=PowerState.NOSTATE)
             case SnapshotRequest() as body:
                 self.copied(command)
-                self.send(command, body)
+                try:
+                    self.send(command, body)
+                except NovellaError as error:
+                    self.report(command, "failed", error_code="upload_failed", message=error.message)
+                    return
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.attempt, power)
                 self.report(command, "finished", power_state=power)
@@ -136,7 +141,8 @@ class ScriptedAgent:
     def send(self, command: Command, body: SnapshotRequest) -> None:
         """Send an empty disk as the data of the image that is wanted, as the agents' address takes it."""
         image = agents.image_from_order(self.host.id, uuid.UUID(command.instance_id), uuid.UUID(body.image_id))
-        images.upload(in_project_of(image), image.id, [fake_disk.qcow2(1 << 30)])
+        if not is_ready(image.id):
+            images.upload(in_project_of(image), image.id, [fake_disk.qcow2(1 << 30)])
 
     def fail(self, command: Command, message: str, *, retryable: bool, after: str | None = None) -> None:
         """Report a build that failed in the step behind ``after`` and is undone."""
