@@ -127,7 +127,7 @@ ACTIONS = {
     "removeSecurityGroup": "Security group removed",
 }
 POWER = {
-    PowerState.NOSTATE: "No state yet",
+    PowerState.NOSTATE: "No state",
     PowerState.RUNNING: "Running",
     PowerState.PAUSED: "Paused",
     PowerState.SHUTDOWN: "Shut down",

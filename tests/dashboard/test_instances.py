@@ -188,6 +188,18 @@ def test_several_are_deleted_together(at_alice: Client, alice: Person, cloud: Cl
     assert names(at_alice) == []
 
 
+def test_kept_ones_are_deleted_for_good_together(
+    at_alice: Client, web: Instance, cloud: Cloud, settings: Settings
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    picked = {"ids": [web.id]}
+    for warning, state in (("can be restored for 60 min", "soft-delete"), ("cannot be undone", "deleted")):
+        assert warning in at_alice.get("/instances/delete/", picked, headers=HTMX).content.decode()
+        at_alice.post("/instances/delete/", picked)
+        cloud.run()
+        assert state_of(web) == (state, None)
+
+
 def test_deleting_nothing_says_so(at_alice: Client, cloud: Cloud) -> None:
     assert "Nothing was selected." in at_alice.get("/instances/delete/", follow=True).content.decode()
 

@@ -163,10 +163,13 @@ class InstancesDelete(InstancePage):
         if not instances:
             return self.go("dashboard:instances", said="Nothing was selected.", level=messages.INFO)
         count = len(instances)
+        text = "The guests are stopped and their disks are removed. This cannot be undone."
+        if settings.RECLAIM_INSTANCE_INTERVAL and all(item.vm_state != VmState.SOFT_DELETED for item in instances):
+            text = f"The guests are stopped. They can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
         return self.ask(
             {
                 "title": f"Delete {instances[0].name}?" if count == 1 else f"Delete {count} instances?",
-                "text": "The guests are stopped and their disks are removed. This cannot be undone.",
+                "text": text,
                 "action": reverse("dashboard:instances_delete"),
                 "label": "Delete" if count == 1 else f"Delete {count} instances",
                 "danger": True,
@@ -195,7 +198,10 @@ class InstancesDelete(InstancePage):
 
     def _picked(self, ids: list[str]) -> list[Instance]:
         known = [found for found in map(_read_id, ids[:1000]) if found]
-        return compute.instances_for(self.context, ids=known) if known else []
+        if not known:
+            return []
+        kept = compute.instances_for(self.context, ids=known, status="SOFT_DELETED")
+        return [*compute.instances_for(self.context, ids=known), *kept]
 
 
 def _question(instance: Instance, verb: Verb) -> dict[str, Any]:
