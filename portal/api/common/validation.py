@@ -122,6 +122,7 @@ def _message(error: ValidationError) -> str:
             "maxItems": "It is too long",
             "required": error.message if error.validator == "required" else "",
             "additionalProperties": _unexpected(error),
+            "format": f"It is not {error.validator_value}",
         }.get(str(error.validator), "It is not valid")
     return error.message.replace(shown, _short(error.instance)) if len(shown) > LONGEST_ECHO else error.message
 

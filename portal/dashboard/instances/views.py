@@ -41,7 +41,7 @@ DEEDS: Mapping[str, Deed] = {
     "restore": services.restore,
     "lock": services.lock,
     "unlock": services.unlock,
-    "delete": services.delete,
+    "delete": lambda context, instance_id: _delete(context, compute.instance_for(context, instance_id)),
 }
 SAID = {
     "start": "{name} is starting.",
@@ -62,6 +62,11 @@ SAID = {
     "unlock": "{name} is unlocked.",
     "delete": "{name} is being deleted.",
 }
+
+
+def _delete(context: RequestContext, instance: Instance) -> None:
+    """Delete an instance; one that is only kept to be restored is deleted for good."""
+    services.delete(context, instance.id, force=instance.vm_state == VmState.SOFT_DELETED)
 
 
 class InstancePage(Page):
@@ -185,7 +190,7 @@ class InstancesDelete(InstancePage):
         done, refusals = 0, []
         for instance in instances:
             try:
-                services.delete(self.context, instance.id)
+                _delete(self.context, instance)
                 done += 1
             except NotFoundError:
                 done += 1  # somebody else was quicker

@@ -40,7 +40,7 @@ def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool
     until the host is back and confirms.
 
     Where operators keep deleted servers for a while (RECLAIM_INSTANCE_INTERVAL), one that can come back is stopped and
-    kept instead, unless ``force``, or it was kept already.
+    kept instead, unless ``force``.
 
     A server that is being deleted is left alone.  Raises NotFoundError; ConflictError for a locked server.
     """

@@ -41,8 +41,10 @@ _BACK = {
 
 def soft_delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
     """Begin to delete a server that can come back, inside the caller's transaction; False when it cannot, or has moved
-    on, and nothing was written.
+    on, and nothing was written.  One that is kept already stays as it is: a client may ask twice.
     """
+    if instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None:
+        return True
     if instance.vm_state not in CAN_COME_BACK or instance.task_state is not None or instance.launched_at is None:
         return False
     changes = {"previous_vm_state": instance.vm_state, "soft_deleted_at": started}
