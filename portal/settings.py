@@ -4,17 +4,16 @@ docs/operator-guide.md lists them all."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 from pathlib import Path
 from typing import Any
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.environment import chosen, env, integer, networks, ports
+
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
 
 DATA_DIR = Path(env.str("NOVELLA_DATA", default=str(BASE_DIR / "var"))).resolve()
 """Everything Novella keeps on this machine."""
@@ -25,47 +24,6 @@ ROLE = env.str("NOVELLA_ROLE", default="command")
 if ROLE not in {"web", "worker", "command"}:
     msg = f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command."
     raise ImproperlyConfigured(msg)
-
-
-def _integer(name: str, default: int, low: int, high: int) -> int:
-    """Read a whole number within bounds; a wrong one stops the start with a sentence."""
-    text = env.str(name, default=str(default))
-    try:
-        value = int(text)
-    except ValueError:
-        value = low - 1
-    if not low <= value <= high:
-        message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
-        raise ImproperlyConfigured(message)
-    return value
-
-
-def _chosen(name: str, known: tuple[str, ...]) -> list[str]:
-    """Read a list of which all are known; a wrong one stops the start with a sentence."""
-    chosen: list[str] = env.list(name, default=list(known))
-    if not set(chosen) <= set(known):
-        message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}."
-        raise ImproperlyConfigured(message)
-    return chosen
-
-
-def _ports(name: str, default: list[str]) -> list[int]:
-    """Read a list of ports; a wrong one stops the start with a sentence."""
-    given: list[str] = env.list(name, default=default)
-    if not all(text.isascii() and text.isdigit() and 0 < int(text) < 65_536 for text in given):
-        message = f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between."
-        raise ImproperlyConfigured(message)
-    return [int(text) for text in given]
-
-
-def _networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; a wrong one stops the start with a sentence."""
-    given: list[str] = env.list(name, default=[])
-    try:
-        return [ipaddress.ip_network(text.strip()) for text in given]
-    except ValueError as error:
-        message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
-        raise ImproperlyConfigured(message) from None
 
 
 def _secret(name: str, filename: str) -> str:
@@ -104,7 +62,7 @@ POLICY_FILE = Path(env.str("NOVELLA_POLICY_FILE", default=str(DATA_DIR / "policy
 """Rules that an operator changed, in YAML; docs/policy.md lists all of them."""
 
 DEBUG = env.bool("NOVELLA_DEBUG", default=False)
-PORT = _integer("NOVELLA_PORT", 8000, 1, 65535)
+PORT = integer("NOVELLA_PORT", 8000, 1, 65535)
 PUBLIC_URL = env.str("NOVELLA_PUBLIC_URL", default=f"http://127.0.0.1:{PORT}").rstrip("/")
 """The address that clients use; the service catalog is built from it."""
 ALLOWED_HOSTS = env.list("NOVELLA_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
@@ -242,14 +200,14 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 
-TOKEN_LIFETIME = _integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
+TOKEN_LIFETIME = integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
 """Seconds a token is good for."""
-LOCKOUT_ATTEMPTS = _integer("NOVELLA_LOCKOUT_ATTEMPTS", 20, 0, 1_000_000)
+LOCKOUT_ATTEMPTS = integer("NOVELLA_LOCKOUT_ATTEMPTS", 20, 0, 1_000_000)
 """Wrong passwords for one name, from whatever addresses, that lock it out; 0: never."""
-LOCKOUT_SECONDS = _integer("NOVELLA_LOCKOUT_SECONDS", 900, 1, 31_536_000)
+LOCKOUT_SECONDS = integer("NOVELLA_LOCKOUT_SECONDS", 900, 1, 31_536_000)
 """Within how many seconds they count, and for how many the name is locked out."""
-PASSWORD_MIN_LENGTH = _integer("NOVELLA_PASSWORD_MIN_LENGTH", 8, 1, 1024)
-PASSWORD_EXPIRES_DAYS = _integer("NOVELLA_PASSWORD_EXPIRES_DAYS", 0, 0, 36_500)
+PASSWORD_MIN_LENGTH = integer("NOVELLA_PASSWORD_MIN_LENGTH", 8, 1, 1024)
+PASSWORD_EXPIRES_DAYS = integer("NOVELLA_PASSWORD_EXPIRES_DAYS", 0, 0, 36_500)
 """0: never."""
 PASSWORD_CHANGE_ON_FIRST_USE = env.bool("NOVELLA_PASSWORD_CHANGE_ON_FIRST_USE", default=False)
 """Whether a password that somebody else set has to be changed before it signs anybody in."""
@@ -301,7 +259,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 CHANNEL_LAYERS: dict[str, Any] = {}
 """None: pages are woken through the event log, which loses nothing."""
 
-WORKERS = _integer("NOVELLA_WORKERS", 2, 1, 64)
+WORKERS = integer("NOVELLA_WORKERS", 2, 1, 64)
 Q_CLUSTER = {
     "name": "novella",
     "orm": "default",
@@ -322,23 +280,23 @@ Q_CLUSTER = {
     "log_level": "WARNING",
 }
 
-LONG_JOBS = _integer("NOVELLA_LONG_JOBS", 2, 1, 64)
+LONG_JOBS = integer("NOVELLA_LONG_JOBS", 2, 1, 64)
 """Downloads of images and the like that one worker process runs at once, beside its other work."""
 
 # Launching
-MAX_SCHEDULE_ATTEMPTS = _integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
-SCHEDULER_SUBSET_SIZE = _integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)
+MAX_SCHEDULE_ATTEMPTS = integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
+SCHEDULER_SUBSET_SIZE = integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)
 """One of this many best hosts is chosen at random."""
 CPU_ALLOCATION_RATIO = env.float("NOVELLA_CPU_ALLOCATION_RATIO", default=4.0)
 RAM_ALLOCATION_RATIO = env.float("NOVELLA_RAM_ALLOCATION_RATIO", default=1.0)
 DISK_ALLOCATION_RATIO = env.float("NOVELLA_DISK_ALLOCATION_RATIO", default=1.0)
-RESERVED_HOST_MEMORY_MB = _integer("NOVELLA_RESERVED_HOST_MEMORY_MB", 512, 0, 10_000_000)
-RESERVED_HOST_DISK_GB = _integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_000)
+RESERVED_HOST_MEMORY_MB = integer("NOVELLA_RESERVED_HOST_MEMORY_MB", 512, 0, 10_000_000)
+RESERVED_HOST_DISK_GB = integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_000)
 """Defaults for hosts that enrol; an operator changes each host's own in the admin."""
-HEARTBEAT_INTERVAL = _integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
-HOST_DOWN_AFTER = _integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
+HEARTBEAT_INTERVAL = integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
+HOST_DOWN_AFTER = integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
 """Seconds without a heartbeat after which a host gets no new instances."""
-AUDIT_INTERVAL = _integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
+AUDIT_INTERVAL = integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
 INSTANCE_USAGE_AUDIT_PERIOD = env.str("NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD", default="month")
 """``hour``, ``day``, ``month`` or ``year``, with ``@`` and the minute, hour, day or month at which it begins."""
 if not re.fullmatch(
@@ -350,48 +308,48 @@ if not re.fullmatch(
         " and may name where it begins: hour@30, day@18, month@15, year@3."
     )
     raise ImproperlyConfigured(msg)
-CONSOLE_TOKEN_TTL = _integer("NOVELLA_CONSOLE_TOKEN_TTL", 600, 10, 86_400)
+CONSOLE_TOKEN_TTL = integer("NOVELLA_CONSOLE_TOKEN_TTL", 600, 10, 86_400)
 """Seconds that the address of a console waits to be opened, once."""
-CONSOLE_IDLE_TIMEOUT = _integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
+CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte either way after which an open console is closed; 0: never."""
-CONSOLES_PER_USER = _integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
+CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
 """Consoles that one user may have open at a time, in each web process."""
-BUILD_TIMEOUT = _integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
+BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
-SHELVED_OFFLOAD_TIME = _integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)
+SHELVED_OFFLOAD_TIME = integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)
 """Seconds that a shelved server stays on its host; 0: none, -1: for ever."""
-SNAPSHOT_TIMEOUT = _integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
+SNAPSHOT_TIMEOUT = integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
 """Seconds that a host may take to send a server's disk as an image."""
-RECLAIM_INSTANCE_INTERVAL = _integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)
+RECLAIM_INSTANCE_INTERVAL = integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)
 """Seconds that a deleted server can be restored; 0: it is gone at once."""
-RESIZE_CONFIRM_WINDOW = _integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
+RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
 """Seconds after which a resize is confirmed by itself; 0: never."""
-DELETE_TIMEOUT = _integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
-EVENT_RETENTION = _integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
+DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
+EVENT_RETENTION = integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""
 ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
 """Whether a launch or a rebuild by the API without a password makes one, and says it once."""
-MAX_IMAGE_SIZE = _integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
+MAX_IMAGE_SIZE = integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
 IMAGE_STORE_ID = env.str("NOVELLA_IMAGE_STORE_ID", default="local")
 """The name by which the Image API shows the one store."""
-IMPORT_METHODS = _chosen("NOVELLA_IMPORT_METHODS", ("glance-direct", "web-download"))
-IMPORT_ALLOWED_PORTS = _ports("NOVELLA_IMPORT_PORTS", ["80", "443"])
+IMPORT_METHODS = chosen("NOVELLA_IMPORT_METHODS", ("glance-direct", "web-download"))
+IMPORT_ALLOWED_PORTS = ports("NOVELLA_IMPORT_PORTS", ["80", "443"])
 IMPORT_ALLOWED_HOSTS = [name.lower() for name in env.list("NOVELLA_IMPORT_ALLOWED_HOSTS", default=[])]
 """Hosts that images may be fetched from, all when it is empty; ``.example.org`` stands for everything below it."""
 IMPORT_DENIED_HOSTS = [name.lower() for name in env.list("NOVELLA_IMPORT_DENIED_HOSTS", default=[])]
-IMPORT_ALLOWED_NETWORKS = _networks("NOVELLA_IMPORT_ALLOWED_NETWORKS")
+IMPORT_ALLOWED_NETWORKS = networks("NOVELLA_IMPORT_ALLOWED_NETWORKS")
 """Networks that images may be fetched from although they are internal."""
-IMPORT_TIMEOUT = _integer("NOVELLA_IMPORT_TIMEOUT", 7200, 1, 604_800)
+IMPORT_TIMEOUT = integer("NOVELLA_IMPORT_TIMEOUT", 7200, 1, 604_800)
 """Seconds that the download of one image may take."""
-STAGING_TIMEOUT = _integer("NOVELLA_STAGING_TIMEOUT", 86_400, 60, 2_592_000)
+STAGING_TIMEOUT = integer("NOVELLA_STAGING_TIMEOUT", 86_400, 60, 2_592_000)
 """Seconds that staged data waits for its import."""
-TASK_RETENTION = _integer("NOVELLA_IMAGE_TASK_RETENTION", 172_800, 60, 31_536_000)
+TASK_RETENTION = integer("NOVELLA_IMAGE_TASK_RETENTION", 172_800, 60, 31_536_000)
 """Seconds that the record of a finished import is kept."""
-IMAGE_STORAGE_QUOTA = _integer("NOVELLA_IMAGE_STORAGE_QUOTA", 0, 0, 1 << 60)
+IMAGE_STORAGE_QUOTA = integer("NOVELLA_IMAGE_STORAGE_QUOTA", 0, 0, 1 << 60)
 """Bytes of images that one project may keep; 0 is no limit."""
-IMAGE_MEMBER_LIMIT = _integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
+IMAGE_MEMBER_LIMIT = integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
 """Projects that one image can be shared with."""
 IMAGE_PROPERTY_PROTECTIONS = env.str("NOVELLA_IMAGE_PROPERTY_PROTECTIONS", default="")
 """File (TOML or JSON) that says which roles may create, read, update and delete which properties; followed while the

@@ -15,7 +15,8 @@ from compute_agent.manager.host import Host
 from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 
 STORE_NAME = "agent.sqlite3"
 

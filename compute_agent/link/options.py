@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.fake import FaultPoint
+from compute_agent.virt.fake_faults import FaultPoint
 
 ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000

@@ -161,9 +161,7 @@ class StateStore:
             known = self.specs({command.instance_id}).get(command.instance_id)
             if known is not None and not isinstance(command.body, RebuildRequest):
                 spec = msgspec.structs.replace(spec, image=known.image)  # what its disk is laid upon is what it was
-            self._db.execute(
-                "UPDATE instances SET spec = ? WHERE uuid = ?", (_kept(spec), command.instance_id)
-            )
+            self._db.execute("UPDATE instances SET spec = ? WHERE uuid = ?", (_kept(spec), command.instance_id))
 
     def finish(self, command: Command, event: AgentEvent, *, gone: bool = False, leftover: bool = False) -> None:
         """Record the command's end and its last event together, on the disk before this returns.

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import ImageRef, InstanceSpec, PortRef
-from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
     BootFiles,
@@ -29,113 +27,19 @@ from compute_agent.virt.driver import (
     never,
 )
 from compute_agent.virt.errors import (
-    FatalBuildError,
     ImageUnacceptableError,
     InstanceNotFoundError,
     RetryableHostError,
     StoppedError,
     UnsupportedError,
 )
+from compute_agent.virt.fake_books import PROCESSOR, Entry, FakeGuest, State, console_log, counters_of
 from compute_agent.virt.fake_console import FakeConsoles
+from compute_agent.virt.fake_faults import FaultPoint
 from compute_agent.virt.uptime import uptime_line
-
-FAULT_KINDS = ("retryable", "fatal", "hang")
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is written anew."""
-
-_BOOT_LOG = (
-    (0.00, "SeaBIOS (version 1.16.2-fake)"),
-    (0.02, "Booting from Hard Disk..."),
-    (0.05, "[    0.000000] Linux version 6.1.0-novella (fake) #1 SMP"),
-    (0.10, "[    0.000000] Command line: console=tty0 console=ttyS0 quiet root=LABEL=novella-rootfs"),
-    (0.20, "[    0.112041] smpboot: Allowing {vcpus} CPUs, 0 hotplug CPUs"),
-    (0.25, "[    0.133370] Memory: {memory_mb}M available"),
-    (0.40, "[    0.402113] virtio_net virtio0 eth0: {mac}"),
-    (0.60, "rc: lease of {address} obtained"),
-    (0.80, "rc: metadata drive instance-id={uuid} hostname={hostname}"),
-    (1.00, "=== Novella guest: {hostname} {address} ==="),
-    (1.02, ""),
-    (1.05, "{hostname} login: "),
-)
-"""What a guest writes: seconds after its start, and the line."""
-
-_PROCESSOR = {
-    "arch": "x86_64",
-    "model": "novella-fake",
-    "vendor": "Novella",
-    "features": "fake,pge,clflush",
-    "cores": "1",
-    "threads": "1",
-}
-
-
-class FaultPoint:
-    """Makes one step of every build fail: ``retryable``, ``fatal``, or ``hang`` until the build is cancelled."""
-
-    def __init__(self, step: str, kind: str = "retryable") -> None:
-        """Raise ValueError when there is no such step or kind."""
-        if step not in BUILD_STEPS:
-            raise ValueError(f"there is no build step {step!r}; the steps are {', '.join(BUILD_STEPS)}")
-        if kind not in FAULT_KINDS:
-            raise ValueError(f"a step fails {', '.join(FAULT_KINDS)}, not {kind!r}")
-        self.step = step
-        self.kind = kind
-
-    def strike(self, step: str, cancelled: threading.Event) -> None:
-        """Fail when ``step`` is the chosen one; called after the step's work, so that there is something to undo."""
-        if step != self.step:
-            return
-        if self.kind == "fatal":
-            raise FatalBuildError(f"Simulated fault: no host can do the step {step}.")
-        if self.kind == "hang":
-            cancelled.wait()
-        raise RetryableHostError(f"Simulated fault: this host failed at the step {step}.")
-
-
-class FakeGuest(msgspec.Struct):
-    """One domain of the fake hypervisor.  ``boots`` are pairs of start and end (0: still on), in Unix seconds."""
-
-    uuid: str
-    attempt: int
-    hostname: str
-    vcpus: int
-    memory_mb: int
-    disk_gb: int
-    mac: str
-    address: str
-    power: int = PowerState.SHUTDOWN
-    boots: list[tuple[float, float]] = []
-    rescued: bool = False
-    before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
-    cards: list[str] = []  # hardware addresses, in order
-
-
-class _Entry(msgspec.Struct, omit_defaults=True):
-    """One line of the journal: what ``uuid`` now has."""
-
-    uuid: str
-    disk: bool = False
-    seed: bool = False
-    guest: FakeGuest | None = None
-
-
-@dataclass
-class _State:
-    disks: set[str] = field(default_factory=set)
-    seeds: set[str] = field(default_factory=set)
-    guests: dict[str, FakeGuest] = field(default_factory=dict)
-
-    def entry(self, uuid: str) -> _Entry:
-        return _Entry(uuid, uuid in self.disks, uuid in self.seeds, self.guests.get(uuid))
-
-    def apply(self, entry: _Entry) -> None:
-        for there, kept in ((entry.disk, self.disks), (entry.seed, self.seeds)):
-            (kept.add if there else kept.discard)(entry.uuid)
-        if entry.guest is None:
-            self.guests.pop(entry.uuid, None)
-        else:
-            self.guests[entry.uuid] = entry.guest
 
 
 class FakeDriver(ComputeDriver):
@@ -160,7 +64,7 @@ class FakeDriver(ComputeDriver):
         self._total = (vcpus, memory_mb, disk_gb)
         self._changed = threading.Condition()
         self._consoles = FakeConsoles(state_dir)
-        self._state = _State()
+        self._state = State()
         self._listener: PowerListener | None = None
         self._encoder = msgspec.json.Encoder()
         self._ready = False
@@ -196,7 +100,7 @@ class FakeDriver(ComputeDriver):
             running_vms=len(running),
             hypervisor_type="fake",
             hypervisor_version=1_000_000,
-            cpu_info=_PROCESSOR | {"sockets": str(vcpus)},
+            cpu_info=PROCESSOR | {"sockets": str(vcpus)},
             uptime=uptime_line(time.localtime(), time.monotonic() - self._since, (0.0, 0.0, 0.0)),
         )
 
@@ -305,19 +209,7 @@ class FakeDriver(ComputeDriver):
     def diagnostics(self, uuid: str) -> Diagnostics:
         with self._changed:
             guest = self._guest(uuid)
-        began = guest.boots[-1][0] if guest.boots and not guest.boots[-1][1] else None
-        return Diagnostics(
-            power_state=guest.power,
-            uptime=time.time() - began if began else None,
-            memory_mb=guest.memory_mb,
-            driver="fake",
-            hypervisor="fake",
-            hypervisor_os="linux",
-            config_drive=guest.uuid in self._state.seeds,
-            cpus=[CpuDiagnostics(id=number, time_ns=0) for number in range(guest.vcpus)],
-            nics=[NicDiagnostics(mac_address=mac, rx_octets=0, tx_octets=0) for mac in guest.cards],
-            disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
-        )
+        return counters_of(guest, config_drive=guest.uuid in self._state.seeds)
 
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
         self._define_anew(spec.uuid, attempt, rescued=True)
@@ -425,7 +317,7 @@ class FakeDriver(ComputeDriver):
         with self._changed:
             if uuid in self._state.disks or uuid in self._state.seeds or uuid in self._state.guests:
                 self._consoles.end(uuid)
-                self._state.apply(_Entry(uuid))
+                self._state.apply(Entry(uuid))
                 self._write(uuid)
                 self._changed.notify_all()
 
@@ -438,7 +330,7 @@ class FakeDriver(ComputeDriver):
 
     def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
         with self._changed:
-            log = _console_log(self._guest(uuid), time.time())
+            log = console_log(self._guest(uuid), time.time())
         start = max(0, len(log) - max_bytes) if offset is None else min(offset, len(log))
         data = log[start : start + max_bytes]
         return ConsoleChunk(data, start, start + len(data))
@@ -474,12 +366,12 @@ class FakeDriver(ComputeDriver):
             if self._lines >= _COMPACT_AFTER:
                 self._compact_journal()
 
-    def _read_journal(self) -> _State:
+    def _read_journal(self) -> State:
         state = self._state
         if self._journal is None or not self._journal.exists():
             return state
-        state = _State()
-        decoder = msgspec.json.Decoder(_Entry)
+        state = State()
+        decoder = msgspec.json.Decoder(Entry)
         for line in self._journal.read_bytes().split(b"\n"):
             try:
                 state.apply(decoder.decode(line))
@@ -500,49 +392,3 @@ class FakeDriver(ComputeDriver):
 def _disk_of(spec: InstanceSpec) -> int:
     """Return the GiB of a guest's disks."""
     return spec.flavor.root_gb + spec.flavor.ephemeral_gb
-
-
-def _console_log(guest: FakeGuest, now: float) -> bytes:
-    """Return what the guest has written until ``now``; what was written once never changes."""
-    values = msgspec.structs.asdict(guest)
-    text: list[str] = []
-    for began, ended in guest.boots:
-        text += [line.format(**values) + "\r\n" for after, line in _BOOT_LOG if began + after <= (ended or now)]
-        if ended:
-            text.append("[    9.000000] reboot: Power down\r\n")
-    return "".join(text).encode()
-
-
-class FakeImageCache:
-    """The image cache of a simulated host: knows which images it would hold, and fetches no bits."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._lock = threading.Lock()
-        self._images: dict[str, ImageRef] = {}
-
-    def get(self, image: ImageRef, instance_uuid: str) -> FakeCachedImage:
-        """Note the image; the first time it counts as fetched, later as cached."""
-        with self._lock:
-            cached = image.id in self._images
-            self._images[image.id] = image
-        return FakeCachedImage(cached=cached, size=image.size)
-
-    def cached(self) -> list[str]:
-        """Return the ids of the images held."""
-        with self._lock:
-            return sorted(self._images)
-
-    def prune(self, keep: set[str], max_age: float) -> list[str]:
-        """Remove nothing: what is not there takes no room."""
-        return []
-
-
-@dataclass(frozen=True)
-class FakeCachedImage:
-    """An image in the fake cache: no file, and whether it was there before.  ``size`` in bytes."""
-
-    cached: bool
-    size: int
-    path: Path | None = None
-    seconds: float = 0.0

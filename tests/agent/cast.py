@@ -17,7 +17,8 @@ from compute_agent.manager.host import Host
 from compute_agent.manager.parts import AfterStep, HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork, HostNetwork
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 
 PATIENCE = 10.0
 """Seconds a test waits for something that should come at once."""

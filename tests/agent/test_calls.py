@@ -14,7 +14,8 @@ from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import build, make_spec, make_stage, on_stage
 
 

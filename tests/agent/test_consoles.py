@@ -17,7 +17,8 @@ from compute_agent.manager.calls import CallDesk
 from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import make_spec
 
 

@@ -19,7 +19,8 @@ from compute_agent.contract.orders import ConfirmResizeRequest, ResizeRequest, R
 from compute_agent.contract.power import PowerState
 from compute_agent.manager.orders import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.fake import FakeDriver, FakeGuest
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_books import FakeGuest
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
 
 

@@ -27,7 +27,8 @@ from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import Gate, Stage, build, make_spec, on_stage, order
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"

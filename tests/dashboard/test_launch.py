@@ -138,7 +138,7 @@ def test_a_key_of_somebody_else_repeats_nothing(
         ({"key_name": "unknown"}, "key_name", "'unknown' could not be found"),
         ({"networks": ["e0f2f7a4-0000-0000-0000-000000000000"]}, "networks", "could not be found"),
         ({"security_groups": ["unknown"]}, "security_groups", "unknown not found"),
-        ({"availability_zone": "moon"}, "availability_zone", "moon"),
+        ({"availability_zone": "moon"}, "availability_zone", "zone is not available"),
         ({"count": "0"}, "count", "1 or more"),
         ({"count": "many"}, "count", "1 or more"),
         ({"count": "99999"}, "count", "at most 100"),

@@ -22,7 +22,8 @@ from compute_agent.manager.parts import HostParts, Threads
 from compute_agent.network.plumbing import FakeNetwork
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver
-from compute_agent.virt.fake import FakeDriver, FakeImageCache
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
 from provisioning.compute.models import Host, Instance
 from provisioning.conductor import agents
 from tests.agent.cast import make_spec

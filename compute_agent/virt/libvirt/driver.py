@@ -37,6 +37,7 @@ from compute_agent.virt.libvirt import (
     resizing,
     seed,
     snapshots,
+    switching,
 )
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
@@ -50,13 +51,6 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
 PRESS_AGAIN = 5.0
 """Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
 TRIM_INTERVAL = 2.0
-_NO_AGENT = {
-    libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
-    libvirt.VIR_ERR_AGENT_UNSYNCED,
-    libvirt.VIR_ERR_OPERATION_INVALID,
-    libvirt.VIR_ERR_CONFIG_UNSUPPORTED,
-    libvirt.VIR_ERR_ARGUMENT_UNSUPPORTED,
-}
 UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
@@ -175,49 +169,25 @@ class LibvirtDriver(ComputeDriver):
         self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # what was saved by a suspend is not gone on with
 
     def pause(self, uuid: str) -> None:
-        domain = self._domain(uuid)
-        if self._state(domain) is PowerState.PAUSED:
-            return
-        with translated("pause the guest"):
-            if not domain.isActive():
-                raise UnsupportedError("The guest does not run.")
-            domain.suspend()
+        switching.pause(self._domain(uuid))
         self._board.know(uuid, PowerState.PAUSED)
 
     def unpause(self, uuid: str) -> None:
-        domain = self._domain(uuid)
-        if self._state(domain) is PowerState.RUNNING:
-            return
-        with translated("let the guest go on"):
-            domain.resume()
+        switching.unpause(self._domain(uuid))
         self._board.know(uuid, PowerState.RUNNING)
 
     def suspend(self, uuid: str) -> None:
-        domain = self._domain(uuid)
-        with translated("save the guest"):
-            if domain.isActive():
-                domain.managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
+        switching.suspend(self._domain(uuid))
         self._board.know(uuid, PowerState.SHUTDOWN)
 
     def resume(self, uuid: str) -> None:
         self.start(uuid)
 
     def crash_dump(self, uuid: str) -> None:
-        domain = self._domain(uuid)
-        with translated("interrupt the guest"):
-            if not domain.isActive():
-                raise UnsupportedError("The guest does not run.")
-            domain.injectNMI()
+        switching.crash_dump(self._domain(uuid))
 
     def set_password(self, uuid: str, user: str, password: str) -> None:
-        domain = self._domain(uuid)
-        try:
-            domain.setUserPassword(user, password)
-        except libvirt.libvirtError as error:
-            if error.get_error_code() in _NO_AGENT:
-                raise UnsupportedError("The guest's agent does not answer.", detail=str(error)) from error
-            with translated("set the password"):
-                raise
+        switching.set_password(self._domain(uuid), user, password)
 
     def diagnostics(self, uuid: str) -> Diagnostics:
         domain = self._domain(uuid)

@@ -1,0 +1,33 @@
+"""Faults of a simulated host: one chosen step of every build fails."""
+
+from __future__ import annotations
+
+import threading
+
+from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.virt.errors import FatalBuildError, RetryableHostError
+
+FAULT_KINDS = ("retryable", "fatal", "hang")
+
+
+class FaultPoint:
+    """Makes one step of every build fail: ``retryable``, ``fatal``, or ``hang`` until the build is cancelled."""
+
+    def __init__(self, step: str, kind: str = "retryable") -> None:
+        """Raise ValueError when there is no such step or kind."""
+        if step not in BUILD_STEPS:
+            raise ValueError(f"there is no build step {step!r}; the steps are {', '.join(BUILD_STEPS)}")
+        if kind not in FAULT_KINDS:
+            raise ValueError(f"a step fails {', '.join(FAULT_KINDS)}, not {kind!r}")
+        self.step = step
+        self.kind = kind
+
+    def strike(self, step: str, cancelled: threading.Event) -> None:
+        """Fail when ``step`` is the chosen one; called after the step's work, so that there is something to undo."""
+        if step != self.step:
+            return
+        if self.kind == "fatal":
+            raise FatalBuildError(f"Simulated fault: no host can do the step {step}.")
+        if self.kind == "hang":
+            cancelled.wait()
+        raise RetryableHostError(f"Simulated fault: this host failed at the step {step}.")

@@ -1,0 +1,51 @@
+"""Reading the environment: every kind of setting that needs a check of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+
+
+def integer(name: str, default: int, low: int, high: int) -> int:
+    """Read a whole number within bounds; a wrong one stops the start with a sentence."""
+    text = env.str(name, default=str(default))
+    try:
+        value = int(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
+        raise ImproperlyConfigured(message)
+    return value
+
+
+def chosen(name: str, known: tuple[str, ...]) -> list[str]:
+    """Read a list of which all are known; a wrong one stops the start with a sentence."""
+    chosen: list[str] = env.list(name, default=list(known))
+    if not set(chosen) <= set(known):
+        message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}."
+        raise ImproperlyConfigured(message)
+    return chosen
+
+
+def ports(name: str, default: list[str]) -> list[int]:
+    """Read a list of ports; a wrong one stops the start with a sentence."""
+    given: list[str] = env.list(name, default=default)
+    if not all(text.isascii() and text.isdigit() and 0 < int(text) < 65_536 for text in given):
+        message = f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between."
+        raise ImproperlyConfigured(message)
+    return [int(text) for text in given]
+
+
+def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; a wrong one stops the start with a sentence."""
+    given: list[str] = env.list(name, default=[])
+    try:
+        return [ipaddress.ip_network(text.strip()) for text in given]
+    except ValueError as error:
+        message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
+        raise ImproperlyConfigured(message) from None
