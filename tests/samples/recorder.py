@@ -36,13 +36,14 @@ PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("fingerprint", re.compile(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){15}\b|SHA256:\S+")),
     ("mac", re.compile(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b")),
     ("address", re.compile(r"\b10\.20\.0\.\d+\b")),
+    ("instance_name", re.compile(r"\binstance-[0-9a-f]{8}\b")),
     ("reservation_id", re.compile(r"\br-[0-9a-z]{8}\b")),
     ("public_key", re.compile(r"ssh-(rsa|ed25519) [A-Za-z0-9+/=]+[^\"]*", re.S)),
     ("console_token", re.compile(r"(?<=token=)[\w-]{43}|(?<=token%3D)[\w-]{43}")),
     ("private_key", re.compile(r"-----BEGIN .*-----\n?", re.S)),
 ]
-SECRET_KEYS = {"adminPass": "password", "hypervisor_version": None, "uptime": "uptime"}
-NUMBERS = {"total_hours", "hours", "total_memory_mb_usage", "total_vcpus_usage", "total_local_gb_usage"}
+SECRET_KEYS = {"adminPass": "password", "uptime": "uptime"}
+NUMBERS = {"uptime", "total_hours", "hours", "total_memory_mb_usage", "total_vcpus_usage", "total_local_gb_usage"}
 
 
 def text_of(version: Version) -> str:

@@ -24,7 +24,12 @@ OWN_NAMES = {
     "result",
 }
 """Objects whose names are data: they are not looked into."""
-DATA_OPERATIONS = {"GET /flavors/{flavor_id}/os-extra_specs/{key}", "PUT /flavors/{flavor_id}/os-extra_specs/{key}"}
+DATA_OPERATIONS = {
+    "GET /flavors/{flavor_id}/os-extra_specs/{key}",
+    "PUT /flavors/{flavor_id}/os-extra_specs/{key}",
+    "GET /servers/{server_id}/ips/{network_label}",
+}
+"""Names in their answers are data."""
 KINDS = {bool: "boolean", int: "number", float: "number", str: "string", type(None): "null", list: "list"}
 Shape = dict[str, set[str]]
 Difference = tuple[str, str, str]

@@ -14,8 +14,11 @@ from tests.samples.scenes import SCENES
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 
-NEVER_WELL: set[tuple[str, str]] = set()
-"""Operations that are refused whatever is asked, with the reason."""
+NEVER_WELL = {
+    ("compute", "GET /servers/{server_id}/migrations/{migration_id}"): "no live migration is ever in progress",
+    ("image", "DELETE /v2/stores/{store_id}/{image_id}"): "an image is not taken out of the only store",
+}
+"""Operations that are done and refuse whatever is asked, with the reason."""
 
 
 @pytest.mark.django_db
@@ -42,7 +45,7 @@ def test_answers_are_as_recorded(
     wanted = {(pair["name"], pair.get("since")): pair for pair in recorder.load(service, name)}
     assert list(found) == list(wanted)
     for key, pair in wanted.items():
-        assert found[key] == pair, key
+        assert recorder.json_of(found[key]) == recorder.json_of(pair), key
 
 
 def test_every_operation_has_a_pair() -> None:

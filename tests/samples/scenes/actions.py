@@ -102,6 +102,7 @@ def rebuilding(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
     ref = {"imageRef": str(scene.cloud.image.id)}
     act(scene, "rebuild", ref)
+    act(scene, "rebuild", ref, who="operator", label="rebuild for an administrator")
     act(
         scene,
         "rebuild",
@@ -142,8 +143,8 @@ def resizing(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 
 def moves(scene: Scene, patch: pytest.MonkeyPatch) -> None:
-    scene.cloud.add_host("h2")
     server(scene)
+    scene.cloud.add_host("h2")
     act(scene, "migrate", who="operator")
     act(scene, "migrate", {"host": "h2"}, who="operator", label="migrate to a host")
     block: dict[Version, Any] = {

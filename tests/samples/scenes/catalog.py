@@ -26,6 +26,8 @@ def flavors(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     more = {"os-flavor-access:is_public": False, "rxtx_factor": 1.0}
     play("create", "POST", "/flavors", {"flavor": flavor}, who="operator")
     play("create with a description", "POST", "/flavors", {"flavor": flavor | {"description": "Mine"}}, who="operator")
+    bare = {"name": "bare", "ram": 64, "vcpus": 1, "disk": 1}
+    play("create with what is required", "POST", "/flavors", {"flavor": bare | {"id": "8"}}, who="operator")
     play("create as a member", "POST", "/flavors", {"flavor": flavor})
     play("create and keep", "POST", "/flavors", {"flavor": flavor | more}, who="operator", since=(2, 96), keep=(2, 96))
     scene.ids["flavor_id"] = "9"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provisioning.compute.models import Host
 from tests.samples.recorder import Scene
 from tests.samples.scenes.servers import server
 
@@ -44,6 +45,7 @@ def aggregates(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def hypervisors(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
+    Host.objects.update(uptime=" 10:00:00 up 1 day,  2:00,  0 users,  load average: 0.10, 0.20, 0.30")
     found = scene.api("operator").get("/compute/v2.1/os-hypervisors").json()["hypervisors"][0]["id"]
     scene.let("hypervisor_id", found)
     scene.ids["pattern"] = "h1"

@@ -12,7 +12,7 @@ ID = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
 
 def images(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     image = scene.cloud.image
-    image.properties = {"os_distro": "cirros"}
+    image.properties = {"os_distro": "cirros", "auto_disk_config": "True"}
     image.project_id = scene.people.alice.project_id
     image.save(update_fields=["properties", "project_id"])
     play, one = scene.play, "/images/{image_id}"

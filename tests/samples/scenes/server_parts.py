@@ -64,7 +64,7 @@ def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     act(scene, "removeFloatingIp", {"address": "192.0.2.1"})
     act(scene, "addFixedIp", {"networkId": str(scene.cloud.network.id)})
     act(scene, "removeFixedIp", {"address": "192.0.2.1"}, label="remove an address that it does not have")
-    address = Port.objects.get(device_id=scene.ids["server_id"]).fixed_ips.get().ip_address
+    address = Port.objects.get(device_id=scene.ids["server_id"]).fixed_ips.get().address
     act(scene, "removeFixedIp", {"address": str(address)})
 
 

@@ -40,17 +40,31 @@ def versions(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def lists(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene, metadata={"role": "web"}, security_groups=[{"name": "default"}])
+    tagged = {"OpenStack-API-Version": "compute 2.26"}
+    scene.api("alice").put(f"/compute/v2.1/servers/{scene.ids['server_id']}/tags", {"tags": ["blue"]}, **tagged)
     scene.play("list", "GET", "/servers")
     scene.play("list in detail", "GET", "/servers/detail")
     scene.play("list in detail for an administrator", "GET", "/servers/detail?all_tenants=1", who="operator")
     server(scene, "second_server_id", name="second")
     scene.play("a page", "GET", "/servers?limit=1&sort_key=display_name&sort_dir=desc")
+    scene.play("a page in detail", "GET", "/servers/detail?limit=1")
     scene.play("a filter that is not known", "GET", "/servers?nonsense=1")
     scene.play("a page that is not there", "GET", "/servers?marker=00000000-0000-0000-0000-000000000000")
 
 
 def show(scene: Scene, patch: pytest.MonkeyPatch) -> None:
-    server(scene, metadata={"role": "web"})
+    asked = {"server_group": {"name": "g", "policies": ["affinity"]}}
+    group = scene.api("alice").post("/compute/v2.1/os-server-groups", asked).json()["server_group"]["id"]
+    sent = {**body(scene, metadata={"role": "web"}), "os:scheduler_hints": {"group": group}}
+    scene.cloud.add_host("h1")
+    answer = scene.api("alice").post("/compute/v2.1/servers", sent)
+    scene.let("server_id", answer.json()["server"]["id"])
+    scene.cloud.run()
+    scene.api("alice").put(
+        f"/compute/v2.1/servers/{scene.ids['server_id']}/tags",
+        {"tags": ["blue"]},
+        **{"OpenStack-API-Version": "compute 2.26"},
+    )
     scene.play("show", "GET", "/servers/{server_id}")
     scene.play("show to an administrator", "GET", "/servers/{server_id}", who="operator")
     scene.play("show to a stranger", "GET", "/servers/{server_id}", who="charlie")
@@ -94,7 +108,9 @@ def write(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("update the description", "PUT", path, {"server": {"description": "Mine"}})
     play("update the host name", "PUT", path, {"server": {"hostname": "web-2"}})
     play("delete", "DELETE", path)
-    play("delete what is not there", "DELETE", "/servers/00000000-0000-0000-0000-000000000000")
+    scene._given.discard("server_id")
+    scene.ids["server_id"] = "00000000-0000-0000-0000-000000000000"
+    play("delete what is not there", "DELETE", path)
 
 
 SCENES = {"versions": versions, "server_lists": lists, "servers_shown": show, "servers": write}
