@@ -424,6 +424,8 @@ def staged(image: Spy) -> None:
             image.delete_image(each.id)
 
 
+# The SDK leaves the file of create_image open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_cloud_layer(simulated: OneMachine, tmp_path: Path) -> None:
     conn = connect(simulated)
     key = conn.create_keypair("cloud")

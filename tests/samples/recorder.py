@@ -36,6 +36,7 @@ PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("fingerprint", re.compile(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){15}\b|SHA256:\S+")),
     ("mac", re.compile(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b")),
     ("address", re.compile(r"\b10\.20\.0\.\d+\b")),
+    ("integer", re.compile(r"(?<=aggregate )\d+|(?<=Migration )\d+")),
     ("instance_name", re.compile(r"\binstance-[0-9a-f]{8}\b")),
     ("reservation_id", re.compile(r"\br-[0-9a-z]{8}\b")),
     ("public_key", re.compile(r"ssh-(rsa|ed25519) [A-Za-z0-9+/=]+[^\"]*", re.S)),
@@ -249,7 +250,7 @@ class Scene:
             return value
         if key in NUMBERS or isinstance(value, float):
             return "<number>"
-        return "<integer>" if key == "id" else value
+        return "<integer>" if key == "id" or key.endswith("_type_id") else value
 
     def _plain_text(self, text: str) -> str:
         for value in sorted(self._names, key=len, reverse=True):
