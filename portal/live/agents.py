@@ -153,7 +153,8 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 self._own_event = event.id
             else:
                 self._newest_link = max(self._newest_link, event.id)
-            if self._own_event and self._newest_link > self._own_event:
+            forgotten = event.payload.get("link") == "forgotten"  # there is no host any more
+            if forgotten or (self._own_event and self._newest_link > self._own_event):
                 asyncio.get_running_loop().create_task(self._end(REPLACED))
             return
         if event.kind == "call":

@@ -18,7 +18,7 @@ from provisioning.rpc.groups import name_of_group
 from provisioning.rpc.models import WorkerBeat
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PATIENCE = 15.0
+PATIENCE = 60.0
 
 
 def eventually(check: Callable[[], object], what: str, within: float = PATIENCE) -> None:
