@@ -262,11 +262,11 @@ def test_lists_page_and_sort(simulated: OneMachine) -> None:
         simulated,
         "server list --name many --sort-column Name",
         "server list --name many --limit 2",
-        "server list --name many --limit 1 --max-items 3",
+        "server list --name many --limit 1 --max-items 2",
     )
     assert [row["Name"] for row in up] == ["many-1", "many-2", "many-3"]
     assert len(first) == 2
-    assert rest[0]["Name"].startswith("many-")
+    assert {row["Name"] for row in [*first, *rest]} <= {"many-1", "many-2", "many-3"}
 
 
 def test_power_lock_and_events(simulated: OneMachine) -> None:
@@ -360,9 +360,7 @@ def test_interfaces_and_security_groups(simulated: OneMachine) -> None:
     batch(simulated, f"server remove port wired {fresh['ID']}")
     wait_for("the first card alone", lambda: _ports(simulated, "wired", 1))
     batch(simulated, "server remove security group wired default")
-    assert "security_groups" not in batch(simulated, "server show wired")[0] or not batch(
-        simulated, "server show wired"
-    )[0].get("security_groups")
+    assert not batch(simulated, "server show wired")[0].get("security_groups")
     batch(simulated, "server add security group wired default")
     assert batch(simulated, "server show wired")[0]["security_groups"][0]["name"] == "default"
 
@@ -372,7 +370,7 @@ def _ports(cloud: OneMachine, name: str, many: int) -> list[dict[str, Any]] | No
     return found if len(found) == many else None
 
 
-def test_volumes_are_refused_with_a_reason(simulated: OneMachine) -> None:
+def test_a_server_has_no_volumes(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} dry")
     assert batch(simulated, "server volume list dry") == [[]]
 

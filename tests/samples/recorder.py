@@ -238,10 +238,7 @@ class Scene:
             named = {self.plain(name): self.plain(each, name) for name, each in value.items()}
             return dict(sorted(named.items()))
         if isinstance(value, list):
-            plain = [self.plain(each, key) for each in value]
-            if key == "events" and all(isinstance(each, dict) and "start_time" in each for each in plain):
-                plain.sort(key=lambda each: str(each["event"]))  # steps of one moment come in any order
-            return plain
+            return [self.plain(each, key) for each in value]
         if SECRET_KEYS.get(key) and isinstance(value, str) and value:
             return f"<{SECRET_KEYS[key]}>"
         if isinstance(value, str):

@@ -131,12 +131,12 @@ class ScriptedAgent:
         """Report the steps of a build up to one of them."""
         for step in BUILD_STEPS[: BUILD_STEPS.index(upto) + 1]:
             now = time.time()
-            self.report(command, "step", step=step, started_at=now - 0.01, finished_at=now)
+            self.report(command, "step", step=step, started_at=now, finished_at=now)
 
     def copied(self, command: Command) -> None:
         """Report that the copy of a disk is made."""
         now = time.time()
-        self.report(command, "step", step=COPY_DISK, started_at=now - 0.01, finished_at=now)
+        self.report(command, "step", step=COPY_DISK, started_at=now, finished_at=now)
 
     def send(self, command: Command, body: SnapshotRequest) -> None:
         """Send an empty disk as the data of the image that is wanted, as the agents' address takes it."""
