@@ -2,10 +2,11 @@
 
 from provisioning.scheduler.neighbours import group_allows
 from provisioning.scheduler.ranking import Decision, FilterResult, Ranked, explain, rank
-from provisioning.scheduler.spec import GroupSpec, HostState, RequestSpec
+from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
 
 __all__ = [
     "Decision",
+    "Facts",
     "FilterResult",
     "GroupSpec",
     "HostState",

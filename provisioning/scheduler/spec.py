@@ -5,6 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+RawId = uuid.UUID | str
+"""The id of a host as the database gives it: read as a UUID only where somebody asks for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +43,45 @@ class RequestSpec:
     """The processor that the image is made for; empty: any."""
     aggregate_specs: Mapping[str, str] = field(default_factory=dict)
     """What the flavor asks of the aggregates' metadata."""
+    ignored_hosts: frozenset[str] = frozenset()
+    """Names of hosts that will not do, as an operator says."""
+    hypervisor_type: str = ""
+    """The hypervisor that the image is made for (``img_hv_type``); empty: any."""
+    hypervisor_versions: str = ""
+    """What the image asks of its version (``img_hv_requested_version``): ``>=6.0,<9``; empty: any."""
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    """What the flavor asks of the host (``capabilities:`` and extra specs without a scope)."""
+    query: object = None
+    """The hint ``query``, Nova's JSON condition as lists and texts; None: none."""
+    image_id: uuid.UUID | None = None
+    """The image that a host would have to fetch, unless it has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class HostState:
+class Facts:
+    """What is known of hosts beside their rows, by raw id; whoever is not named has none of it.
+
+    Only what a request or the settings ask for is read.
+    """
+
+    io_ops: Mapping[RawId, int] = field(default_factory=dict)
+    """Servers that are being built, copied or moved there now."""
+    with_image: frozenset[RawId] = frozenset()
+    """Hosts that have the request's image in their cache."""
+    aggregate_metadata: Mapping[RawId, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    """Key → values over all aggregates of the host."""
+    cpu_info: Mapping[RawId, Mapping[str, str]] = field(default_factory=dict)
+
+
+NO_FACTS = Facts()
+
+
+class HostState(NamedTuple):
     """One host as the records have it: memory in MiB, disk in GiB; ``*_limit`` are what may be allocated, ratios and
     reserves applied.
     """
 
-    id: uuid.UUID
+    raw_id: RawId
     name: str
     availability_zone: str
     enabled: bool
@@ -61,8 +95,21 @@ class HostState:
     disk_gb_allocated: int
     instances: int = 0
     architecture: str = ""
-    aggregate_metadata: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Key → values over all aggregates of the host; empty where no request asks."""
+    hypervisor_type: str = ""
+    hypervisor_version: int = 0
+    """As libvirt says it: major * 1,000,000 + minor * 1,000 + release."""
+    failed_builds: int = 0
+    """Builds that failed there since the last one that went well."""
+    max_instances: int | None = None
+    """What its aggregates say (``max_instances_per_host``); None: the setting holds."""
+    max_io_ops: int | None = None
+    """The same of ``max_io_ops_per_host``."""
+    facts: Facts = NO_FACTS
+
+    @property
+    def id(self) -> uuid.UUID:
+        """Return the id."""
+        return self.raw_id if isinstance(self.raw_id, uuid.UUID) else uuid.UUID(self.raw_id)
 
     @property
     def free_vcpus(self) -> int:
@@ -78,3 +125,23 @@ class HostState:
     def free_disk_gb(self) -> int:
         """GiB of disk that may still be allocated."""
         return max(self.disk_gb_limit - self.disk_gb_allocated, 0)
+
+    @property
+    def io_ops(self) -> int:
+        """Return how many servers are being built, copied or moved there now."""
+        return self.facts.io_ops.get(self.raw_id, 0)
+
+    @property
+    def has_image(self) -> bool:
+        """Say whether the request's image is in its cache."""
+        return self.raw_id in self.facts.with_image
+
+    @property
+    def aggregate_metadata(self) -> Mapping[str, frozenset[str]]:
+        """Return key → values over all its aggregates."""
+        return self.facts.aggregate_metadata.get(self.raw_id, {})
+
+    @property
+    def cpu_info(self) -> Mapping[str, str]:
+        """Return what its agent says of its processors."""
+        return self.facts.cpu_info.get(self.raw_id, {})

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioning.scheduler import HostState, RequestSpec, explain, rank
+from provisioning.scheduler import Facts, HostState, RequestSpec, explain, rank
 from provisioning.scheduler.filters import FILTERS
+from provisioning.scheduler.spec import NO_FACTS
 
 SPEC = RequestSpec(vcpus=2, memory_mb=2048, disk_gb=10)
 
 
 def host(name: str = "kelvin", **changes: Any) -> HostState:
     state = HostState(
-        id=uuid.uuid5(uuid.NAMESPACE_DNS, name),
+        raw_id=uuid.uuid5(uuid.NAMESPACE_DNS, name),
         name=name,
         availability_zone="nova",
         enabled=True,
@@ -33,7 +34,9 @@ def host(name: str = "kelvin", **changes: Any) -> HostState:
         memory_mb_allocated=0,
         disk_gb_allocated=0,
     )
-    return replace(state, **changes)
+    said = changes.pop("aggregate_metadata", None)
+    facts = Facts(aggregate_metadata={state.raw_id: said}) if said is not None else NO_FACTS
+    return state._replace(facts=facts, **changes)
 
 
 def chance(seed: int) -> random.Random:

@@ -9,13 +9,15 @@ from provisioning.compute.models.history import (
     SchedulingDecision,
     UsageAudit,
 )
-from provisioning.compute.models.hosts import Host, JoinToken
+from provisioning.compute.models.hosts import Belonging, CachedImage, Host, JoinToken
 from provisioning.compute.models.instances import Allocation, ConsoleToken, Instance, InstanceFault, InstanceTag
 
 __all__ = [
     "Aggregate",
     "AggregateHost",
     "Allocation",
+    "Belonging",
+    "CachedImage",
     "ConsoleToken",
     "Flavor",
     "FlavorAccess",

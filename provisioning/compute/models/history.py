@@ -42,9 +42,15 @@ class InstanceActionEvent(models.Model):
     host = models.CharField(max_length=255, blank=True)
     detail = models.JSONField(default=dict)  # text to text, fit for the owner
     message = models.CharField(max_length=1024, blank=True)  # why it failed, fit for the owner
+    counted = models.BooleanField(default=False)  # whether the metrics have it already
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["action", "name", "attempt"], name="one_event_per_step")]
+        indexes = [
+            models.Index(
+                fields=["id"], name="step_to_count", condition=models.Q(counted=False, finished_at__isnull=False)
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -56,8 +62,11 @@ class SchedulingDecision(models.Model):
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="decisions")
     attempt = models.PositiveIntegerField()
     host_name = models.CharField(max_length=255, blank=True)  # empty: none
-    filters = models.JSONField()  # [{"name", "before", "after", "reason"}] in running order
-    weights = models.JSONField(default=list)  # [{"host", "weight"}] of the best, for operators
+    driver = models.CharField(max_length=255, default="filter")  # the setting's word, or a dotted path
+    filters = models.JSONField()  # [{"name", "before", "after", "reason", …}] in running order
+    weights = models.JSONField(default=list)  # [{"host", "weight", "parts"}] of the best, for operators
+    asked = models.JSONField(default=dict)  # what was asked for: vcpus, memory_mb, disk_gb, zone …
+    losses = models.JSONField(default=dict)  # filter → names of the first hosts it took away, for operators
     seconds = models.FloatField()
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -46,10 +46,49 @@ class Host(models.Model):
     disk_allocation_ratio = models.FloatField(default=1.0)
     reserved_memory_mb = models.PositiveIntegerField(default=512)
     reserved_disk_gb = models.PositiveIntegerField(default=0)
+    # What the host's aggregates say instead, written with them; None: the host's own holds.
+    aggregate_cpu_ratio = models.FloatField(null=True)
+    aggregate_ram_ratio = models.FloatField(null=True)
+    aggregate_disk_ratio = models.FloatField(null=True)
+    aggregate_max_instances = models.PositiveIntegerField(null=True)
+    aggregate_max_io_ops = models.PositiveIntegerField(null=True)
+    failed_builds = models.PositiveIntegerField(default=0)  # since the last one that went well
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return self.name
+
+
+class CachedImage(models.Model):
+    """An image that a host has in its cache, as its last audit said; written with ``Host.cached_images``."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="image_rows")
+    image_id = models.UUIDField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "image_id"], name="image_once_in_cache")]
+
+    def __str__(self) -> str:
+        return str(self.image_id)
+
+
+class Belonging(models.Model):
+    """Something that a host has and that no server there accounts for, as its last audit said: a domain, a disk, a tap
+    … ``instance_id`` None: it bears no server's name.
+    """
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="belongings")
+    kind = models.CharField(max_length=20)  # domain disk tap lease filter foreign_domain …
+    name = models.CharField(max_length=255)
+    instance_id = models.UUIDField(null=True)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "kind", "name"], name="belonging_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class JoinToken(models.Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +14,8 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import AggregateHost, Host, Instance
 from provisioning.identity import policy
-from provisioning.scheduler import HostState
+from provisioning.scheduler import Facts, HostState
+from provisioning.scheduler.spec import NO_FACTS, RawId
 
 DEFAULT_ZONE = "nova"
 """The zone of hosts that no operator has moved to another."""
@@ -110,13 +111,13 @@ def availability_zones() -> list[str]:
 def host_states(*, aggregates: bool = False) -> list[HostState]:
     """Return every host as the scheduler sees it, in one query; ``aggregates`` adds their metadata, by one more."""
     now = timezone.now()
-    said = _metadata_of_hosts() if aggregates else {}
-    return [state_of(host, now, said.get(host.id)) for host in Host.objects.all()]
+    facts = Facts(aggregate_metadata=_metadata_of_hosts()) if aggregates else NO_FACTS
+    return [state_of(host, now, facts) for host in Host.objects.all()]
 
 
-def _metadata_of_hosts() -> dict[uuid.UUID, dict[str, frozenset[str]]]:
+def _metadata_of_hosts() -> dict[RawId, dict[str, frozenset[str]]]:
     """Return host → key → values over all its aggregates."""
-    said: dict[uuid.UUID, dict[str, frozenset[str]]] = {}
+    said: dict[RawId, dict[str, frozenset[str]]] = {}
     for host_id, metadata in AggregateHost.objects.values_list("host_id", "aggregate__metadata"):
         of_host = said.setdefault(host_id, {})
         for key, value in metadata.items():
@@ -124,10 +125,10 @@ def _metadata_of_hosts() -> dict[uuid.UUID, dict[str, frozenset[str]]]:
     return said
 
 
-def state_of(host: Host, now: datetime, metadata: Mapping[str, frozenset[str]] | None = None) -> HostState:
-    """Return one host as the scheduler sees it, with its aggregates' metadata where they are known."""
+def state_of(host: Host, now: datetime, facts: Facts = NO_FACTS) -> HostState:
+    """Return one host as the scheduler sees it, with what is known beside its row."""
     return HostState(
-        id=host.id,
+        raw_id=host.id,
         name=host.name,
         availability_zone=host.availability_zone,
         enabled=host.enabled,
@@ -141,5 +142,10 @@ def state_of(host: Host, now: datetime, metadata: Mapping[str, frozenset[str]] |
         disk_gb_allocated=host.disk_gb_allocated,
         instances=host.instances_allocated,
         architecture=host.architecture,
-        aggregate_metadata=metadata or {},
+        hypervisor_type=host.hypervisor_type,
+        hypervisor_version=host.hypervisor_version,
+        failed_builds=host.failed_builds,
+        max_instances=host.aggregate_max_instances,
+        max_io_ops=host.aggregate_max_io_ops,
+        facts=facts,
     )

@@ -4,7 +4,7 @@ take.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -56,8 +56,7 @@ def how_many_fit(hosts: list[HostState], spec: RequestSpec, *, most: int = MOST_
         chosen = ranked[0].host
         left.remove(chosen)
         left.append(
-            replace(
-                chosen,
+            chosen._replace(
                 vcpus_allocated=chosen.vcpus_allocated + spec.vcpus,
                 memory_mb_allocated=chosen.memory_mb_allocated + spec.memory_mb,
                 disk_gb_allocated=chosen.disk_gb_allocated + spec.disk_gb,
