@@ -32,6 +32,18 @@ def chosen(name: str, known: tuple[str, ...]) -> list[str]:
     return chosen
 
 
+def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
+    """Read seconds by name, ``rebuilding=900,deleting=60``; what is no such list stops the start with a sentence."""
+    given: dict[str, int] = {}
+    for text in env.list(name, default=[]):
+        key, _, value = (part.strip() for part in text.partition("="))
+        if not key or not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+            message = f"{name} has {text!r}; it must be a list, with commas between, of name=seconds ({low} to {high})."
+            raise ImproperlyConfigured(message)
+        given[key] = int(value)
+    return given
+
+
 def ports(name: str, default: list[str]) -> list[int]:
     """Read a list of ports; a wrong one stops the start with a sentence."""
     given: list[str] = env.list(name, default=default)

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.environment import chosen, env, integer, networks, ports
+from portal.environment import chosen, env, integer, networks, ports, seconds_by_name
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -314,6 +314,12 @@ CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte either way after which an open console is closed; 0: never."""
 CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
 """Consoles that one user may have open at a time, in each web process."""
+CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
+"""Seconds that a queue job may be silent about an instance before it is cast again."""
+POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)
+"""Seconds that a power action, and every action that makes and sends no disk, may take."""
+TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
+"""Seconds for single task_states, in place of the setting that says theirs."""
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
 SHELVED_OFFLOAD_TIME = integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)

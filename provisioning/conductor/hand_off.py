@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from django.conf import settings
 from django.utils import timezone
 
 from compute_agent.contract.orders import BuildRequest
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.deadlines import deadline_of
 from provisioning.compute.services.guest_spec import guest_spec
+from provisioning.compute.states import TaskState
 from provisioning.conductor.lines import line_of
 from provisioning.rpc import hosts
 from provisioning.scheduler import HostState
@@ -27,6 +26,7 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     line = line_of(instance)
     if line is None or not state.walk(instance, line.hand_off_moves(instance.task_state), attempt=instance.attempt):
         return None
-    deadline = started + timedelta(seconds=settings.BUILD_TIMEOUT)
-    hosts.command(host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline)
+    hosts.command(
+        host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)
+    )
     return actions.step(action, "hand_off", actions.since(started), attempt=instance.attempt, host=host.name)

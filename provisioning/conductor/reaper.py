@@ -17,6 +17,7 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.deadlines import deadline_of, seconds_of
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.release import finish_delete, finish_offload
 from provisioning.compute.services.tasks import TASKS, Task
@@ -154,7 +155,7 @@ def _spawning(instance: Instance) -> None:
     if host is None:
         fail(instance, TOO_LONG, clean=True)
     elif selectors.is_alive(host, timezone.now()):
-        retry(instance, host.id, SILENT.format(seconds=settings.BUILD_TIMEOUT), clean=False)
+        retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
     else:
         fail(instance, DOWN)
 
@@ -210,7 +211,7 @@ def _orders_to_destroy(instance: Instance) -> int:
 def _more_time(instance: Instance) -> None:
     now = timezone.now()
     Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
-        task_deadline=state.deadline_of(instance.task_state, now)
+        task_deadline=deadline_of(instance.task_state, now)
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -85,7 +86,7 @@ def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port
         if any(str(row.id) == port.id and row.leaving for row in ports):
             return
         _begin(context, instance, DETACH, port.id, started)
-        order_detach(instance, port, timeout=state.POWER_TIMEOUT)
+        order_detach(instance, port, timeout=settings.POWER_TIMEOUT)
 
 
 @when_broken_off
@@ -143,7 +144,7 @@ def order_attach(instance: Instance, port_id: str) -> None:
     spec = guest_spec(instance)
     port = next((card for card in spec.ports if card.id == port_id), None)
     if port is not None:
-        deadline = timezone.now() + timedelta(seconds=state.POWER_TIMEOUT)
+        deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
         _order(instance, AttachInterfaceRequest(instance=spec, port=port), deadline)
 
 

@@ -16,6 +16,7 @@ from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.requests import LaunchRequest
 from provisioning.compute.services import actions, checks, state
 from provisioning.compute.services.checks import CheckedLaunch, LaunchQuote
+from provisioning.compute.services.deadlines import deadline_of
 from provisioning.compute.services.passwords import sealed
 from provisioning.compute.services.repeats import instance_id, launched_before, reservation_id
 from provisioning.compute.services.tags import write_tag_rows
@@ -99,7 +100,7 @@ def _columns(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         "user_id": context.user_id,
         "description": checked.description,
         "attempt": 1,
-        "task_deadline": state.deadline_of("scheduling", now),
+        "task_deadline": deadline_of("scheduling", now),
         "availability_zone": checked.place.zone,
         "requested_host": checked.place.host,
         "server_group": checked.server_group,

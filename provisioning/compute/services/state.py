@@ -6,58 +6,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance
+from provisioning.compute.services.deadlines import deadline_of
 from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
 
 MOVE_NAMES = frozenset(move.name for move in MOVES)
-CAST_TIMEOUT = 60
-"""Seconds that a queue job may be silent about an instance before it is cast again."""
-POWER_TIMEOUT = 180
-"""Seconds that a power action may take."""
-
-
-_MAKES_DISKS = {
-    TaskState.RESCUING,
-    TaskState.REBUILDING,
-    TaskState.RESIZE_PREP,
-    TaskState.RESIZE_MIGRATING,
-    TaskState.RESIZE_FINISH,
-    TaskState.RESIZE_CONFIRMING,
-    TaskState.RESIZE_REVERTING,
-}
-_SENDS_DISKS = {
-    TaskState.IMAGE_SNAPSHOT,
-    TaskState.IMAGE_BACKUP,
-    TaskState.IMAGE_UPLOADING,
-    TaskState.SHELVING,
-    TaskState.SHELVING_IMAGE_UPLOADING,
-}
-
-
-def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
-    """Return when the reaper looks after an instance that entered ``task_state`` now."""
-    if task_state is None:
-        return None
-    seconds = {
-        TaskState.SCHEDULING: min(CAST_TIMEOUT, settings.BUILD_TIMEOUT),
-        TaskState.NETWORKING: min(CAST_TIMEOUT, settings.BUILD_TIMEOUT),
-        TaskState.BLOCK_DEVICE_MAPPING: min(CAST_TIMEOUT, settings.BUILD_TIMEOUT),
-        TaskState.SPAWNING: settings.BUILD_TIMEOUT,
-        TaskState.DELETING: settings.DELETE_TIMEOUT,
-        TaskState.SHELVING_OFFLOADING: settings.DELETE_TIMEOUT,
-        **dict.fromkeys(_MAKES_DISKS, settings.BUILD_TIMEOUT),
-        **dict.fromkeys(_SENDS_DISKS, settings.SNAPSHOT_TIMEOUT),
-    }.get(TaskState(task_state), POWER_TIMEOUT)
-    return now + timedelta(seconds=seconds)
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:

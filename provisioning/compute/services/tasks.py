@@ -87,7 +87,7 @@ TASKS: dict[T, Task] = {
     T.SOFT_DELETING: Task("delete", PowerRequest, "soft_deleted", power="stop"),
     T.RESTORING: Task("restore", PowerRequest, "restored", power="start"),
 }
-"""Tasks that a host ends; the operator's settings say how long each may take (``state.deadline_of``)."""
+"""Tasks that a host ends; the operator's settings say how long each may take (``deadlines``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,50 @@
+"""How long each task may take before the reaper looks after it: every task_state has a deadline and a setting."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from provisioning.compute.states import TaskState as T
+
+SETTING_OF: dict[T, str] = {
+    **dict.fromkeys((T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING), "CAST_TIMEOUT"),
+    **dict.fromkeys((T.SPAWNING, T.RESCUING, T.REBUILDING), "BUILD_TIMEOUT"),
+    **dict.fromkeys((T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_FINISH), "BUILD_TIMEOUT"),
+    **dict.fromkeys((T.RESIZE_CONFIRMING, T.RESIZE_REVERTING), "BUILD_TIMEOUT"),
+    **dict.fromkeys((T.IMAGE_SNAPSHOT, T.IMAGE_BACKUP, T.IMAGE_UPLOADING), "SNAPSHOT_TIMEOUT"),
+    **dict.fromkeys((T.SHELVING, T.SHELVING_IMAGE_UPLOADING), "SNAPSHOT_TIMEOUT"),
+    **dict.fromkeys((T.DELETING, T.SHELVING_OFFLOADING), "DELETE_TIMEOUT"),
+    **dict.fromkeys((T.POWERING_ON, T.POWERING_OFF, T.REBOOTING, T.REBOOTING_HARD), "POWER_TIMEOUT"),
+    **dict.fromkeys((T.PAUSING, T.UNPAUSING, T.SUSPENDING, T.RESUMING), "POWER_TIMEOUT"),
+    **dict.fromkeys((T.UNRESCUING, T.UPDATING_PASSWORD, T.UNSHELVING), "POWER_TIMEOUT"),
+    **dict.fromkeys((T.SOFT_DELETING, T.RESTORING), "POWER_TIMEOUT"),
+}
+"""task_state → the setting that says its seconds, without its ``NOVELLA_``; TASK_TIMEOUTS overrides it for one task."""
+
+
+def seconds_of(task_state: str) -> int:
+    """Return how many seconds a task may last; jobs of the queue no longer than a build."""
+    own: int | None = settings.TASK_TIMEOUTS.get(str(T(task_state).value))
+    if own is not None:
+        return own
+    name = SETTING_OF[T(task_state)]
+    seconds: int = getattr(settings, name)
+    return min(seconds, settings.BUILD_TIMEOUT) if name == "CAST_TIMEOUT" else seconds
+
+
+def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
+    """Return when the reaper looks after an instance that entered ``task_state`` now."""
+    return None if task_state is None else now + timedelta(seconds=seconds_of(task_state))
+
+
+def check() -> None:
+    """Stop the start with a sentence when NOVELLA_TASK_TIMEOUTS names a task that there is not."""
+    unknown = sorted(set(settings.TASK_TIMEOUTS) - set(T.values))
+    if unknown:
+        raise ImproperlyConfigured(
+            f"NOVELLA_TASK_TIMEOUTS names {', '.join(unknown)}, which is no task_state; there are"
+            f" {', '.join(T.values)}."
+        )
