@@ -154,7 +154,7 @@ def _record(instance: Instance, found: Found, chosen: Ranked | None) -> None:
     SchedulingDecision.objects.bulk_create(
         [row],
         update_conflicts=True,
-        unique_fields=["instance", "attempt"],
+        unique_fields=["instance", "attempt", "action"],
         update_fields=["host_name", "filters", "weights", "seconds"],
     )
 

@@ -57,9 +57,10 @@ class InstanceActionEvent(models.Model):
 
 
 class SchedulingDecision(models.Model):
-    """How a place was found, or why there was none."""
+    """How a place was found, or why there was none; the newest of each action and attempt."""
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="decisions")
+    action = models.CharField(max_length=40, default="create")  # create unshelve resize: what needed a place
     attempt = models.PositiveIntegerField()
     host_name = models.CharField(max_length=255, blank=True)  # empty: none
     driver = models.CharField(max_length=255, default="filter")  # the setting's word, or a dotted path
@@ -67,11 +68,14 @@ class SchedulingDecision(models.Model):
     weights = models.JSONField(default=list)  # [{"host", "weight", "parts"}] of the best, for operators
     asked = models.JSONField(default=dict)  # what was asked for: vcpus, memory_mb, disk_gb, zone …
     losses = models.JSONField(default=dict)  # filter → names of the first hosts it took away, for operators
-    seconds = models.FloatField()
+    seconds = models.FloatField()  # in all
+    read_seconds = models.FloatField(default=0)  # of them, reading the hosts
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["instance", "attempt"], name="one_decision_per_attempt")]
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "attempt", "action"], name="one_decision_per_action")
+        ]
 
     def __str__(self) -> str:
         return self.host_name or "no valid host"
