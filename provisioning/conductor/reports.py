@@ -20,6 +20,7 @@ from provisioning.compute.models import Allocation, Instance, InstanceAction, In
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, finish_offload, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor import attempts
 from provisioning.conductor.ends import Outcome, ended
 from provisioning.conductor.ends.ordinary import task_awaiting
 from provisioning.conductor.ends.shelves import came_back
@@ -137,34 +138,13 @@ def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> Non
 
 
 def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:
-    """The step that was running is the one that failed; if none was announced, the one after the last that ended."""
+    """Keep the reason with the step that failed, at the time that the host says."""
     line = line_of(instance)
     action = actions.current(instance.id, line.action) if line else None
-    if action is None:
-        return
-    rows = {
-        row.name: row
-        for row in InstanceActionEvent.objects.filter(action=action, attempt=event.attempt, name__in=BUILD_STEPS)
-    }
-    name = next((step for step in BUILD_STEPS if step not in rows or rows[step].finished_at is None), None)
-    if name is None:
-        return
-    finished = _time(event.finished_at)
-    begun = (
-        rows[name].started_at
-        if name in rows
-        else max((row.finished_at for row in rows.values() if row.finished_at), default=finished)
-    )
-    row = actions.step(
-        action,
-        name,
-        actions.Span(min(begun, finished), finished),
-        attempt=event.attempt,
-        host=instance.host.name if instance.host else "",
-        failure=reason,
-    )
-    actions.write([row])
-    state.announce_all(instance, [{"step": actions.shown(row)}])
+    if action is not None:
+        host = instance.host.name if instance.host else ""
+        failure = attempts.Failure(event.attempt, host, reason)
+        attempts.record(action, failure, instance, _time(event.finished_at))
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:

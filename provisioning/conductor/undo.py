@@ -12,6 +12,7 @@ from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.release import host_holding, leave_host, release_place
+from provisioning.conductor import attempts
 from provisioning.conductor.lines import LAUNCH, UNSHELVE, line_of
 from provisioning.conductor.notifications import notification
 from provisioning.network import services as network
@@ -28,12 +29,13 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     have something of it (``clean`` False and the order was handed over) that host is told to destroy it under a higher
     attempt, and the room and the addresses stay taken until it has; else they are given back at once.
 
-    ``message`` is for the owner and names no host; ``details`` are for operators.  Returns None when the launch is over
-    already.
+    ``message`` is for the owner and names no host; ``details`` are for operators.  The fault says as well why each try
+    before this one failed.  Returns None when the launch is over already.
     """
     line = line_of(instance)
     if line is None:
         return None
+    attempt = instance.attempt
     holder = None if clean else host_holding(instance)
     host_name = instance.host.name if instance.host is not None else ""
     changes: dict[str, object] = {"host": None}
@@ -45,7 +47,12 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, also=sad)
     if failed is None:
         return None
-    record_fault(failed, message, details=details, host_name=host_name)
+    action = actions.current(failed.id, line.action)
+    if action is not None:
+        attempts.record(action, attempts.Failure(attempt, host_name, message), failed)
+    tries = attempts.failures(action)
+    message = attempts.told(message, [each for each in tries if each.attempt < attempt])
+    record_fault(failed, message, details=attempts.listed(details, tries), host_name=host_name)
     actions.finish(failed.id, line.action, message=message)
     quotas.commit(failed.id)
     if holder is None:
@@ -64,7 +71,8 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
     one server.
     """
-    tries = len(instance.excluded_hosts) + 1
+    line, tries, attempt = line_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
+    host_name = instance.host.name if instance.host is not None else ""
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
         return fail(
             instance,
@@ -83,6 +91,9 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     )
     if again is None:
         return None
+    action = actions.current(again.id, line.action) if line is not None else None
+    if action is not None:
+        attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
     if clean:
         give_back(again.id)
         network.set_ports_status(again.id, "DOWN")

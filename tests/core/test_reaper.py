@@ -135,7 +135,8 @@ def test_a_host_that_never_confirms_ends_the_launch_and_keeps_the_place(cloud: C
         let_deadline_pass(instance)
         reaper.reap()
     assert state_of(instance) == ("error", None)
-    assert fault_of(instance) == reaper.NOT_CONFIRMED
+    before = reaper.SILENT.format(seconds=600).rstrip(".")
+    assert fault_of(instance) == f"{reaper.NOT_CONFIRMED} Before that: {before}."
     assert Allocation.objects.count() == 1
     invariants.check()
     cloud.run()
