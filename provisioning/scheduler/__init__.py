@@ -1,7 +1,10 @@
 """Where a guest goes: pure functions from host states and a request to ranked hosts and an explanation."""
 
+from provisioning.scheduler.decision import Decision, FilterResult, Ranked
+from provisioning.scheduler.explain import explain, funnel
 from provisioning.scheduler.neighbours import group_allows
-from provisioning.scheduler.ranking import Decision, FilterResult, Ranked, explain, rank
+from provisioning.scheduler.options import Options, facts_needed, options_of
+from provisioning.scheduler.ranking import decide, rank
 from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
 
 __all__ = [
@@ -10,9 +13,14 @@ __all__ = [
     "FilterResult",
     "GroupSpec",
     "HostState",
+    "Options",
     "Ranked",
     "RequestSpec",
+    "decide",
     "explain",
+    "facts_needed",
+    "funnel",
     "group_allows",
+    "options_of",
     "rank",
 ]

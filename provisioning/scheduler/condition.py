@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 from provisioning.scheduler.spec import HostState, RequestSpec
+
+
+class Amounts(NamedTuple):
+    """What was asked for, the most that a host has to give, and of what."""
+
+    asked: int
+    most: int
+    unit: str
+    """``MiB``, ``GiB`` or empty."""
 
 
 class Filter(abc.ABC):
     """One condition.  ``name`` is what decisions and pages call it."""
 
     name: str
+    kept: ClassVar[tuple[str, str]] = ("is left", "are left")
+    """What is said of one host, and of several, that passed."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """The fields of Facts that it looks at."""
+    alone: ClassVar[bool] = False
+    """Whether ``select``, where a filter has its own, judges each host without a look at the others."""
 
     def applies(self, spec: RequestSpec) -> bool:
         """Whether the request says anything that this filter looks at; else it is not run, and not told of."""
@@ -21,13 +37,27 @@ class Filter(abc.ABC):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         """Whether the host meets the condition."""
 
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        """Return the hosts that pass, in their order."""
+        return [host for host in hosts if self.passes(host, spec)]
+
     @abc.abstractmethod
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         """Say why none (or fewer) of ``hosts``, which came this far, passed; no host is named."""
 
+    def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts | None:
+        """Return what was asked for and what the best of ``hosts`` has; None: the condition is not about an amount."""
+        return None
+
     def lost(self, hosts: Sequence[HostState], spec: RequestSpec) -> int:
         """How many of ``hosts`` do not pass."""
-        return sum(1 for host in hosts if not self.passes(host, spec))
+        return len(hosts) - len(self.select(hosts, spec))
+
+
+class HostFilter(Filter):
+    """A filter of ours: its ``select`` is ``passes`` in one comprehension, so that 10,000 hosts are quick."""
+
+    alone = True
 
 
 def hosts_in_words(count: int) -> str:

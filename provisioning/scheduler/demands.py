@@ -1,11 +1,11 @@
-"""What a request demands of its host beside room: a certain host, a processor, what operators say of their hosts."""
+"""What a request demands of its host beside room: a processor, what operators say of their hosts."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
 
-from provisioning.scheduler.condition import Filter, are, have, hosts_in_words
+from provisioning.scheduler.condition import HostFilter, are, have, hosts_in_words
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 _SAME = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "i386": "i686"}
@@ -27,26 +27,11 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-class RequestedHostFilter(Filter):
-    """The host that an operator asked for."""
-
-    name = "requested_host"
-
-    def applies(self, spec: RequestSpec) -> bool:
-        return bool(spec.requested_host)
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return not spec.requested_host or host.name == spec.requested_host
-
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
-        return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
-
-
-class ArchitectureFilter(Filter):
+class ArchitectureFilter(HostFilter):
     """A processor that the image was made for; a host that has not said what it has is left alone."""
 
     name = "architecture"
+    kept = ("has the processor", "have the processor")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.architecture)
@@ -59,10 +44,12 @@ class ArchitectureFilter(Filter):
         return f"{hosts_in_words(lost)} {have(lost)} another processor than the image needs ({spec.architecture})"
 
 
-class AggregateSpecsFilter(Filter):
+class AggregateSpecsFilter(HostFilter):
     """In aggregates whose metadata the flavor's ``aggregate_instance_extra_specs:`` ask for."""
 
     name = "aggregate_extra_specs"
+    kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
+    needs = frozenset({"aggregate_metadata"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.aggregate_specs)

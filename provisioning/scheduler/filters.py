@@ -1,27 +1,24 @@
-"""Which hosts can take a guest.  Each filter judges one host, and says in a sentence for users what no host had."""
+"""Hosts that are at work, and those that a request names: that will not do, or that alone will."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provisioning.scheduler.condition import Filter, are, do, have, hosts_in_words
-from provisioning.scheduler.demands import AggregateSpecsFilter, ArchitectureFilter, RequestedHostFilter
-from provisioning.scheduler.neighbours import (
-    DifferentHostFilter,
-    GroupAffinityFilter,
-    GroupAntiAffinityFilter,
-    SameHostFilter,
-)
-from provisioning.scheduler.spec import HostState, RequestSpec
+from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words
+from provisioning.scheduler.spec import HostState, RequestSpec, raw_ids
 
 
-class AliveFilter(Filter):
+class AliveFilter(HostFilter):
     """Enabled by the operators, and heard of lately."""
 
     name = "enabled_and_alive"
+    kept = ("is at work", "are at work")
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return host.enabled and host.alive
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        return [host for host in hosts if host.enabled and host.alive]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         silent = sum(1 for host in hosts if not host.alive)
@@ -29,92 +26,86 @@ class AliveFilter(Filter):
         return f"{silent} of {hosts_in_words(len(hosts))} {do(silent)} not answer, {disabled} {are(disabled)} disabled"
 
 
-class RetryFilter(Filter):
-    """Not a host that failed this very request."""
+class RequestedHostFilter(HostFilter):
+    """The host that an operator asked for."""
 
-    name = "not_tried_before"
+    name = "requested_host"
+    kept = ("is the host that was asked for", "are the host that was asked for")
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.requested_host)
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return host.id not in spec.excluded_hosts
+        return not spec.requested_host or host.name == spec.requested_host
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        tried = sum(1 for host in hosts if host.id in spec.excluded_hosts)
-        return f"{hosts_in_words(tried)} failed to build this server"
+        lost = self.lost(hosts, spec)
+        return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
 
 
-class AvailabilityZoneFilter(Filter):
+class IgnoredHostsFilter(HostFilter):
+    """None of the hosts that an operator leaves out of this request."""
+
+    name = "ignored_hosts"
+    kept = ("is not left out", "are not left out")
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.ignored_hosts)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return host.name not in spec.ignored_hosts
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
+        lost = self.lost(hosts, spec)
+        return f"{hosts_in_words(lost)} {are(lost)} left out by the request"
+
+
+class AvailabilityZoneFilter(HostFilter):
     """In the zone that was asked for."""
 
     name = "availability_zone"
+    kept = ("is in the zone", "are in the zone")
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not spec.availability_zone or host.availability_zone == spec.availability_zone
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        zone = spec.availability_zone
+        return [host for host in hosts if host.availability_zone == zone] if zone else list(hosts)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         outside = self.lost(hosts, spec)
         return f"{hosts_in_words(outside)} {are(outside)} outside availability zone {spec.availability_zone}"
 
 
-class VcpuFilter(Filter):
-    """Enough vCPUs free; and no guest has more vCPUs than its host has processors."""
+class ZoneSaidFilter(HostFilter):
+    """Nowhere, unless the request says a zone: for clouds whose driver wants one."""
 
-    name = "vcpus"
+    name = "availability_zone"
+    kept = ("is in the zone", "are in the zone")
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return spec.vcpus <= host.free_vcpus and spec.vcpus <= host.vcpus_total
-
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        most = max((min(host.free_vcpus, host.vcpus_total) for host in hosts), default=0)
-        return _lacking(hosts, spec, self, f"{spec.vcpus} {'vCPU' if spec.vcpus == 1 else 'vCPUs'} free", str(most))
-
-
-class RamFilter(Filter):
-    """Enough memory free."""
-
-    name = "ram"
+    def applies(self, spec: RequestSpec) -> bool:
+        return not spec.availability_zone
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return spec.memory_mb <= host.free_memory_mb
+        return bool(spec.availability_zone)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        most = max((host.free_memory_mb for host in hosts), default=0)
-        return _lacking(hosts, spec, self, f"{spec.memory_mb} MiB of memory free", f"{most} MiB")
+        return "this cloud needs to be told an availability zone, and the request names none"
 
 
-class DiskFilter(Filter):
-    """Enough disk free."""
+class RetryFilter(HostFilter):
+    """Not a host that failed this very request."""
 
-    name = "disk"
+    name = "not_tried_before"
+    kept = ("has not failed it", "have not failed it")
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return spec.disk_gb <= host.free_disk_gb
+        return host.id not in spec.excluded_hosts
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        tried = raw_ids(spec.excluded_hosts)
+        return [host for host in hosts if host.raw_id not in tried] if tried else list(hosts)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        most = max((host.free_disk_gb for host in hosts), default=0)
-        return _lacking(hosts, spec, self, f"{spec.disk_gb} GiB of disk free", f"{most} GiB")
-
-
-FILTERS: tuple[Filter, ...] = (
-    AliveFilter(),
-    RequestedHostFilter(),
-    AvailabilityZoneFilter(),
-    ArchitectureFilter(),
-    AggregateSpecsFilter(),
-    RetryFilter(),
-    SameHostFilter(),
-    DifferentHostFilter(),
-    GroupAffinityFilter(),
-    GroupAntiAffinityFilter(),
-    VcpuFilter(),
-    RamFilter(),
-    DiskFilter(),
-)
-"""In running order: the cheapest answer for a person to act on comes last."""
-
-
-def _lacking(hosts: Sequence[HostState], spec: RequestSpec, judge: Filter, what: str, most: str) -> str:
-    """Say how many hosts lack ``what``; when all do, how much the best one has."""
-    lacking = judge.lost(hosts, spec)
-    if lacking == len(hosts):
-        return f"no host has {what}; the most is {most}"
-    return f"{hosts_in_words(lacking)} {have(lacking)} not got {what}"
+        return f"{hosts_in_words(self.lost(hosts, spec))} failed to build this server"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from provisioning.scheduler.condition import Filter, have, hosts_in_words
-from provisioning.scheduler.spec import GroupSpec, HostState, RequestSpec
-from provisioning.scheduler.weighers import Weigher
+from provisioning.scheduler.condition import HostFilter, have, hosts_in_words
+from provisioning.scheduler.spec import GroupSpec, HostState, RequestSpec, raw_ids
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
 
 
-class SameHostFilter(Filter):
+class SameHostFilter(HostFilter):
     """On a host of one of the servers that the hint ``same_host`` names."""
 
     name = "same_host"
+    kept = ("has one of the servers named", "have one of the servers named")
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.same_hosts is not None
@@ -24,15 +24,22 @@ class SameHostFilter(Filter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return spec.same_hosts is None or host.id in spec.same_hosts
 
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        if spec.same_hosts is None:
+            return list(hosts)
+        named = raw_ids(spec.same_hosts)
+        return [host for host in hosts if host.raw_id in named]
+
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         lost = self.lost(hosts, spec)
         return f"{hosts_in_words(lost)} {have(lost)} none of the servers that same_host names"
 
 
-class DifferentHostFilter(Filter):
+class DifferentHostFilter(HostFilter):
     """On no host of the servers that the hint ``different_host`` names."""
 
     name = "different_host"
+    kept = ("has none of the servers named", "have none of the servers named")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.different_hosts)
@@ -40,15 +47,20 @@ class DifferentHostFilter(Filter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return host.id not in spec.different_hosts
 
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        named = raw_ids(spec.different_hosts)
+        return [host for host in hosts if host.raw_id not in named]
+
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         lost = self.lost(hosts, spec)
         return f"{hosts_in_words(lost)} {have(lost)} a server that different_host names"
 
 
-class GroupAffinityFilter(Filter):
+class GroupAffinityFilter(HostFilter):
     """With the servers of its group, once there are any."""
 
     name = "group_affinity"
+    kept = ("has the group's servers", "have the group's servers")
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.group is not None and spec.group.policy == AFFINITY
@@ -56,21 +68,34 @@ class GroupAffinityFilter(Filter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not self.applies(spec) or spec.group is None or group_allows(spec.group, host.id)
 
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        if not self.applies(spec) or spec.group is None or not spec.group.members:
+            return list(hosts)
+        together = raw_ids(spec.group.members)
+        return [host for host in hosts if host.raw_id in together]
+
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         lost = self.lost(hosts, spec)
         return f"{hosts_in_words(lost)} {have(lost)} no server of the group, which wants them on one host"
 
 
-class GroupAntiAffinityFilter(Filter):
+class GroupAntiAffinityFilter(HostFilter):
     """Apart from the servers of its group: no more on one host than the group's rule says."""
 
     name = "group_anti_affinity"
+    kept = ("has room for another of the group", "have room for another of the group")
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.group is not None and spec.group.policy == ANTI_AFFINITY
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not self.applies(spec) or spec.group is None or group_allows(spec.group, host.id)
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        if not self.applies(spec) or spec.group is None:
+            return list(hosts)
+        full = raw_ids(each for each, many in spec.group.members.items() if many >= spec.group.most)
+        return [host for host in hosts if host.raw_id not in full]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
         lost, most = self.lost(hosts, spec), spec.group.most if spec.group else 1
@@ -86,19 +111,3 @@ def group_allows(group: GroupSpec, host_id: uuid.UUID) -> bool:
     if group.policy == ANTI_AFFINITY:
         return group.members.get(host_id, 0) < group.most
     return True
-
-
-class SoftGroupWeigher(Weigher):
-    """Prefers hosts with servers of a soft-affine group, and hosts without those of a soft-anti-affine one.
-
-    It weighs more than all others together, so that the policy gives way to a lack of room and to nothing less.
-    """
-
-    name = "soft_group"
-    multiplier = 2.0
-
-    def weigh(self, host: HostState, spec: RequestSpec) -> float:
-        if spec.group is None:
-            return 0.0
-        members = float(spec.group.members.get(host.id, 0))
-        return {SOFT_AFFINITY: members, SOFT_ANTI_AFFINITY: -members}.get(spec.group.policy, 0.0)

@@ -1,44 +1,89 @@
-"""The decision: filters one after the other, then weighers, then one of the best few at random in front."""
+"""The decision: filters one after the other, then the driver's order, then one of the best few at random in front."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from time import perf_counter
 
 from provisioning.scheduler.condition import Filter
-from provisioning.scheduler.filters import FILTERS
-from provisioning.scheduler.neighbours import SoftGroupWeigher
+from provisioning.scheduler.decision import Decision, FilterResult
+from provisioning.scheduler.options import FILTERS, WEIGHERS, Options
 from provisioning.scheduler.spec import HostState, RequestSpec
-from provisioning.scheduler.weighers import RamWeigher, Weigher
+from provisioning.scheduler.weighers import Weigher
 
-WEIGHERS: tuple[Weigher, ...] = (RamWeigher(), SoftGroupWeigher())
-
-
-@dataclass(frozen=True, slots=True)
-class FilterResult:
-    """One filter's work: how many hosts came, how many stayed, and why the others did not (empty when all stayed)."""
-
-    name: str
-    before: int
-    after: int
-    reason: str = ""
+NAMED_LOSSES = 10
+"""Hosts that are named of those that one filter took away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A host that can take the guest, and how well it suits: 0 is least, the sum of the multipliers most."""
+def decide(
+    hosts: Sequence[HostState], spec: RequestSpec, options: Options, *, choose: random.Random | None = None
+) -> Decision:
+    """Rank the hosts that pass all filters, best first; what happens by chance, ``choose`` does."""
+    chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
+    driver = options.driver
+    wanted = driver.request(spec, options)
+    left, results, losses = sift(hosts, wanted, driver.filters(options))
+    ranked = list(driver.order(left, wanted, options, chance)) if left else []
+    if ranked and options.subset_size > 1:
+        ranked.insert(0, ranked.pop(chance.randrange(min(options.subset_size, len(ranked)))))
+    return Decision(tuple(ranked), tuple(results), driver.name, len(hosts), len(left), losses)
 
-    host: HostState
-    weight: float
+
+def sift(
+    hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]
+) -> tuple[list[HostState], list[FilterResult], dict[str, tuple[str, ...]]]:
+    """Return the hosts that pass, what each filter did until none was left, and the names of hosts it took away."""
+    left, results, losses = list(hosts), list[FilterResult](), dict[str, tuple[str, ...]]()
+    for judge in filters:
+        if not judge.applies(spec):
+            continue
+        begun = perf_counter()
+        staying = judge.select(left, spec)
+        lost = len(staying) < len(left)
+        if lost:
+            losses[judge.name] = _names(left, staying)
+        results.append(_result(judge, left, staying, spec, begun))
+        left = staying
+        if not left:
+            break
+    return left, results, losses
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Hosts in the order in which they should be tried, and how it came to that."""
+def _result(
+    judge: Filter, came: Sequence[HostState], staying: Sequence[HostState], spec: RequestSpec, begun: float
+) -> FilterResult:
+    before, after = len(came), len(staying)
+    words = judge.kept[after != 1]
+    if after == before:
+        return FilterResult(judge.name, before, after, words=words, seconds=perf_counter() - begun)
+    amounts = judge.amounts(came, spec)
+    return FilterResult(
+        judge.name,
+        before,
+        after,
+        reason=judge.reason(came, spec),
+        words=words,
+        asked=amounts.asked if amounts else None,
+        most=amounts.most if amounts else None,
+        unit=amounts.unit if amounts else "",
+        seconds=perf_counter() - begun,
+    )
 
-    ranked: tuple[Ranked, ...]
-    filters: tuple[FilterResult, ...]
+
+def _names(came: Sequence[HostState], staying: Sequence[HostState]) -> tuple[str, ...]:
+    """Return the names of the first hosts that are not among those staying, which are in the same order."""
+    names: list[str] = []
+    rest = iter(staying)
+    awaited = next(rest, None)
+    for host in came:
+        if host is awaited:
+            awaited = next(rest, None)
+            continue
+        names.append(host.name)
+        if len(names) == NAMED_LOSSES:
+            break
+    return tuple(names)
 
 
 def rank(
@@ -50,49 +95,8 @@ def rank(
     filters: Sequence[Filter] = FILTERS,
     weighers: Sequence[Weigher] = WEIGHERS,
 ) -> Decision:
-    """Rank the hosts that pass all filters, best first; equals in an order that only chance decides.
-
-    ``subset_size``: one of that many best hosts, chosen at random, is put in front, so that schedulers working side by
-    side do not all run to the same host.
-    """
-    chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
-    left, results = list(hosts), []
-    for judge in filters:
-        if not judge.applies(spec):
-            continue
-        staying = [host for host in left if judge.passes(host, spec)]
-        lost = len(staying) < len(left)
-        results.append(FilterResult(judge.name, len(left), len(staying), judge.reason(left, spec) if lost else ""))
-        left = staying
-        if not left:
-            break
-    chance.shuffle(left)
-    ranked = sorted(_weighed(left, spec, weighers), key=lambda item: -item.weight)
-    if ranked and subset_size > 1:
-        lucky = chance.randrange(min(subset_size, len(ranked)))
-        ranked.insert(0, ranked.pop(lucky))
-    return Decision(tuple(ranked), tuple(results))
-
-
-def _weighed(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Weigher]) -> list[Ranked]:
-    totals = [0.0] * len(hosts)
-    for weigher in weighers:
-        raw = [weigher.weigh(host, spec) for host in hosts]
-        low, span = min(raw, default=0.0), max(raw, default=0.0) - min(raw, default=0.0)
-        for index, value in enumerate(raw):
-            totals[index] += weigher.multiplier * ((value - low) / span if span else 0.0)
-    return [Ranked(host, weight) for host, weight in zip(hosts, totals, strict=True)]
-
-
-def explain(decision: Decision) -> str:
-    """Say in one sentence for the server's owner why there is no host, naming none; empty when there is one."""
-    if decision.ranked:
-        return ""
-    if not decision.filters or decision.filters[0].before == 0:
-        return "There are no hosts in this cloud yet."
-    total, last = decision.filters[0].before, decision.filters[-1]
-    earlier = [f"{result.reason}" for result in decision.filters[:-1] if result.reason]
-    parts = [*earlier, last.reason]
-    counts = ", ".join(f"{result.name} {result.before}→{result.after}" for result in decision.filters)
-    sentence = "; ".join(parts)
-    return f"Of {total} {'host' if total == 1 else 'hosts'}: {sentence} ({counts})."
+    """Rank all the hosts that pass with filters and weighers as they are without settings."""
+    options = Options(
+        filters=tuple(filters), weighers=tuple(weighers), subset_size=subset_size, best=max(len(hosts), 1)
+    )
+    return decide(hosts, spec, options, choose=choose)

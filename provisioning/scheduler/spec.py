@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RawId = uuid.UUID | str
 """The id of a host as the database gives it: read as a UUID only where somebody asks for one."""
+
+
+def raw_ids(ids: Iterable[uuid.UUID]) -> frozenset[RawId]:
+    """Return ids in every form that a database gives them in, so that raw ids can be looked up unread."""
+    return frozenset(form for each in ids for form in (each, each.hex, str(each)))
 
 
 @dataclass(frozen=True, slots=True)

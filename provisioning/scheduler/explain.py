@@ -1,0 +1,34 @@
+"""A decision in one sentence for the server's owner; no host is named."""
+
+from __future__ import annotations
+
+from provisioning.scheduler.condition import hosts_in_words
+from provisioning.scheduler.decision import Decision, FilterResult
+
+NO_HOSTS = "There are no hosts in this cloud yet."
+
+
+def funnel(decision: Decision) -> str:
+    """Say how many hosts there were, and how many each filter that took some away has left:
+    ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB asked, 14 GiB is the most free.``
+    """
+    if not decision.hosts:
+        return NO_HOSTS
+    losing = [result for result in decision.filters if result.after < result.before]
+    stops = [hosts_in_words(decision.hosts), *(f"{result.after} {result.words}" for result in losing)]
+    if decision.suitable:
+        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, and all will do."
+    return f"{' → '.join(stops)}: {why(losing[-1])}."
+
+
+def why(result: FilterResult) -> str:
+    """Say why a filter took hosts away: what was asked for and what the best of them has, or its reason."""
+    if result.asked is None or result.after:
+        return result.reason
+    asked, most = (f"{amount} {result.unit}".rstrip() for amount in (result.asked, result.most))
+    return f"{asked} asked, {most} is the most free"
+
+
+def explain(decision: Decision) -> str:
+    """Say why there is no host; empty when there is one."""
+    return "" if decision.ranked else funnel(decision)

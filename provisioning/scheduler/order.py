@@ -1,0 +1,41 @@
+"""Weights of many hosts, and the best of them."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from provisioning.scheduler.spec import HostState, RequestSpec
+from provisioning.scheduler.weighers import Weigher
+
+Key = TypeVar("Key", float, tuple[int, int])
+
+
+def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Weigher]) -> dict[str, list[float]]:
+    """Return weigher → what it gives each host: from 0 to its multiplier.  Who cannot tell them apart is left out."""
+    given = {}
+    for weigher in weighers:
+        if not weigher.multiplier or not weigher.applies(spec):
+            continue
+        raw = weigher.weigh_all(hosts, spec)
+        low, high = min(raw), max(raw)
+        if low < high:
+            span, multiplier = high - low, weigher.multiplier
+            given[weigher.name] = [multiplier * ((value - low) / span) for value in raw]
+    return given
+
+
+def best(keys: Sequence[Key], most: int, choose: random.Random) -> list[int]:
+    """Return the places of the ``most`` greatest keys, greatest first; equals in an order that only chance decides."""
+    if len(keys) <= most:
+        order = list(range(len(keys)))
+        choose.shuffle(order)
+        return sorted(order, key=keys.__getitem__, reverse=True)
+    edge = heapq.nlargest(most, keys)[-1]
+    above = [place for place, key in enumerate(keys) if key > edge]
+    choose.shuffle(above)
+    above.sort(key=keys.__getitem__, reverse=True)
+    level = [place for place, key in enumerate(keys) if key == edge]
+    return above + choose.sample(level, most - len(above))

@@ -1,0 +1,58 @@
+"""Filters, weighers and drivers by name: ours by a word, an operator's own by its dotted path."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+Part = TypeVar("Part")
+DEFAULT = "default"
+"""Stands in a list for all of ours, in their order."""
+
+
+class SchedulerSettingError(ValueError):
+    """A setting of the scheduler is wrong; the sentence says which and why."""
+
+
+def listed(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    """Yield the names of a setting with ``default`` spelt out.  Raises SchedulerSettingError for one that is twice."""
+    seen: set[str] = set()
+    for name in names:
+        for each in known if name == DEFAULT else [name]:
+            if each in seen:
+                raise SchedulerSettingError(f"{setting} names {each} twice.")
+            seen.add(each)
+            yield each
+
+
+def made(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[[], Part]]) -> Part:
+    """Return the part that ``name`` stands for.  Raises SchedulerSettingError for a name or a path that has none."""
+    if name in ours:
+        return ours[name]()
+    what = kind.__name__.lower()
+    if "." not in name:
+        raise SchedulerSettingError(
+            f"{setting} names {name!r}, which is no {what}; those of Novella are {', '.join(ours)}, one of your own is"
+            " the dotted path of its class."
+        )
+    found = _class_at(setting, name)
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise SchedulerSettingError(
+            f"{setting} names {name}, which is not a subclass of {kind.__module__}.{what.title()}."
+        )
+    try:
+        part: Part = found()
+    except Exception as error:  # whatever an operator's code may raise
+        raise SchedulerSettingError(f"{setting} names {name}, which cannot be made: {error}.") from error
+    if not getattr(part, "name", ""):
+        part.name = name  # type: ignore[attr-defined]
+    return part
+
+
+def _class_at(setting: str, path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever an operator's module may raise
+        raise SchedulerSettingError(f"{setting} names {path}, which cannot be imported: {error}.") from error
