@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -61,3 +63,31 @@ def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     except ValueError as error:
         message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
         raise ImproperlyConfigured(message) from None
+
+
+def patterns(name: str, default: list[str]) -> list[str]:
+    """Read a list of dotted names with ``*``, ``-`` before those that are meant not to be; a wrong one stops the start
+    with a sentence.
+    """
+    given: list[str] = [text.strip() for text in env.list(name, default=default)]
+    if not all(re.fullmatch(r"-?[a-z_.*]+", text) for text in given):
+        message = f"{name} is {','.join(given)!r}; it must be all, none, or a list of names like instance.create.*."
+        raise ImproperlyConfigured(message)
+    return given
+
+
+def web_address(name: str) -> str:
+    """Read an http or https address without a user name in it, empty for none; a wrong one stops the start with a
+    sentence.
+    """
+    given: str = env.str(name, default="").strip()
+    try:
+        parts = urlsplit(given)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+        good = good and parts.port != 0 and re.fullmatch(r"[!-~]+", given) is not None
+    except ValueError:
+        good = False
+    if given and not good:
+        message = f"{name} must be an address like https://example.org/hook, without a user name and a password."
+        raise ImproperlyConfigured(message)
+    return given

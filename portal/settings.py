@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.environment import chosen, env, integer, networks, ports, seconds_by_name
+from portal.environment import chosen, env, integer, networks, patterns, ports, seconds_by_name, web_address
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -86,6 +86,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "provisioning.events",
     "provisioning.rpc",
+    "provisioning.notifications",
     "provisioning.identity",
     "provisioning.quotas",
     "provisioning.images",
@@ -360,6 +361,20 @@ IMAGE_MEMBER_LIMIT = integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
 IMAGE_PROPERTY_PROTECTIONS = env.str("NOVELLA_IMAGE_PROPERTY_PROTECTIONS", default="")
 """File (TOML or JSON) that says which roles may create, read, update and delete which properties; followed while the
 cloud runs."""
+
+# Notifications and metrics
+NOTIFICATIONS = patterns("NOVELLA_NOTIFICATIONS", ["all", "-instance.update"])
+"""Types of notifications that are sent, with ``*``; ``-`` takes types away again, ``none`` all."""
+NOTIFICATION_WEBHOOK = web_address("NOVELLA_NOTIFICATION_WEBHOOK")
+"""Where they are posted; empty: nowhere."""
+NOTIFICATION_WEBHOOK_SECRET = env.str("NOVELLA_NOTIFICATION_WEBHOOK_SECRET", default="")
+"""Signs what is posted; empty: nothing does."""
+NOTIFICATION_WEBHOOK_TIMEOUT = integer("NOVELLA_NOTIFICATION_WEBHOOK_TIMEOUT", 10, 1, 60)
+"""Seconds that the webhook may take to answer."""
+NOTIFICATION_RETENTION = integer("NOVELLA_NOTIFICATION_RETENTION", 86_400, 60, 2_592_000)
+"""Seconds that a notification is kept for a webhook that does not take it."""
+METRICS_TOKEN = env.str("NOVELLA_METRICS_TOKEN", default="")
+"""Lets Prometheus read /metrics; empty: operators alone can."""
 
 LOGGING = {
     "version": 1,

@@ -33,6 +33,11 @@ def put(topic: str, text: str) -> int:
     return int(message.pk)
 
 
+def is_waiting(topic: str) -> bool:
+    """Whether the topic has a message that is not done with."""
+    return bool(OrmQ.objects.filter(key=topic).exists())
+
+
 def take(topics: Collection[str], group: str) -> Taken | None:
     """Take the oldest free message of the topics for a worker group; None when there is none or another was faster."""
     now = timezone.now()

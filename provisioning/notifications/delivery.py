@@ -1,0 +1,157 @@
+"""The sender: one in the cloud at a time takes what waits to the webhook, at least once, in order for each subject.
+
+A sender that dies is followed by another when its hold has ended: what it had sent, and had not noted, is sent again
+with the same message id.  A webhook that does not answer is left in peace for growing pauses and asked with one
+notification then; one notification that it alone refuses waits for growing pauses without keeping those of other
+subjects waiting, and is given up after ``MOST_TRIES``.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from provisioning.notifications import webhook
+from provisioning.notifications.models import Delivery, Webhook
+from provisioning.notifications.services import STANDING, call_sender
+
+AT_ONCE = 8
+"""Subjects that are sent of at a time."""
+LONGEST_RUN = 300.0
+"""Seconds after which a sender lets another one go on."""
+MOST_TRIES = 8
+PATIENCE = 3
+"""Failures in a row after which the webhook is left in peace for a while."""
+LONGEST_PAUSE = 300
+SLACK = timedelta(seconds=20)
+"""Added to the time that one answer may take, for how long a sender is believed to be alive."""
+
+
+def deliver() -> None:
+    """Send what is due until there is nothing; returns at once while another sender does."""
+    mark, end = uuid.uuid4().hex, time.monotonic() + LONGEST_RUN
+    if not settings.NOTIFICATION_WEBHOOK:
+        return
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook") as pool:
+        while _hold(mark):
+            try:
+                while time.monotonic() < end and _send_some(mark, pool):
+                    pass
+            finally:
+                Webhook.objects.filter(name=STANDING, holder=mark).update(holder="", held_until=timezone.now())
+            if not is_due():
+                return
+            if time.monotonic() >= end:
+                call_sender()
+                return
+
+
+def is_due() -> bool:
+    """Whether something waits that may be sent now."""
+    now = timezone.now()
+    paused = Webhook.objects.filter(name=STANDING, paused_until__gt=now).exists()
+    return not paused and _heads(now, 1) != []
+
+
+def is_held() -> bool:
+    """Whether a sender is at work."""
+    return Webhook.objects.exclude(holder="").filter(name=STANDING, held_until__gt=timezone.now()).exists()
+
+
+def pause_after(tries: int) -> timedelta:
+    """Return how long to wait after so many failures in a row: 1 s, 2 s, 4 s … 5 minutes."""
+    return timedelta(seconds=min(2 ** max(min(tries, 20) - 1, 0), LONGEST_PAUSE))
+
+
+def _hold(mark: str) -> bool:
+    """Become the one sender, when nobody else is and the webhook need not be left in peace."""
+    now = timezone.now()
+    until = now + timedelta(seconds=settings.NOTIFICATION_WEBHOOK_TIMEOUT) + SLACK
+    Webhook.objects.get_or_create(name=STANDING, defaults={"held_until": now})
+    free = Webhook.objects.filter(Q(held_until__lte=now) | Q(holder=""), name=STANDING)
+    return bool(free.exclude(paused_until__gt=now).update(holder=mark, held_until=until))
+
+
+def _heads(now: datetime, most: int) -> list[Delivery]:
+    """Return the first delivery that waits of each subject, those that are due; what was tried least comes first."""
+    waiting = Delivery.objects.filter(failed_at=None)
+    earlier = waiting.filter(subject=OuterRef("subject"), id__lt=OuterRef("id"))
+    return list(waiting.filter(~Exists(earlier), due_at__lte=now).order_by("tries", "id")[:most])
+
+
+def _send_some(mark: str, pool: ThreadPoolExecutor) -> bool:
+    """Send the next ones beside each other and note what became of them; False when there is no more to do now."""
+    standing = Webhook.objects.get(name=STANDING)
+    now = timezone.now()
+    if standing.holder != mark or (standing.paused_until is not None and standing.paused_until > now):
+        return False
+    heads = _heads(now, 1 if standing.failures else AT_ONCE)
+    if not heads:
+        return False
+    errors = list(pool.map(_post, heads))
+    return _note(mark, heads, errors)
+
+
+def _post(delivery: Delivery) -> str:
+    """Send one; returns why it failed, empty when it did not.  In a thread, without the database."""
+    try:
+        webhook.post(delivery.event_type, str(delivery.message_id), delivery.body)
+    except webhook.WebhookError as error:
+        return str(error)[:255]
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this notification's trouble alone
+        return f"{type(error).__name__}: {error}"[:255]
+    return ""
+
+
+def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:
+    """Write down what became of some; False, and nothing written, when the sender is not the one any more."""
+    now = timezone.now()
+    until = now + timedelta(seconds=settings.NOTIFICATION_WEBHOOK_TIMEOUT) + SLACK
+    with transaction.atomic():
+        mine = Webhook.objects.filter(name=STANDING, holder=mark)
+        if not mine.update(held_until=until):
+            return False
+        standing = mine.get()
+        taken = [delivery.pk for delivery, error in zip(sent, errors, strict=True) if not error]
+        Delivery.objects.filter(id__in=taken).delete()
+        if taken:
+            standing.last_success_at, standing.failures = now, 0
+        given_up = 0
+        for delivery, error in zip(sent, errors, strict=True):
+            if error:
+                standing.last_error = error
+                standing.failures += 0 if taken else 1
+                given_up += _failed(delivery, error, standing.last_success_at, now)
+        paused = standing.failures >= PATIENCE
+        mine.update(
+            last_success_at=standing.last_success_at,
+            last_error=standing.last_error if any(errors) else "",
+            failures=standing.failures,
+            paused_until=now + pause_after(standing.failures - PATIENCE + 1) if paused else None,
+            delivered=F("delivered") + len(taken),
+            given_up=F("given_up") + given_up,
+        )
+    return not paused
+
+
+def _failed(delivery: Delivery, error: str, last_success_at: datetime | None, now: datetime) -> bool:
+    """Note a failure; says whether it was the last: the webhook has taken others meanwhile, so it is not down."""
+    began, tries = delivery.first_failed_at or now, delivery.tries + 1
+    others = last_success_at is not None and last_success_at >= began
+    gave_up = tries >= MOST_TRIES and others
+    Delivery.objects.filter(id=delivery.pk).update(
+        tries=tries,
+        first_failed_at=began,
+        last_error=error,
+        due_at=now + pause_after(tries),
+        failed_at=now if gave_up else None,
+    )
+    return gave_up

@@ -1,0 +1,30 @@
+"""Jobs that take notifications to the webhook."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+
+from provisioning.notifications import delivery, services
+from provisioning.notifications.messages import TOPIC
+from provisioning.rpc.registry import job, periodic
+
+
+@job(services.JOB, topic=TOPIC, long=True)
+def deliver() -> None:
+    """Send what waits."""
+    delivery.deliver()
+
+
+@periodic("notifications.deliver", every=5.0)
+def call_sender() -> None:
+    """Call a sender for what waits for another try, or was left by one that died."""
+    if settings.NOTIFICATION_WEBHOOK and not delivery.is_held() and delivery.is_due():
+        with transaction.atomic():
+            services.call_sender()
+
+
+@periodic("notifications.prune", every=60.0)
+def prune() -> None:
+    """Drop what the webhook has not taken in time."""
+    services.prune()

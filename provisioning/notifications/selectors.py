@@ -1,0 +1,26 @@
+"""Reading how the notifications do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from provisioning.notifications.models import Delivery, Webhook
+from provisioning.notifications.services import STANDING
+
+
+class Standing(NamedTuple):
+    """How many notifications wait for the webhook, were given up, and since its first one: taken, given up, too old."""
+
+    waiting: int
+    failed: int
+    delivered: int
+    given_up: int
+    dropped: int
+
+
+def standing() -> Standing:
+    """Count the notifications on their way."""
+    waiting = Delivery.objects.filter(failed_at=None).count()
+    failed = Delivery.objects.filter(failed_at__isnull=False).count()
+    totals = Webhook.objects.filter(name=STANDING).values_list("delivered", "given_up", "dropped").first()
+    return Standing(waiting, failed, *(totals or (0, 0, 0)))

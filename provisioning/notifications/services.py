@@ -1,0 +1,107 @@
+"""Sending notifications: each belongs to the transaction of what it tells of, and is not sent when that is undone."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from provisioning.events.services import Entry, record_all
+from provisioning.notifications import webhook
+from provisioning.notifications.messages import TOPIC, Notification, is_wanted
+from provisioning.notifications.models import Delivery, Webhook
+from provisioning.rpc import queue
+from provisioning.rpc.cast import cast
+
+JOB = "notifications.deliver"
+STANDING = "webhook"
+"""The name of the one row of ``Webhook``."""
+BATCH = 1000
+
+log = logging.getLogger("novella.notifications")
+
+
+def entries(notifications: Iterable[Notification]) -> list[Entry]:
+    """Return notifications as events that the caller writes with its own, in its transaction.
+
+    With the commit they are logged, and are the webhook's where there is one.  Types that nobody wants are left out.
+    """
+    wanted = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
+    if not wanted:
+        return []
+    for _, message in wanted:
+        if log.isEnabledFor(logging.INFO):
+            transaction.on_commit(functools.partial(_log, message))
+    if settings.NOTIFICATION_WEBHOOK:
+        _keep(wanted)
+    return [(TOPIC, each.event_type, message) for each, message in wanted]
+
+
+def notify(notifications: Iterable[Notification]) -> None:
+    """Send notifications with the caller's transaction."""
+    found = entries(notifications)
+    if found:
+        record_all(found)
+
+
+def send_again(ids: Sequence[int]) -> int:
+    """Let deliveries be tried at once, those that were given up too; returns how many."""
+    now = timezone.now()
+    with transaction.atomic():
+        again = Delivery.objects.filter(id__in=list(ids)).update(
+            failed_at=None, first_failed_at=None, tries=0, due_at=now
+        )
+        Webhook.objects.filter(name=STANDING).update(paused_until=None)
+        call_sender()
+    return again
+
+
+def drop(ids: Sequence[int]) -> int:
+    """Forget deliveries; returns how many."""
+    return Delivery.objects.filter(id__in=list(ids)).delete()[0]
+
+
+def prune() -> int:
+    """Drop what the webhook has not taken within NOTIFICATION_RETENTION; returns how many."""
+    limit = timezone.now() - timedelta(seconds=settings.NOTIFICATION_RETENTION)
+    dropped = 0
+    while old := list(Delivery.objects.filter(created_at__lt=limit).order_by("created_at").values_list("id")[:BATCH]):
+        dropped += drop([number for (number,) in old])
+    if dropped:
+        Webhook.objects.filter(name=STANDING).update(dropped=F("dropped") + dropped)
+        log.warning("%s notifications were dropped: the webhook has not taken them in time.", dropped)
+    return dropped
+
+
+def call_sender() -> None:
+    """See that a worker sends what waits, with the caller's transaction; one that is called already is enough."""
+    if not queue.is_waiting(TOPIC):
+        cast(TOPIC, JOB)
+
+
+def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
+    now = timezone.now()
+    Delivery.objects.bulk_create(
+        Delivery(
+            message_id=message["message_id"],
+            subject=each.subject,
+            event_type=each.event_type,
+            body=webhook.encoded(message),
+            created_at=now,
+            due_at=now,
+        )
+        for each, message in wanted
+    )
+    call_sender()
+
+
+def _log(message: dict[str, Any]) -> None:
+    log.info("%s", json.dumps(message, separators=(",", ":"), ensure_ascii=False))

@@ -1,0 +1,76 @@
+"""One notification to the operator's own address, signed; redirects are not followed."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+AGENT = "Novella"
+MOST_READ = 65_536
+"""Bytes of an answer that are read; what it says does not matter."""
+
+
+class WebhookError(Exception):
+    """The webhook has not taken a notification; the text says why, for operators."""
+
+
+def encoded(message: Mapping[str, Any]) -> str:
+    """Return a message as it is sent, the same bytes at every try."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return what ``X-Novella-Signature`` says: HMAC-SHA256, with the secret, of the timestamp, a dot and the body."""
+    said = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256)
+    return f"sha256={said.hexdigest()}"
+
+
+def post(event_type: str, message_id: str, text: str) -> None:
+    """Send one notification; WebhookError unless the answer is 2xx."""
+    address, body = urlsplit(settings.NOTIFICATION_WEBHOOK), text.encode()
+    timestamp = str(int(time.time()))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": AGENT,
+        "X-Novella-Event": event_type,
+        "X-Novella-Message-Id": message_id,
+        "X-Novella-Timestamp": timestamp,
+        "Connection": "close",
+    }
+    if settings.NOTIFICATION_WEBHOOK_SECRET:
+        headers["X-Novella-Signature"] = signature(settings.NOTIFICATION_WEBHOOK_SECRET, timestamp, body)
+    connection = _connection(address)
+    try:
+        connection.request("POST", _target(address), body, headers)
+        answer = connection.getresponse()
+        answer.read(MOST_READ)
+        status = answer.status
+    except (OSError, http.client.HTTPException) as error:
+        raise WebhookError(f"No answer: {error or type(error).__name__}"[:255]) from error
+    finally:
+        connection.close()
+    if 300 <= status < 400:
+        raise WebhookError(f"It answered {status}: redirects are not followed.")
+    if not 200 <= status < 300:
+        raise WebhookError(f"It answered {status}.")
+
+
+def _connection(address: SplitResult) -> http.client.HTTPConnection:
+    host, timeout = address.hostname or "", settings.NOTIFICATION_WEBHOOK_TIMEOUT
+    if address.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, address.port, timeout=timeout, context=context)
+    return http.client.HTTPConnection(host, address.port, timeout=timeout)
+
+
+def _target(address: SplitResult) -> str:
+    return (address.path or "/") + (f"?{address.query}" if address.query else "")
