@@ -60,12 +60,17 @@ class WorkerBeat(models.Model):
 
 
 class Lease(models.Model):
-    """Who does a periodic job now, until when; makes it run once however many workers there are."""
+    """Who does a periodic job now, until when; makes it run once however many workers there are.  And how its last run
+    went: when it began and ended, how many seconds it took, what error it ended with.
+    """
 
     name = models.CharField(max_length=80, primary_key=True)
     holder = models.CharField(max_length=120)
     expires_at = models.DateTimeField()
     last_run_at = models.DateTimeField(null=True)
+    last_finished_at = models.DateTimeField(null=True)
+    last_seconds = models.FloatField(null=True)
+    last_error = models.CharField(max_length=500, blank=True)  # empty: it went well
 
     def __str__(self) -> str:
         return self.name

@@ -7,6 +7,7 @@ from provisioning.compute.models.history import (
     InstanceActionEvent,
     Migration,
     SchedulingDecision,
+    Total,
     UsageAudit,
 )
 from provisioning.compute.models.hosts import Belonging, CachedImage, Host, JoinToken
@@ -32,5 +33,6 @@ __all__ = [
     "Migration",
     "SchedulingDecision",
     "ServerGroup",
+    "Total",
     "UsageAudit",
 ]

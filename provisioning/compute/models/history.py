@@ -18,10 +18,16 @@ class InstanceAction(models.Model):
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     message = models.CharField(max_length=1024, null=True)
+    counted = models.BooleanField(default=False)  # whether the metrics have it already
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["instance", "request_id", "action"], name="one_action_per_request")
+        ]
+        indexes = [
+            models.Index(
+                fields=["id"], name="action_to_count", condition=models.Q(counted=False, finished_at__isnull=False)
+            )
         ]
 
     def __str__(self) -> str:
@@ -123,3 +129,23 @@ class UsageAudit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host} {self.period_ending}"
+
+
+class Total(models.Model):
+    """What was counted of the history for the metrics, and is in no row of it any more: one row for each set of labels.
+
+    ``buckets`` are how many took no longer than each of ``selectors.totals.BOUNDS`` and more than the one before it.
+    """
+
+    family = models.CharField(max_length=20)  # launch step action
+    name = models.CharField(max_length=60)  # of the step or the action; the outcome of a launch
+    result = models.CharField(max_length=16)  # success error
+    count = models.PositiveBigIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+    buckets = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["family", "name", "result"], name="one_total_of_labels")]
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.name} {self.result}"
