@@ -1,0 +1,71 @@
+"""``manage.py doctor``: what is wrong with the cloud, in plain words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.conductor import doctor
+from provisioning.conductor.models import DoctorRun
+
+
+class Command(BaseCommand):
+    """Ends with 0 when all is well or was mended, with 1 when something is wrong; notes are not wrong."""
+
+    help = "Compare records, quotas, queue and hosts with each other, and say what is wrong."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what to examine, and whether to mend."""
+        parser.add_argument("--repair", action="store_true", help="mend what can be mended; safe while the cloud runs")
+        parser.add_argument("--check", action="append", metavar="NAME", help="make this check only; may be repeated")
+        parser.add_argument("--list", action="store_true", help="name the checks and make none")
+        parser.add_argument("--json", action="store_true", help="write one JSON object")
+        parser.add_argument("--pause", type=float, default=None, help="seconds between the two looks (default: 3)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Examine, and write a line for each finding."""
+        if options["list"]:
+            self.stdout.write("\n".join(doctor.checks))
+            return
+        try:
+            row = doctor.run("command", names=options["check"], repair=options["repair"], pause=options["pause"])
+        except InvalidInputError as error:
+            raise CommandError(error.message) from error
+        left = doctor.left(row)
+        if options["json"]:
+            self.stdout.write(json.dumps(_report(row, left), indent=1))
+        else:
+            self._tell(row, left, repair=options["repair"])
+        if left:
+            sys.exit(1)
+
+    def _tell(self, row: DoctorRun, left: int, *, repair: bool) -> None:
+        for each in row.findings:
+            self.stdout.write(f"{each['severity']:7} {each['check']}: {each['subject']}: {each['sentence']}")
+            if each["repaired"]:
+                self.stdout.write(f"        Mended: {each['repaired']}")
+            elif each["repair"] and not repair:
+                self.stdout.write(f"        --repair would: {each['repair']}")
+        if not row.errors + row.warnings:
+            self.stdout.write(f"{len(row.checks)} checks: all is well.")
+        else:
+            self.stdout.write(f"Wrong: {row.errors + row.warnings}. Mended: {row.repaired}. Left: {left}.")
+
+
+def _report(row: DoctorRun, left: int) -> dict[str, Any]:
+    return {
+        "started_at": row.started_at.isoformat(),
+        "finished_at": row.finished_at.isoformat(),
+        "checks": row.checks,
+        "errors": row.errors,
+        "warnings": row.warnings,
+        "notes": row.notes,
+        "repaired": row.repaired,
+        "left": left,
+        "findings": row.findings,
+    }

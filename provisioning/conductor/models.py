@@ -1,0 +1,25 @@
+"""What the doctor found."""
+
+from django.db import models
+
+
+class DoctorRun(models.Model):
+    """One examination of the cloud: what was wrong, and what was mended."""
+
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    trigger = models.CharField(max_length=16)  # clock, command or operator
+    asked_by = models.CharField(max_length=255, blank=True)  # a user's name; empty: nobody
+    checks = models.JSONField(default=list)  # names
+    findings = models.JSONField(default=list)  # [{"check", "severity", "subject", "sentence", "repair", "repaired"}]
+    errors = models.PositiveIntegerField(default=0)
+    warnings = models.PositiveIntegerField(default=0)
+    notes = models.PositiveIntegerField(default=0)
+    repaired = models.PositiveIntegerField(default=0)
+    repair = models.BooleanField(default=False)  # whether it was to mend
+
+    class Meta:
+        indexes = [models.Index(fields=["-started_at"], name="doctor_run_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.started_at:%Y-%m-%d %H:%M:%S}"
