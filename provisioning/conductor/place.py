@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.compute import selectors
 from provisioning.compute.extra_specs import aggregate_specs
 from provisioning.compute.models import Allocation, Instance, InstanceAction, SchedulingDecision
+from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.actions import Span
@@ -105,7 +105,7 @@ def instance_waits(instance: Instance) -> bool:
 
 def _look(spec: RequestSpec) -> Found:
     started, before = timezone.now(), perf_counter()
-    hosts = selectors.host_states(aggregates=bool(spec.aggregate_specs))
+    hosts = host_states({"aggregate_metadata"} if spec.aggregate_specs else ())
     decision = rank(hosts, spec, subset_size=settings.SCHEDULER_SUBSET_SIZE)
     return Found(decision, actions.since(started), perf_counter() - before)
 

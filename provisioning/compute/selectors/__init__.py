@@ -10,8 +10,10 @@ from provisioning.compute.selectors.catalog import (
     key_pairs_for,
     limits_for,
 )
+from provisioning.compute.selectors.explained import decisions_for
 from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for
-from provisioning.compute.selectors.hosts import availability_zones, host_states, hosts_for, is_alive
+from provisioning.compute.selectors.host_rows import host_states
+from provisioning.compute.selectors.hosts import availability_zones, hosts_for, is_alive
 from provisioning.compute.selectors.instances import fault_of, instance_for, instances_for
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
 
@@ -22,6 +24,7 @@ __all__ = [
     "actions_for",
     "availability_zones",
     "decision_for",
+    "decisions_for",
     "fault_of",
     "flavor_access_for",
     "flavor_for",

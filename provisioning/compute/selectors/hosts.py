@@ -9,13 +9,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Count, Q, Sum
-from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.models import AggregateHost, Host, Instance
+from provisioning.compute.models import Host, Instance
+from provisioning.compute.selectors.capacity import limits_of
 from provisioning.identity import policy
-from provisioning.scheduler import Facts, HostState
-from provisioning.scheduler.spec import NO_FACTS, RawId
+from provisioning.scheduler import HostState
 
 DEFAULT_ZONE = "nova"
 """The zone of hosts that no operator has moved to another."""
@@ -108,25 +107,9 @@ def availability_zones() -> list[str]:
     return list(Host.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct())
 
 
-def host_states(*, aggregates: bool = False) -> list[HostState]:
-    """Return every host as the scheduler sees it, in one query; ``aggregates`` adds their metadata, by one more."""
-    now = timezone.now()
-    facts = Facts(aggregate_metadata=_metadata_of_hosts()) if aggregates else NO_FACTS
-    return [state_of(host, now, facts) for host in Host.objects.all()]
-
-
-def _metadata_of_hosts() -> dict[RawId, dict[str, frozenset[str]]]:
-    """Return host → key → values over all its aggregates."""
-    said: dict[RawId, dict[str, frozenset[str]]] = {}
-    for host_id, metadata in AggregateHost.objects.values_list("host_id", "aggregate__metadata"):
-        of_host = said.setdefault(host_id, {})
-        for key, value in metadata.items():
-            of_host[key] = of_host.get(key, frozenset()) | {value}
-    return said
-
-
-def state_of(host: Host, now: datetime, facts: Facts = NO_FACTS) -> HostState:
-    """Return one host as the scheduler sees it, with what is known beside its row."""
+def state_of(host: Host, now: datetime) -> HostState:
+    """Return one host that has been read as the scheduler sees it, without the facts beside its row."""
+    vcpus, memory, disk = limits_of(host)
     return HostState(
         raw_id=host.id,
         name=host.name,
@@ -134,9 +117,9 @@ def state_of(host: Host, now: datetime, facts: Facts = NO_FACTS) -> HostState:
         enabled=host.enabled,
         alive=is_alive(host, now),
         vcpus_total=host.vcpus_total,
-        vcpus_limit=int(host.vcpus_total * host.cpu_allocation_ratio),
-        memory_mb_limit=int((host.memory_mb_total - host.reserved_memory_mb) * host.ram_allocation_ratio),
-        disk_gb_limit=int((host.disk_gb_total - host.reserved_disk_gb) * host.disk_allocation_ratio),
+        vcpus_limit=vcpus,
+        memory_mb_limit=memory,
+        disk_gb_limit=disk,
         vcpus_allocated=host.vcpus_allocated,
         memory_mb_allocated=host.memory_mb_allocated,
         disk_gb_allocated=host.disk_gb_allocated,
@@ -147,5 +130,4 @@ def state_of(host: Host, now: datetime, facts: Facts = NO_FACTS) -> HostState:
         failed_builds=host.failed_builds,
         max_instances=host.aggregate_max_instances,
         max_io_ops=host.aggregate_max_io_ops,
-        facts=facts,
     )

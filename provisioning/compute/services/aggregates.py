@@ -19,6 +19,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Aggregate, AggregateHost, Host
 from provisioning.compute.names import check_text
 from provisioning.compute.selectors.hosts import DEFAULT_ZONE
+from provisioning.compute.services.aggregate_limits import COLUMNS, check_limits, write_limits
 from provisioning.compute.services.hosts import check_zone, has_servers
 from provisioning.identity import policy
 from provisioning.quotas.limits import MOST
@@ -63,16 +64,22 @@ def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping
 def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
     """Set these items and keep the others; None removes one.  ``availability_zone`` is the aggregate's zone.
 
-    Raises ForbiddenError, NotFoundError, and InvalidInputError, also when hosts cannot change their zone.
+    What is said of allocation ratios and of the most servers of a host (``aggregate_limits``) holds for its hosts from
+    now on.  Raises ForbiddenError, NotFoundError, and InvalidInputError, also for such a value that is no number, and
+    when hosts cannot change their zone.
     """
     policy.enforce(context, "compute:aggregates:set_metadata")
+    check_limits(metadata)
     with transaction.atomic():
         aggregate = _held(aggregate_id)
         if ZONE in metadata:
             _change_zone(aggregate, _zone(metadata[ZONE]))
         changed = {key: value for key, value in metadata.items() if key != ZONE}
         kept = {key: value for key, value in (aggregate.metadata | changed).items() if value is not None}
-        return _saved(aggregate, {"metadata": kept})
+        saved = _saved(aggregate, {"metadata": kept})
+        if COLUMNS.keys() & metadata.keys():
+            write_limits(list(aggregate.hosts.values_list("id", flat=True)))
+        return saved
 
 
 @when_broken_off
@@ -105,6 +112,7 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
             where = f"Cannot add host to aggregate {aggregate_id}."
             _check_zone([host], aggregate, ConflictError, where)
             _move([host], where, ConflictError)
+        write_limits([host.id])
         return Aggregate.objects.get(pk=aggregate.pk)
 
 
@@ -121,6 +129,7 @@ def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> A
             raise NotFoundError(f"Cannot remove host {host_name} in aggregate {aggregate_id}", field="host")
         if aggregate.availability_zone:
             _move([host], f"Cannot remove host from aggregate {aggregate_id}.", ConflictError)
+        write_limits([host.id])
         return Aggregate.objects.get(pk=aggregate.pk)
 
 

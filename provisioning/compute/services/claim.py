@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from django.db.models import F
 
 from provisioning.compute.models import Allocation, Host, Instance, ServerGroup
+from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
 from provisioning.scheduler import GroupSpec, group_allows
@@ -26,10 +27,9 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
         enabled=True,
         forced_down=False,
         vcpus_total__gte=room.vcpus,
-        vcpus_allocated__lte=F("vcpus_total") * F("cpu_allocation_ratio") - room.vcpus,
-        memory_mb_allocated__lte=(F("memory_mb_total") - F("reserved_memory_mb")) * F("ram_allocation_ratio")
-        - room.memory_mb,
-        disk_gb_allocated__lte=(F("disk_gb_total") - F("reserved_disk_gb")) * F("disk_allocation_ratio") - room.disk_gb,
+        vcpus_allocated__lte=vcpus_limit() - room.vcpus,
+        memory_mb_allocated__lte=memory_limit() - room.memory_mb,
+        disk_gb_allocated__lte=disk_limit() - room.disk_gb,
     )
     return bool(
         fits.update(

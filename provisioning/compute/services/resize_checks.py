@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils import timezone
-
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.extra_specs import aggregate_specs
 from provisioning.compute.models import Flavor, Host, Instance
-from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.services.checks import check_fit
 from provisioning.compute.sizes import GIB, flavor_copy, root_gb
 from provisioning.images.models import Image
@@ -63,10 +61,7 @@ def _disk(reason: str) -> InvalidInputError:
 def why_not_here(instance: Instance, host: Host, flavor: dict[str, Any]) -> str:
     """Say why the server's host will not do for this flavor, its room aside; empty when it will."""
     asked = aggregate_specs(flavor["extra_specs"])
-    if asked:
-        [state] = [known for known in selectors.host_states(aggregates=True) if known.id == host.id]
-    else:
-        state = state_of(host, timezone.now())
+    [state] = host_states({"aggregate_metadata"} if asked else (), only=host.id)
     properties = instance.image_properties
     architecture = str(properties.get("hw_architecture") or properties.get("architecture") or "")
     return explain(rank([state], RequestSpec(0, 0, 0, architecture=architecture, aggregate_specs=asked)))

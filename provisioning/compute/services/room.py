@@ -7,6 +7,7 @@ import uuid
 from django.db.models import F, Q, QuerySet
 
 from provisioning.compute.models import Allocation, Host
+from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.sizes import Room
 
 
@@ -46,14 +47,11 @@ def _fits(more: Room, wanted: Room) -> Q:
     """Return the condition that a host has so much more; what does not grow is not looked at."""
     fits = Q()
     if more.vcpus:
-        limit = F("vcpus_total") * F("cpu_allocation_ratio") - more.vcpus
-        fits &= Q(vcpus_total__gte=wanted.vcpus, vcpus_allocated__lte=limit)
+        fits &= Q(vcpus_total__gte=wanted.vcpus, vcpus_allocated__lte=vcpus_limit() - more.vcpus)
     if more.memory_mb:
-        limit = (F("memory_mb_total") - F("reserved_memory_mb")) * F("ram_allocation_ratio") - more.memory_mb
-        fits &= Q(memory_mb_allocated__lte=limit)
+        fits &= Q(memory_mb_allocated__lte=memory_limit() - more.memory_mb)
     if more.disk_gb:
-        limit = (F("disk_gb_total") - F("reserved_disk_gb")) * F("disk_allocation_ratio") - more.disk_gb
-        fits &= Q(disk_gb_allocated__lte=limit)
+        fits &= Q(disk_gb_allocated__lte=disk_limit() - more.disk_gb)
     return fits
 
 

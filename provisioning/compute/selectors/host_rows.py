@@ -1,0 +1,152 @@
+"""The hosts as the scheduler sees them: plain rows in one statement, and beside them only the facts that are asked for.
+
+Ten thousand hosts are read for every decision, always anew: no models are made, ids stay as the driver gives them, and
+the database does the sums.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.db import connection
+from django.db.models import Case, Count, QuerySet, Value, When
+from django.utils import timezone
+
+from provisioning.compute.models import Aggregate, AggregateHost, CachedImage, Host, Instance
+from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.states import TaskState
+from provisioning.scheduler import Facts, HostState, Options, RequestSpec, facts_needed
+from provisioning.scheduler.spec import NO_FACTS, RawId
+
+IO_TASKS = (
+    TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWNING, TaskState.REBUILDING, TaskState.RESCUING,
+    TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_FINISH, TaskState.RESIZE_REVERTING,
+    TaskState.IMAGE_SNAPSHOT, TaskState.IMAGE_BACKUP, TaskState.IMAGE_UPLOADING, TaskState.SHELVING,
+    TaskState.SHELVING_IMAGE_UPLOADING, TaskState.UNSHELVING,
+)  # fmt: skip
+"""What writes or reads much of a host's disks while it goes on."""
+_COLUMNS = (
+    "id", "name", "availability_zone", "enabled", "is_alive", "vcpus_total", "vcpus_limit", "memory_limit",
+    "disk_limit", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated", "architecture",
+    "hypervisor_type", "hypervisor_version", "failed_builds", "aggregate_max_instances", "aggregate_max_io_ops",
+)  # fmt: skip
+"""As the fields of ``HostState``, up to its facts."""
+
+
+def hosts_for(spec: RequestSpec, options: Options) -> list[HostState]:
+    """Return every host as it is in the records now, with the facts that a decision on this request looks at."""
+    return host_states(facts_needed(spec, options), image_id=spec.image_id)
+
+
+def host_states(
+    facts: Collection[str] = (), *, image_id: uuid.UUID | None = None, only: uuid.UUID | None = None
+) -> list[HostState]:
+    """Return every host, or ``only`` that one, as it is in the records now.
+
+    ``facts`` names the fields of ``Facts`` that are to be known; each costs a statement.  ``image_id`` is the image of
+    which is to be known who has it.
+    """
+    known = _facts(facts, image_id) if facts else NO_FACTS
+    make = tuple.__new__
+    return [make(HostState, (*row, known)) for row in _raw(_query(timezone.now(), only))]
+
+
+def _query(now: datetime, only: uuid.UUID | None) -> QuerySet[Any, Any]:
+    hosts = Host.objects.order_by() if only is None else Host.objects.order_by().filter(id=only)
+    return hosts.annotate(
+        is_alive=Case(When(alive(now), then=Value(value=True)), default=Value(value=False)),
+        vcpus_limit=vcpus_limit(),
+        memory_limit=memory_limit(),
+        disk_limit=disk_limit(),
+    ).values_list(*_COLUMNS)
+
+
+def _raw(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query as the driver gives them."""
+    sql, params = query.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return cursor.fetchall()
+
+
+# ----- facts ----------------------------------------------------------------------------------------------------------
+
+
+def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
+    return Facts(
+        io_ops=_io_ops() if "io_ops" in wanted else {},
+        with_image=_with_image(image_id) if "with_image" in wanted and image_id else frozenset(),
+        aggregate_metadata=_aggregate_metadata() if "aggregate_metadata" in wanted else {},
+        cpu_info=_cpu_info() if "cpu_info" in wanted else {},
+    )
+
+
+def _io_ops() -> dict[RawId, int]:
+    """Return host → servers with a task that keeps its disks busy; whoever has a task has a deadline, and is in the
+    index of those.
+    """
+    busy = Instance.objects.filter(task_deadline__isnull=False, task_state__isnull=False, task_state__in=IO_TASKS)
+    counted = busy.filter(host__isnull=False).order_by().values_list("host_id").annotate(many=Count("id"))
+    return dict(_raw(counted))
+
+
+def _with_image(image_id: uuid.UUID) -> frozenset[RawId]:
+    return frozenset(
+        host_id for (host_id,) in _raw(CachedImage.objects.filter(image_id=image_id).values_list("host_id"))
+    )
+
+
+def _aggregate_metadata() -> dict[RawId, Mapping[str, frozenset[str]]]:
+    """Return host → key → values over all its aggregates; hosts of the same aggregates share one."""
+    metadata: dict[int, dict[str, str]] = dict(Aggregate.objects.values_list("id", "metadata"))
+    aggregates: dict[RawId, tuple[int, ...]] = {}
+    for host_id, aggregate_id in _raw(
+        AggregateHost.objects.order_by("aggregate_id").values_list("host_id", "aggregate_id")
+    ):
+        aggregates[host_id] = (*aggregates.get(host_id, ()), aggregate_id)
+    merged: dict[tuple[int, ...], Mapping[str, frozenset[str]]] = {}
+    for ids in aggregates.values():
+        if ids not in merged:
+            merged[ids] = _merged([metadata.get(aggregate_id, {}) for aggregate_id in ids])
+    return {host_id: merged[ids] for host_id, ids in aggregates.items()}
+
+
+def _merged(metadata: list[dict[str, str]]) -> dict[str, frozenset[str]]:
+    said: dict[str, frozenset[str]] = {}
+    for items in metadata:
+        for key, value in items.items():
+            said[key] = said.get(key, frozenset()) | {value}
+    return said
+
+
+class _Lazily(Mapping[RawId, Mapping[str, str]]):
+    """Host → what its agent says of its processors, read from JSON where a filter asks for it."""
+
+    def __init__(self, texts: dict[RawId, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, raw_id: RawId) -> Mapping[str, str]:
+        return _decoded(self._texts[raw_id])
+
+    def __iter__(self) -> Iterator[RawId]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+@lru_cache(maxsize=256)
+def _decoded(text: str) -> Mapping[str, str]:
+    """Hosts are bought by the dozen: many say the same of their processors."""
+    found = json.loads(text)
+    return found if isinstance(found, dict) else {}
+
+
+def _cpu_info() -> _Lazily:
+    return _Lazily(dict(_raw(Host.objects.order_by().values_list("id", "cpu_info"))))

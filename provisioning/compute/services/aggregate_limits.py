@@ -1,0 +1,79 @@
+"""What aggregates say of how much their hosts may be given, written to the hosts: claim and scheduler read rows only.
+
+Of several aggregates of a host the smallest number holds, as in Nova.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.models import AggregateHost, Host
+from provisioning.quotas.limits import MOST
+
+MOST_RATIO = 1000
+RATIOS = {
+    "cpu_allocation_ratio": "aggregate_cpu_ratio",
+    "ram_allocation_ratio": "aggregate_ram_ratio",
+    "disk_allocation_ratio": "aggregate_disk_ratio",
+}
+NUMBERS = {
+    "max_instances_per_host": "aggregate_max_instances",
+    "max_io_ops_per_host": "aggregate_max_io_ops",
+}
+COLUMNS = RATIOS | NUMBERS
+"""Key of the metadata → column of the host."""
+_BATCH = 500
+
+
+def check_limits(metadata: Mapping[str, str | None]) -> None:
+    """Raise InvalidInputError for one of these keys whose value is no number that a host could obey."""
+    for key, value in metadata.items():
+        if key in COLUMNS and value is not None and number(key, value) is None:
+            wanted = f"a number above 0, at most {MOST_RATIO}" if key in RATIOS else f"a whole number from 0 to {MOST}"
+            raise InvalidInputError(f"Invalid input for {key}: {str(value)[:64]!r} is not {wanted}.", field=key)
+
+
+def number(key: str, value: object) -> float | None:
+    """Return what one of these keys says; None for what nobody can obey."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        return None
+    if not math.isfinite(found):
+        return None
+    if key in RATIOS:
+        return found if 0 < found <= MOST_RATIO else None
+    return found if found.is_integer() and 0 <= found <= MOST else None
+
+
+def write_limits(host_ids: Sequence[uuid.UUID]) -> None:
+    """Write to these hosts what their aggregates say now, inside the caller's transaction.
+
+    The hosts are locked, in the order of their ids: of two aggregates that change at once the second sees the first.
+    """
+    ordered = sorted(host_ids)
+    for start in range(0, len(ordered), _BATCH):
+        _write(ordered[start : start + _BATCH])
+
+
+def _write(host_ids: list[uuid.UUID]) -> None:
+    columns = tuple(COLUMNS.values())
+    rows = Host.objects.filter(id__in=host_ids).select_for_update(no_key=True).order_by("id")
+    found = {host_id: tuple(values) for host_id, *values in rows.values_list("id", *columns)}
+    said: dict[uuid.UUID, dict[str, float]] = {host_id: {} for host_id in found}
+    members = AggregateHost.objects.filter(host__in=host_ids)
+    for host_id, metadata in members.values_list("host_id", "aggregate__metadata"):
+        for key, column in COLUMNS.items():
+            value = number(key, metadata[key]) if key in metadata else None
+            if value is not None and host_id in said:
+                said[host_id][column] = min(value, said[host_id].get(column, value))
+    changed: dict[tuple[float | None, ...], list[uuid.UUID]] = {}
+    for host_id, values in said.items():
+        wanted = tuple(values.get(column) for column in columns)
+        if wanted != found[host_id]:
+            changed.setdefault(wanted, []).append(host_id)
+    for wanted, ids in changed.items():
+        Host.objects.filter(id__in=ids).update(**dict(zip(columns, wanted, strict=True)))
