@@ -25,8 +25,15 @@ def why(result: FilterResult) -> str:
     """Say why a filter took hosts away: what was asked for and what the best of them has, or its reason."""
     if result.asked is None or result.after:
         return result.reason
-    asked, most = (f"{amount} {result.unit}".rstrip() for amount in (result.asked, result.most))
+    asked, most = (in_words(amount or 0, result.unit) for amount in (result.asked, result.most))
     return f"{asked} asked, {most} is the most free"
+
+
+def in_words(amount: int, unit: str) -> str:
+    """``20 GiB``; memory of a GiB and more is told in GiB."""
+    if unit == "MiB" and amount >= 1024:
+        return f"{amount / 1024:.1f}".removesuffix(".0") + " GiB"
+    return f"{amount} {unit}".rstrip()
 
 
 def explain(decision: Decision) -> str:

@@ -97,7 +97,7 @@ def test_the_funnel_counts_hosts_before_and_after_each_filter() -> None:
         ("ram", 2, 0),
     ]
     assert (
-        explain(decision) == "3 hosts → 2 are at work → 0 have the memory: 2048 MiB asked, 1024 MiB is the most free."
+        explain(decision) == "3 hosts → 2 are at work → 0 have the memory: 2 GiB asked, 1 GiB is the most free."
     )
 
 
