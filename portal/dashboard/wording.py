@@ -141,21 +141,6 @@ ROLES = {
     "reader": "look at what is in the project",
 }
 UNKNOWN = Status("Unknown", "off", "question-circle-fill")
-FILTERS = {
-    "enabled_and_alive": "enabled and answering",
-    "availability_zone": "in the zone asked for",
-    "requested_host": "asked for by name",
-    "architecture": "with the image's processor",
-    "aggregate_extra_specs": "in an aggregate that the size asks for",
-    "not_tried_before": "not tried before",
-    "same_host": "with the servers asked for",
-    "different_host": "without the servers asked for",
-    "group_affinity": "with the server group",
-    "group_anti_affinity": "apart from the server group",
-    "vcpus": "with enough vCPUs free",
-    "ram": "with enough memory free",
-    "disk": "with enough disk free",
-}
 
 
 def instance_status(api_status: str, task_state: str | None) -> Status:
@@ -216,8 +201,3 @@ def age(moment: datetime) -> str:
 def moment(value: datetime) -> str:
     """Write a moment to the minute, in UTC."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}{JOINED}UTC"
-
-
-def hosts(count: int) -> str:
-    """Write a number of hosts."""
-    return "1 host" if count == 1 else f"{count} hosts"

@@ -21,12 +21,17 @@ function show(state, text) {
     mark.querySelector("span").textContent = text;
 }
 
+// What a person has folded or unfolded stays so.
+function keepUnfolded(name, node) {
+    return !(name === "open" && node.tagName === "DETAILS");
+}
+
 function place(element) {
     const present = document.getElementById(element.id);
     if ("liveRemove" in element.dataset) {
         present?.remove();
     } else if (present) {
-        Idiomorph.morph(present, element, { morphStyle: "outerHTML" });
+        Idiomorph.morph(present, element, { morphStyle: "outerHTML", callbacks: { beforeAttributeUpdated: keepUnfolded } });
         htmx.process(document.getElementById(element.id));
     } else {
         const container = document.getElementById(element.dataset.liveContainer ?? "");

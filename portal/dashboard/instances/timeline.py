@@ -1,4 +1,4 @@
-"""The launch drawn: steps of each attempt on one axis of time, and the scheduler's decision as a funnel."""
+"""The launch drawn: steps of each attempt on one axis of time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from itertools import groupby
 from django.utils import timezone
 
 from portal.dashboard import wording
-from provisioning.compute.models import InstanceAction, SchedulingDecision
+from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
 NARROWEST = 0.7
 """Percent of the axis that the shortest bar takes: it must be seen."""
-ROOM = {"vcpus", "ram", "disk"}
-"""The filters that look for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +40,6 @@ class Attempt:
     seconds: float
     running: bool
     failed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """One station of the funnel."""
-
-    count: int
-    words: str
-    tone: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +82,6 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
     failed = given_up or any(step.state == "failed" for step in steps)
     return Attempt(number, [bar(step) for step in steps], span, running=running, failed=failed)
-
-
-def funnel(decision: SchedulingDecision | None) -> list[Stop]:
-    """Word the scheduler's decision: how many hosts there were, how many each filter left, and that one was chosen.
-
-    Of the filters that took nobody away, the first stands for all that is checked before room, and one stop for room.
-    """
-    if decision is None:
-        return []
-    filters = decision.filters
-    first = filters[0]["before"] if filters else 0
-    stops = [Stop(first, "host" if first == 1 else "hosts", "" if first else "none")]
-    for result in filters:
-        if result is filters[0] or result["after"] < result["before"]:
-            words = wording.FILTERS.get(result["name"], result["name"].replace("_", " "))
-            stops.append(Stop(result["after"], words, "" if result["after"] else "none", result.get("reason", "")))
-    if not stops[-1].count:
-        return stops
-    if not any(result["after"] < result["before"] for result in filters if result["name"] in ROOM):
-        stops.append(Stop(filters[-1]["after"] if filters else 0, "with room for it"))
-    return [*stops, Stop(1, "chosen", "chosen")]
 
 
 def deeds(actions: Sequence[InstanceAction]) -> list[Deed]:

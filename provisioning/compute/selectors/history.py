@@ -166,5 +166,5 @@ def decision_for(context: RequestContext, instance_id: str | uuid.UUID) -> Sched
         .first()
     )
     if decision is not None and not policy.allows(context, "compute:servers:show:host"):
-        decision.host_name, decision.weights = "", []
+        decision.host_name, decision.weights, decision.losses = "", [], {}
     return decision

@@ -28,9 +28,10 @@ RULES = (
     rule(
         "compute:servers:show:host",
         ADMIN,
-        "See on which host a server is, and what the host said of its faults.",
+        "See on which host a server is, what the host said of its faults, and how hosts were weighed.",
         "GET /servers/detail",
         "GET /servers/{server_id}",
+        "GET /servers/{server_id}/novella-scheduling",
     ),
     rule(
         "compute:servers:show:host_status",
@@ -40,7 +41,20 @@ RULES = (
         "GET /servers/{server_id}",
         "PUT /servers/{server_id}",
     ),
+    rule(
+        "compute:servers:scheduling",
+        READER,
+        "See how a place for a server was found, or why there was none.",
+        "GET /servers/{server_id}/novella-scheduling",
+    ),
     rule("compute:servers:create", MEMBER, "Launch servers.", "POST /servers"),
+    rule(
+        "compute:would_fit",
+        READER,
+        "Ask how many servers of a size would find a place now.",
+        "POST /novella-would-fit",
+    ),
+    rule("compute:would_fit:hosts", ADMIN, "See on which hosts they would be.", "POST /novella-would-fit"),
     rule(
         "compute:servers:create:forced_host",
         ADMIN,

@@ -1,0 +1,212 @@
+"""The scheduler's decisions as the records have them, for people: what each filter left, what was asked, what there is.
+
+No host is named but to those who may see hosts.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.compute.selectors.attempts import BUILDS, attempts_for
+from provisioning.compute.selectors.instances import instance_for
+from provisioning.identity import policy
+from provisioning.scheduler import Decision, FilterResult, funnel
+from provisioning.scheduler.explain import why
+
+SEEING_HOSTS = "compute:servers:show:host"
+ALL_TAKEN = "Other servers took what was left at the same moment."
+GAVE_UP = "The host did not finish in time, and the launch went on to another one."
+LABELS: Mapping[str, str] = {
+    "enabled_and_alive": "at work",
+    "requested_host": "the host asked for",
+    "ignored_hosts": "hosts left out",
+    "availability_zone": "zone",
+    "architecture": "processor",
+    "aggregate_extra_specs": "aggregates",
+    "not_tried_before": "failed before",
+    "same_host": "servers to be with",
+    "different_host": "servers to be apart from",
+    "group_affinity": "server group",
+    "group_anti_affinity": "server group",
+    "number_of_instances": "number of servers",
+    "io_operations": "servers being built",
+    "vcpus": "vCPUs",
+    "ram": "memory",
+    "disk": "disk",
+}
+"""Filter → what it looks at; one of the operators' own is called by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One filter's work, and for operators the first of the hosts that it took away."""
+
+    result: FilterResult
+    lost: tuple[str, ...] = ()
+
+    @property
+    def took(self) -> int:
+        """How many hosts it took away."""
+        return self.result.before - self.result.after
+
+    @property
+    def more(self) -> int:
+        """How many of them are not named."""
+        return self.took - len(self.lost)
+
+    @property
+    def label(self) -> str:
+        """What it looks at, in a word or two."""
+        return LABELS.get(self.result.name) or re.sub(r"[^\w.]|_", " ", self.result.name)
+
+    @property
+    def why(self) -> str:
+        """Why it took hosts away."""
+        return why(self.result) if self.took else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """How well a host suited, and the share of each weigher."""
+
+    host: str
+    weight: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One decision as the caller may see it."""
+
+    attempt: int
+    action: str
+    """What needed a place: ``create``, ``unshelve``, ``resize`` …"""
+    driver: str
+    created_at: datetime
+    seconds: float
+    read_seconds: float
+    """Of ``seconds``, reading the hosts."""
+    asked: Mapping[str, Any]
+    checks: tuple[Check, ...]
+    found: bool
+    failure: str = ""
+    """Why the attempt failed after a host had been found; empty when it did not."""
+    host: str = ""
+    weights: tuple[Weight, ...] = ()
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there were."""
+        return self.checks[0].result.before if self.checks else 0
+
+    @property
+    def suitable(self) -> int:
+        """How many of them would do."""
+        return self.checks[-1].result.after if self.checks else 0
+
+    @property
+    def took(self) -> tuple[Check, ...]:
+        """The filters that took hosts away."""
+        return tuple(check for check in self.checks if check.took)
+
+    @property
+    def took_none(self) -> tuple[str, ...]:
+        """What the filters looked at that took none."""
+        return tuple(dict.fromkeys(check.label for check in self.checks if not check.took))
+
+    @property
+    def stopper(self) -> Check | None:
+        """The filter that left no host."""
+        last = self.checks[-1] if self.checks else None
+        return last if last is not None and not last.result.after else None
+
+    @property
+    def tone(self) -> str:
+        """``bad`` without a host, ``warn`` where the one that was found failed, else ``ok``."""
+        return "bad" if not self.found else "warn" if self.failure else "ok"
+
+    @property
+    def sentence(self) -> str:
+        """The whole decision in one line."""
+        filters = tuple(check.result for check in self.checks)
+        said = funnel(Decision((), filters, self.driver, self.hosts, self.suitable))
+        return f"{said} {ALL_TAKEN}" if self.suitable and not self.found else said
+
+
+def checks_of(filters: Iterable[FilterResult], losses: Mapping[str, Sequence[str]] | None = None) -> tuple[Check, ...]:
+    """Return the filters of a decision, with the hosts they took away where those are given."""
+    return tuple(Check(result, tuple((losses or {}).get(result.name, ()))) for result in filters)
+
+
+def decisions_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Explained]:
+    """Return how each attempt of a server found its place, or why there was none, newest first; of a deleted one too.
+
+    Raises NotFoundError.
+    """
+    instance = instance_for(context, instance_id, deleted=True)
+    rows = list(SchedulingDecision.objects.filter(instance=instance).order_by("-created_at", "-id"))
+    failures = _failures(context, instance) if rows else {}
+    seeing = policy.allows(context, SEEING_HOSTS)
+    return [
+        explained(row, failures.get(row.attempt, "") if row.action in BUILDS else "", seeing=seeing) for row in rows
+    ]
+
+
+def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Explained:
+    """Return one decision; ``seeing``: with names of hosts."""
+    return Explained(
+        attempt=row.attempt,
+        action=row.action,
+        driver=row.driver,
+        created_at=row.created_at,
+        seconds=row.seconds,
+        read_seconds=row.read_seconds,
+        asked=row.asked,
+        checks=checks_of(map(_result, row.filters), row.losses if seeing else None),
+        found=bool(row.host_name),
+        failure=failure if seeing else _nameless(failure, row),
+        host=row.host_name if seeing else "",
+        weights=tuple(_weight(item) for item in row.weights) if seeing else (),
+    )
+
+
+def _result(stored: Mapping[str, Any]) -> FilterResult:
+    """Read what was stored, by this version or by an older one, which said less."""
+    name, after = str(stored["name"]), int(stored["after"])
+    return FilterResult(
+        name=name,
+        before=int(stored["before"]),
+        after=after,
+        reason=str(stored.get("reason") or ""),
+        words=str(stored.get("words") or f"{'is' if after == 1 else 'are'} left by {name.replace('_', ' ')}"),
+        asked=stored.get("asked"),
+        most=stored.get("most"),
+        unit=str(stored.get("unit") or ""),
+        seconds=float(stored.get("seconds") or 0),
+    )
+
+
+def _weight(item: Mapping[str, Any]) -> Weight:
+    return Weight(str(item["host"]), float(item["weight"]), dict(item.get("parts") or {}))
+
+
+def _nameless(text: str, row: SchedulingDecision) -> str:
+    """Take the name of the decision's host out of what the host said."""
+    if not row.host_name:
+        return text
+    return re.sub(rf"(?<![\w.-]){re.escape(row.host_name)}(?![\w-])", "the host", text)
+
+
+def _failures(context: RequestContext, instance: Instance) -> dict[int, str]:
+    """Return attempt → why it failed once it had a host, for those that did."""
+    tries = attempts_for(context, instance.id)
+    return {
+        each.attempt: each.reason or GAVE_UP for each in tries if each.outcome == "failed" and each.step != "schedule"
+    }
