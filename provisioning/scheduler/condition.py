@@ -42,16 +42,12 @@ class Filter(abc.ABC):
         return [host for host in hosts if self.passes(host, spec)]
 
     @abc.abstractmethod
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        """Say why none (or fewer) of ``hosts``, which came this far, passed; no host is named."""
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        """Say why ``lost`` of ``hosts``, which came this far, did not pass; no host is named."""
 
     def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts | None:
         """Return what was asked for and what the best of ``hosts`` has; None: the condition is not about an amount."""
         return None
-
-    def lost(self, hosts: Sequence[HostState], spec: RequestSpec) -> int:
-        """How many of ``hosts`` do not pass."""
-        return len(hosts) - len(self.select(hosts, spec))
 
 
 class HostFilter(Filter):

@@ -39,8 +39,7 @@ class ArchitectureFilter(HostFilter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not (spec.architecture and host.architecture) or _plain(host.architecture) == _plain(spec.architecture)
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} another processor than the image needs ({spec.architecture})"
 
 
@@ -60,8 +59,7 @@ class AggregateSpecsFilter(HostFilter):
             for key, wanted in spec.aggregate_specs.items()
         )
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         keys = ", ".join(sorted(spec.aggregate_specs))
         return f"{hosts_in_words(lost)} {are(lost)} in no aggregate that the size asks for ({keys})"
 

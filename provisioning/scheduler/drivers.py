@@ -52,7 +52,7 @@ class FilterDriver(Driver):
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
     ) -> list[Ranked]:
         given = shares(hosts, spec, options.weighers)
-        totals = [sum(row) for row in zip(*given.values(), strict=True)] if given else [0.0] * len(hosts)
+        totals = list(map(sum, zip(*given.values(), strict=True))) if given else [0.0] * len(hosts)
         return [
             Ranked(hosts[index], totals[index], {name: column[index] for name, column in given.items()})
             for index in best(totals, options.best, choose)

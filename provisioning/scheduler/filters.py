@@ -20,9 +20,9 @@ class AliveFilter(HostFilter):
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         return [host for host in hosts if host.enabled and host.alive]
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        silent = sum(1 for host in hosts if not host.alive)
-        disabled = sum(1 for host in hosts if host.alive and not host.enabled)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        silent = len([host for host in hosts if not host.alive])
+        disabled = lost - silent
         return f"{silent} of {hosts_in_words(len(hosts))} {do(silent)} not answer, {disabled} {are(disabled)} disabled"
 
 
@@ -38,8 +38,7 @@ class RequestedHostFilter(HostFilter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not spec.requested_host or host.name == spec.requested_host
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
 
 
@@ -55,8 +54,7 @@ class IgnoredHostsFilter(HostFilter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return host.name not in spec.ignored_hosts
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {are(lost)} left out by the request"
 
 
@@ -73,9 +71,8 @@ class AvailabilityZoneFilter(HostFilter):
         zone = spec.availability_zone
         return [host for host in hosts if host.availability_zone == zone] if zone else list(hosts)
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        outside = self.lost(hosts, spec)
-        return f"{hosts_in_words(outside)} {are(outside)} outside availability zone {spec.availability_zone}"
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        return f"{hosts_in_words(lost)} {are(lost)} outside availability zone {spec.availability_zone}"
 
 
 class ZoneSaidFilter(HostFilter):
@@ -90,7 +87,7 @@ class ZoneSaidFilter(HostFilter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return bool(spec.availability_zone)
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return "this cloud needs to be told an availability zone, and the request names none"
 
 
@@ -107,5 +104,5 @@ class RetryFilter(HostFilter):
         tried = raw_ids(spec.excluded_hosts)
         return [host for host in hosts if host.raw_id not in tried] if tried else list(hosts)
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        return f"{hosts_in_words(self.lost(hosts, spec))} failed to build this server"
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        return f"{hosts_in_words(lost)} failed to build this server"

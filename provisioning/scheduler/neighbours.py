@@ -30,8 +30,7 @@ class SameHostFilter(HostFilter):
         named = raw_ids(spec.same_hosts)
         return [host for host in hosts if host.raw_id in named]
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} none of the servers that same_host names"
 
 
@@ -51,8 +50,7 @@ class DifferentHostFilter(HostFilter):
         named = raw_ids(spec.different_hosts)
         return [host for host in hosts if host.raw_id not in named]
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} a server that different_host names"
 
 
@@ -74,8 +72,7 @@ class GroupAffinityFilter(HostFilter):
         together = raw_ids(spec.group.members)
         return [host for host in hosts if host.raw_id in together]
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} no server of the group, which wants them on one host"
 
 
@@ -97,8 +94,8 @@ class GroupAntiAffinityFilter(HostFilter):
         full = raw_ids(each for each, many in spec.group.members.items() if many >= spec.group.most)
         return [host for host in hosts if host.raw_id not in full]
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost, most = self.lost(hosts, spec), spec.group.most if spec.group else 1
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        most = spec.group.most if spec.group else 1
         if most == 1:
             return f"{hosts_in_words(lost)} already {have(lost)} a server of the group"
         return f"{hosts_in_words(lost)} already {have(lost)} {most} servers of the group"

@@ -22,8 +22,8 @@ def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Wei
         raw = weigher.weigh_all(hosts, spec)
         low, high = min(raw), max(raw)
         if low < high:
-            span, multiplier = high - low, weigher.multiplier
-            given[weigher.name] = [multiplier * ((value - low) / span) for value in raw]
+            scale = weigher.multiplier / (high - low)
+            given[weigher.name] = [(value - low) * scale for value in raw]
     return given
 
 

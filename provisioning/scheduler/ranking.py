@@ -62,7 +62,7 @@ def _result(
         judge.name,
         before,
         after,
-        reason=judge.reason(came, spec),
+        reason=judge.reason(came, spec, before - after),
         words=words,
         asked=amounts.asked if amounts else None,
         most=amounts.most if amounts else None,

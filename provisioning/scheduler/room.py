@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from math import inf
 
 from provisioning.scheduler.condition import Amounts, HostFilter, have, hosts_in_words
 from provisioning.scheduler.spec import HostState, RequestSpec
@@ -19,25 +20,31 @@ class RoomFilter(HostFilter):
         """Return how much the guest needs."""
 
     @abc.abstractmethod
-    def free(self, host: HostState) -> int:
-        """Return how much the host has left."""
+    def free(self, hosts: Sequence[HostState]) -> list[int]:
+        """Return how much each host has left; less than nothing where more was given out than there is."""
 
     @abc.abstractmethod
     def what(self, asked: int) -> str:
         """Say what is asked for, with its amount."""
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return self.asked(spec) <= self.free(host)
+        return bool(self.select([host], spec))
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        asked = self.asked(spec)
+        if asked <= 0:
+            return list(hosts)
+        return [host for host, free in zip(hosts, self.free(hosts), strict=True) if asked <= free]
 
     def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts:
-        return Amounts(self.asked(spec), max(map(self.free, hosts), default=0), self.unit)
+        return Amounts(self.asked(spec), max(0, *self.free(hosts)), self.unit)
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        what, lacking = self.what(self.asked(spec)), self.lost(hosts, spec)
-        if lacking == len(hosts):
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        what = self.what(self.asked(spec))
+        if lost == len(hosts):
             most = f"{self.amounts(hosts, spec).most} {self.unit}".rstrip()
             return f"no host has {what}; the most is {most}"
-        return f"{hosts_in_words(lacking)} {have(lacking)} not got {what}"
+        return f"{hosts_in_words(lost)} {have(lost)} not got {what}"
 
 
 class VcpuFilter(RoomFilter):
@@ -49,19 +56,14 @@ class VcpuFilter(RoomFilter):
     def asked(self, spec: RequestSpec) -> int:
         return spec.vcpus
 
-    def free(self, host: HostState) -> int:
-        return min(host.free_vcpus, host.vcpus_total)
+    def free(self, hosts: Sequence[HostState]) -> list[int]:
+        return [
+            free if (free := host.vcpus_limit - host.vcpus_allocated) < host.vcpus_total else host.vcpus_total
+            for host in hosts
+        ]
 
     def what(self, asked: int) -> str:
         return f"{asked} {'vCPU' if asked == 1 else 'vCPUs'} free"
-
-    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        asked = spec.vcpus
-        if asked <= 0:
-            return list(hosts)
-        return [
-            host for host in hosts if asked <= host.vcpus_limit - host.vcpus_allocated and asked <= host.vcpus_total
-        ]
 
 
 class RamFilter(RoomFilter):
@@ -74,17 +76,11 @@ class RamFilter(RoomFilter):
     def asked(self, spec: RequestSpec) -> int:
         return spec.memory_mb
 
-    def free(self, host: HostState) -> int:
-        return host.free_memory_mb
+    def free(self, hosts: Sequence[HostState]) -> list[int]:
+        return [host.memory_mb_limit - host.memory_mb_allocated for host in hosts]
 
     def what(self, asked: int) -> str:
         return f"{asked} MiB of memory free"
-
-    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        asked = spec.memory_mb
-        if asked <= 0:
-            return list(hosts)
-        return [host for host in hosts if asked <= host.memory_mb_limit - host.memory_mb_allocated]
 
 
 class DiskFilter(RoomFilter):
@@ -97,17 +93,11 @@ class DiskFilter(RoomFilter):
     def asked(self, spec: RequestSpec) -> int:
         return spec.disk_gb
 
-    def free(self, host: HostState) -> int:
-        return host.free_disk_gb
+    def free(self, hosts: Sequence[HostState]) -> list[int]:
+        return [host.disk_gb_limit - host.disk_gb_allocated for host in hosts]
 
     def what(self, asked: int) -> str:
         return f"{asked} GiB of disk free"
-
-    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        asked = spec.disk_gb
-        if asked <= 0:
-            return list(hosts)
-        return [host for host in hosts if asked <= host.disk_gb_limit - host.disk_gb_allocated]
 
 
 class CountFilter(HostFilter):
@@ -115,10 +105,9 @@ class CountFilter(HostFilter):
 
     def __init__(self, most: int = 0) -> None:
         """Keep what the settings say; 0: any number."""
-        self.most = float(most or "inf")
+        self.most = most or inf
 
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec) -> str:
-        lost = self.lost(hosts, spec)
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} {self.full}"
 
     full: str
@@ -136,8 +125,9 @@ class InstancesFilter(CountFilter):
         return host.instances < (self.most if host.max_instances is None else host.max_instances)
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        most = self.most
-        return [host for host in hosts if host.instances < (most if (own := host.max_instances) is None else own)]
+        if self.most == inf:
+            return [host for host in hosts if (own := host.max_instances) is None or host.instances < own]
+        return super().select(hosts, spec)
 
 
 class IoOpsFilter(CountFilter):
@@ -152,6 +142,6 @@ class IoOpsFilter(CountFilter):
         return host.io_ops < (self.most if host.max_io_ops is None else host.max_io_ops)
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        if self.most == float("inf"):
+        if self.most == inf:
             return [host for host in hosts if (own := host.max_io_ops) is None or host.io_ops < own]
         return super().select(hosts, spec)
