@@ -150,7 +150,7 @@ def _database() -> dict[str, Any]:
             "CONN_MAX_AGE": None,
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
-                "timeout": 20,
+                "timeout": integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600),
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                 " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000",
             },
