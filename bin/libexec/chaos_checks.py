@@ -1,0 +1,351 @@
+"""What must be true when a run has settled; each check returns sentences about what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos_books import Books
+from chaos_database import Row
+
+SIZES = ("instances", "cores", "ram")
+AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "shelved"}
+"""vm_states of servers that have a domain, room on a host, and addresses."""
+POWER = {"active": {1}, "stopped": {0, 4, 6}, "paused": {3}, "suspended": {4, 7}, "shelved": {0, 4, 6}}
+"""vm_state → power states of its domain."""
+BY_HAND = "resetState"
+_TECHNICAL = re.compile(r"Traceback|\b\w+(Error|Exception)\b|<class|\bNone\b|0x[0-9a-f]{6}|File \"")
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing that is not as it must be."""
+
+    words: str
+    instance: str = ""
+    """Whose events tell more."""
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def name_of(row: Row) -> str:
+    """Return how a server is called in a sentence."""
+    return f"{row['name']} ({row['id']}, {row['vm_state']}/{row['task_state'] or '-'})"
+
+
+def settled(books: Books) -> list[Wrong]:
+    """Say what is wrong in a cloud that has come to rest."""
+    return [wrong for check in CHECKS for wrong in check(books)]
+
+
+def empty(books: Books) -> list[Wrong]:
+    """Say what is left after everything was deleted."""
+    wrongs = [Wrong(f"{name_of(row)} is not deleted.", row["id"]) for row in alive(books)]
+    wrongs += [
+        Wrong(f"Room is still allocated for {row['instance_id']}.", row["instance_id"]) for row in books.allocations
+    ]
+    wrongs += [Wrong(f"Host {host} still has something of {uuid}.", uuid) for uuid, host in books.kept.items()]
+    wrongs += [
+        Wrong(f"Port {row['id']} still belongs to {row['device_id']}.") for row in books.ports if row["device_id"]
+    ]
+    for row in books.hosts:
+        counted = {name: value for name, value in row.items() if name.endswith("_allocated") and value}
+        if counted:
+            wrongs.append(Wrong(f"Host {row['name']} still counts {counted}."))
+    for row in books.usages:
+        if row["resource"] in {*SIZES, "ports"} and (row["in_use"] or row["reserved"]):
+            wrongs.append(Wrong(f"Project {row['project_id']} still uses {row['in_use']} {row['resource']}."))
+    return wrongs
+
+
+def alive(books: Books) -> list[Row]:
+    """Return the servers that are not deleted."""
+    return [row for row in books.instances if row["vm_state"] != "deleted"]
+
+
+# ----- at rest --------------------------------------------------------------------------------------------------------
+
+
+def _nothing_goes_on(books: Books) -> Iterable[Wrong]:
+    for row in books.instances:
+        if row["task_state"] is not None or row["vm_state"] == "building":
+            yield Wrong(f"{name_of(row)} is still on its way; its deadline is {row['task_deadline']}.", row["id"])
+        if (row["vm_state"] == "deleted") != (row["deleted_at"] is not None):
+            yield Wrong(f"{name_of(row)}: deleted_at is {row['deleted_at']}.", row["id"])
+    for message in books.messages:
+        if not str(message["key"]).startswith("ping:"):
+            yield Wrong(f"Message {message['id']} is still in the queue {message['key']}.")
+
+
+def _nobody_waits_for_orders(books: Books) -> Iterable[Wrong]:
+    for row in books.orders:
+        if row["finished_at"] is None:
+            taken = "taken" if row["acknowledged_at"] else "not taken"
+            yield Wrong(
+                f"The order {row['kind']} of attempt {row['attempt']} about {row['instance_id']} has not ended"
+                f" ({taken}); given {row['created_at']}.",
+                row["instance_id"],
+            )
+
+
+def _actions_ended(books: Books) -> Iterable[Wrong]:
+    for row in books.actions:
+        if row["finished_at"] is None:
+            yield Wrong(f"The action {row['action']} of {row['instance_id']} has not ended.", row["instance_id"])
+        elif row["message"] and not fit(row["message"]):
+            yield Wrong(
+                f"The action {row['action']} of {row['instance_id']} says {row['message']!r}.", row["instance_id"]
+            )
+    under_way = {"queued", "preparing", "pre-migrating", "migrating", "post-migrating"}
+    for row in books.migrations:
+        if row["status"] in under_way:
+            yield Wrong(f"A migration of {row['instance_id']} is still {row['status']}.", row["instance_id"])
+
+
+def _faults_say_why(books: Books) -> Iterable[Wrong]:
+    faults = defaultdict(list)
+    for fault in books.faults:
+        faults[fault["instance_id"]].append(fault["message"])
+        if not fit(fault["message"]):
+            yield Wrong(f"A fault of {fault['instance_id']} says {fault['message']!r}.", fault["instance_id"])
+    by_hand = {row["instance_id"] for row in books.actions if row["action"] == BY_HAND}
+    for row in books.instances:
+        if row["vm_state"] == "error" and row["id"] not in by_hand and not faults[row["id"]]:
+            yield Wrong(f"{name_of(row)} has no fault.", row["id"])
+
+
+def fit(message: str) -> bool:
+    """Whether a person can read it: a sentence, and nothing of a program's insides."""
+    return len(message) >= 12 and " " in message and _TECHNICAL.search(message) is None
+
+
+# ----- room, domains, addresses ---------------------------------------------------------------------------------------
+
+
+def room_of(row: Row) -> tuple[int, int, int]:
+    """Return what a server takes on its host: vCPUs, MiB, GiB; of two sizes the larger of each."""
+    sizes = [size for size in (row["flavor"], row["old_flavor"]) if size]
+    vcpus, memory, disk = (max(int(size[name]) for size in sizes) for name in ("vcpus", "memory_mb", "disk_gb"))
+    return vcpus, memory, disk
+
+
+def should_be_placed(row: Row) -> bool:
+    """Whether a server has a place on a host."""
+    return row["vm_state"] in AT_A_HOST or (row["vm_state"] == "error" and row["host_id"] is not None)
+
+
+def _allocations_are_servers(books: Books) -> Iterable[Wrong]:
+    held = {row["instance_id"]: row for row in books.allocations}
+    for row in books.instances:
+        allocation = held.pop(row["id"], None)
+        if should_be_placed(row):
+            if allocation is None:
+                yield Wrong(f"{name_of(row)} holds no room on a host.", row["id"])
+                continue
+            if allocation["host_id"] != row["host_id"]:
+                yield Wrong(f"{name_of(row)} holds room on another host than its own.", row["id"])
+            taken = (allocation["vcpus"], allocation["memory_mb"], allocation["disk_gb"])
+            if taken != room_of(row):
+                yield Wrong(f"{name_of(row)} holds {taken} and takes {room_of(row)}.", row["id"])
+        elif allocation is not None:
+            yield Wrong(f"{name_of(row)} still holds room on a host.", row["id"])
+    for instance_id in held:
+        yield Wrong(f"Room is held for {instance_id}, which there is not.", instance_id)
+
+
+def _hosts_count_right(books: Books) -> Iterable[Wrong]:
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in books.allocations:
+        for name in ("vcpus", "memory_mb", "disk_gb"):
+            sums[row["host_id"]][name] += row[name]
+        sums[row["host_id"]]["instances"] += 1
+    for host in books.hosts:
+        for name in ("vcpus", "memory_mb", "disk_gb", "instances"):
+            if host[f"{name}_allocated"] != sums[host["id"]][name]:
+                counted = host[f"{name}_allocated"]
+                yield Wrong(f"Host {host['name']} counts {counted} {name}; its servers hold {sums[host['id']][name]}.")
+        limit = host["memory_mb_total"] * host["ram_allocation_ratio"]
+        if host["memory_mb_allocated"] > limit:
+            yield Wrong(f"Host {host['name']} holds more memory than it has.")
+
+
+def _domains_are_servers(books: Books) -> Iterable[Wrong]:
+    for uuid, where in books.twice.items():
+        yield Wrong(f"{uuid} had a domain on {where}.", uuid)
+    hosts = {row["id"]: row["name"] for row in books.hosts}
+    domains = dict(books.domains)
+    kept = dict(books.kept)
+    for row in books.instances:
+        host, domain = domains.pop(row["id"], ("", {}))
+        kept.pop(row["id"], None)
+        if row["vm_state"] in AT_A_HOST and not host:
+            yield Wrong(f"{name_of(row)} has no domain on {hosts.get(row['host_id'])}.", row["id"])
+        elif host and not should_be_placed(row):
+            yield Wrong(f"{name_of(row)} still has a domain on {host}.", row["id"])
+        elif host and hosts.get(row["host_id"]) != host:
+            yield Wrong(f"{name_of(row)} has its domain on {host}, not on {hosts.get(row['host_id'])}.", row["id"])
+        elif host and domain["power"] not in POWER.get(row["vm_state"], {domain["power"]}):
+            yield Wrong(f"{name_of(row)} has a domain in power state {domain['power']}.", row["id"])
+        elif host and domain["attempt"] != row["attempt"]:
+            yield Wrong(
+                f"{name_of(row)}: its domain is of attempt {domain['attempt']}, not {row['attempt']}.", row["id"]
+            )
+    for uuid in domains:
+        yield Wrong(f"There is a domain of {uuid}, which there is not.", uuid)
+
+
+def _nothing_is_left_behind(books: Books) -> Iterable[Wrong]:
+    rows = {row["id"]: row for row in books.instances}
+    for uuid, host in books.kept.items():
+        row = rows.get(uuid)
+        if row is None or not should_be_placed(row):
+            yield Wrong(f"Host {host} still has something of {name_of(row) if row else uuid}.", uuid)
+
+
+def _addresses_are_servers(books: Books) -> Iterable[Wrong]:
+    cards = Counter(row["device_id"] for row in books.ports if row["device_id"])
+    with_address = {row["port_id"] for row in books.addresses}
+    for row in books.instances:
+        wanted = len(row["requested_networks"] or [])
+        on_shelf = row["vm_state"] == "shelved_offloaded" or (row["vm_state"] == "error" and row["snapshot_image_id"])
+        count = cards.pop(row["id"], 0)
+        if should_be_placed(row) or on_shelf:
+            if count != wanted:
+                yield Wrong(f"{name_of(row)} has {count} ports and should have {wanted}.", row["id"])
+        elif count:
+            yield Wrong(f"{name_of(row)} still has {count} ports.", row["id"])
+    for device in cards:
+        yield Wrong(f"Ports belong to {device}, which there is not.", device)
+    for port in books.ports:
+        if port["id"] not in with_address:
+            yield Wrong(f"Port {port['id']} has no address.", port["device_id"] or "")
+        if port["leaving"]:
+            yield Wrong(f"Port {port['id']} is still leaving its server.", port["device_id"] or "")
+
+
+def _addresses_are_given_once(books: Books) -> Iterable[Wrong]:
+    taken = Counter((row["subnet_id"], row["address"]) for row in books.addresses)
+    for (_, address), count in taken.items():
+        if count > 1:
+            yield Wrong(f"The address {address} is given {count} times.")
+
+
+def _cards_are_ports(books: Books) -> Iterable[Wrong]:
+    macs = defaultdict(set)
+    for port in books.ports:
+        macs[port["device_id"]].add(port["mac_address"])
+    for row in alive(books):
+        if row["vm_state"] in AT_A_HOST and row["id"] in books.domains:
+            cards = set(books.domains[row["id"]][1].get("cards", []))
+            if cards != macs[row["id"]]:
+                yield Wrong(
+                    f"{name_of(row)} has the cards {sorted(cards)} and the ports {sorted(macs[row['id']])}.", row["id"]
+                )
+
+
+# ----- quota and images -----------------------------------------------------------------------------------------------
+
+
+def _quota_is_servers(books: Books) -> Iterable[Wrong]:
+    held: dict[str, dict[str, Row]] = defaultdict(dict)
+    for reservation in books.reservations:
+        held[reservation["owner_id"]][reservation["resource"]] = reservation
+    servers = {row["id"] for row in books.instances}
+    for row in books.instances:
+        mine = {name: found["amount"] for name, found in held[row["id"]].items() if name in SIZES}
+        vcpus, memory, _ = room_of(row)
+        due = {} if row["vm_state"] == "deleted" else {"instances": 1, "cores": vcpus, "ram": memory}
+        if mine != due:
+            yield Wrong(f"{name_of(row)} holds {mine} of its project's quota and should hold {due}.", row["id"])
+        for name, found in held[row["id"]].items():
+            if not found["committed"]:
+                yield Wrong(f"The {name} of {name_of(row)} are still reserved only.", row["id"])
+    for owner, found in held.items():
+        if owner not in servers and any(name in found for name in SIZES):
+            yield Wrong(f"Quota is held for {owner}, which there is not.", owner)
+    yield from _counters(books)
+
+
+def _counters(books: Books) -> Iterable[Wrong]:
+    sums: Counter[tuple[str, str]] = Counter()
+    for row in books.reservations:
+        sums[row["project_id"], row["resource"]] += row["amount"]
+    for row in books.usages:
+        due = sums.pop((row["project_id"], row["resource"]), 0)
+        if row["in_use"] + row["reserved"] != due:
+            counted = row["in_use"] + row["reserved"]
+            yield Wrong(f"Project {row['project_id']} counts {counted} {row['resource']}; {due} are held.")
+    for (project, resource), due in sums.items():
+        if due:
+            yield Wrong(f"Project {project} does not count its {due} {resource}.")
+
+
+def _images_are_whole(books: Books) -> Iterable[Wrong]:
+    for image in books.images:
+        if image["status"] in {"queued", "saving"}:
+            yield Wrong(f"The image {image['name']} ({image['id']}) is still {image['status']}.")
+    status = {image["id"]: image["status"] for image in books.images}
+    for row in books.instances:
+        kept = row["snapshot_image_id"]
+        if row["vm_state"] == "shelved_offloaded" and status.get(kept) != "active":
+            yield Wrong(f"{name_of(row)} comes back from an image that is {status.get(kept)}.", row["id"])
+        if row["vm_state"] == "deleted" and kept and status.get(kept) not in {"deleted", None}:
+            yield Wrong(f"{name_of(row)} is deleted, and what it came back from is not.", row["id"])
+
+
+CHECKS: Sequence[Callable[[Books], Iterable[Wrong]]] = (
+    _nothing_goes_on,
+    _nobody_waits_for_orders,
+    _actions_ended,
+    _faults_say_why,
+    _allocations_are_servers,
+    _hosts_count_right,
+    _domains_are_servers,
+    _nothing_is_left_behind,
+    _addresses_are_servers,
+    _addresses_are_given_once,
+    _cards_are_ports,
+    _quota_is_servers,
+    _images_are_whole,
+)
+
+
+def story(books: Books, instance: str) -> list[str]:
+    """Return what is known of a server, in lines: its row, actions, steps, faults, orders and domain."""
+    lines: list[str] = []
+    shown: tuple[str, ...] = ("name", "vm_state", "task_state", "task_deadline", "power_state", "attempt", "host_id")
+    shown += ("excluded_hosts", "previous_vm_state", "snapshot_image_id", "created_at", "updated_at", "deleted_at")
+    for row in books.instances:
+        if row["id"] == instance:
+            lines.append(" ".join(f"{name}={row[name]}" for name in shown))
+    actions = [row for row in books.actions if row["instance_id"] == instance]
+    for action in actions:
+        lines.append(
+            f"action {action['action']} {action['request_id']} {action['started_at']} - {action['finished_at']}"
+            f" {action['message'] or ''}"
+        )
+        lines += [
+            f"    {step['name']} of attempt {step['attempt']} {step['started_at']} - {step['finished_at']}"
+            f" {step['result']} {step['host']} {step['message']}"
+            for step in books.steps
+            if step["action_id"] == action["id"]
+        ]
+    lines += [f"fault {row['created_at']}: {row['message']}" for row in books.faults if row["instance_id"] == instance]
+    lines += [
+        f"order {row['kind']} {row['id']} of attempt {row['attempt']} to {row['host_id']}: given {row['created_at']},"
+        f" taken {row['acknowledged_at']}, ended {row['finished_at']}"
+        for row in books.orders
+        if row["instance_id"] == instance
+    ]
+    if instance in books.domains:
+        host, domain = books.domains[instance]
+        lines.append(f"domain on {host}: {_short(domain)}")
+    return lines
+
+
+def _short(domain: Any) -> str:
+    return " ".join(f"{name}={domain[name]}" for name in ("attempt", "power", "vcpus", "memory_mb", "cards"))

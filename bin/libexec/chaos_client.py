@@ -1,0 +1,129 @@
+"""A user of the cloud under chaos: asks once, and says what came of it, an answer or none."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ANSWER_WITHIN = 20.0
+REACHED_WITHIN = 40.0
+"""Seconds to go on dialling a web that is being started again."""
+MICROVERSION = "2.67"
+
+
+class UnreachableError(Exception):
+    """Nobody listens, for longer than a start takes."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; ``status`` 0: nothing did, and nobody knows whether it was done."""
+
+    status: int
+    body: Any
+    request_id: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the cloud said yes."""
+        return 200 <= self.status < 300
+
+    @property
+    def refused(self) -> bool:
+        """Whether the cloud said no: then nothing was done."""
+        return 400 <= self.status < 500
+
+    @property
+    def words(self) -> str:
+        """The sentence of an error."""
+        if isinstance(self.body, dict) and len(self.body) == 1:
+            (inner,) = self.body.values()
+            if isinstance(inner, dict):
+                return str(inner.get("message", ""))
+        return str(self.body)[:200]
+
+
+class Client:
+    """One signed-in user with a project; every call is a connection of its own, so threads may share it."""
+
+    def __init__(self, port: int, user: str, password: str, project: str) -> None:
+        """Know who to be; ``sign_in`` comes first."""
+        self._port, self._user, self._password, self._project = port, user, password, project
+        self.token = ""
+
+    def sign_in(self) -> None:
+        """Get a token.  Raises UnreachableError."""
+        domain = {"id": "default"}
+        user = {"name": self._user, "password": self._password, "domain": domain}
+        identity = {"methods": ["password"], "password": {"user": user}}
+        scope = {"project": {"name": self._project, "domain": domain}}
+        deadline = time.monotonic() + REACHED_WITHIN
+        while time.monotonic() < deadline:
+            connection = self._connect()
+            try:
+                text = json.dumps({"auth": {"identity": identity, "scope": scope}})
+                connection.request("POST", "/identity/v3/auth/tokens", text, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status == 201:
+                    self.token = answer.headers["X-Subject-Token"] or ""
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                connection.close()
+            time.sleep(0.3)
+        raise UnreachableError(f"{self._user} cannot sign in")
+
+    def call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Ask once.  A connection that is refused was not heard, and is dialled again; else it is not repeated.
+
+        Raises UnreachableError.
+        """
+        answer = self._call(method, path, body)
+        if answer.status == 401:
+            self.sign_in()
+            answer = self._call(method, path, body)
+        return answer
+
+    def _call(self, method: str, path: str, body: Any) -> Answer:
+        headers: Mapping[str, str] = {
+            "X-Auth-Token": self.token,
+            "Content-Type": "application/json",
+            "OpenStack-API-Version": f"compute {MICROVERSION}",
+        }
+        connection = self._connect()
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), dict(headers))
+            response = connection.getresponse()
+            text = response.read()
+            request_id = response.headers.get("x-openstack-request-id", "") or ""
+            return Answer(response.status, _decoded(text), request_id)
+        except (OSError, http.client.HTTPException) as error:
+            return Answer(0, f"{type(error).__name__}: {error}", "")
+        finally:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        deadline = time.monotonic() + REACHED_WITHIN
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN)
+            try:
+                connection.connect()
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise UnreachableError(f"the web does not listen: {error}") from error
+                time.sleep(0.1)
+            else:
+                return connection
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text.decode(errors="replace")[:500]

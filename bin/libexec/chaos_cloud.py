@@ -1,0 +1,232 @@
+"""The cloud of a chaos run: real processes under bin/up's supervisor, on a folder and a database of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import health
+from chaos_database import Database, descendants
+from data_folder import DataFolder
+from prepare import Preparation, Progress
+from programs import CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
+from service import Program, Service
+from supervisor import Supervisor
+
+READY_WITHIN = 120.0
+STEP = 0.05
+GROUPS = 2
+AGENT = "agent"
+HOSTS_OF_AGENT = 2
+BAD = ("chaos-fails", "chaos-hangs")
+"""Hosts on which every build goes wrong, by name; each is an agent of its own."""
+_FAULTY = {"chaos-fails": "fake:start_guest:retryable", "chaos-hangs": "fake:create_disk:hang"}
+CAPACITY = "16:8192:60"
+"""vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place."""
+
+SETTINGS = {
+    "NOVELLA_WORKERS": "2",
+    "NOVELLA_LOG_LEVEL": "INFO",
+    "NOVELLA_HEARTBEAT_INTERVAL": "1",
+    "NOVELLA_HOST_DOWN_AFTER": "6",
+    "NOVELLA_AUDIT_INTERVAL": "5",
+    "NOVELLA_CAST_TIMEOUT": "6",
+    "NOVELLA_BUILD_TIMEOUT": "10",
+    "NOVELLA_POWER_TIMEOUT": "8",
+    "NOVELLA_DELETE_TIMEOUT": "8",
+    "NOVELLA_SNAPSHOT_TIMEOUT": "12",
+    "NOVELLA_SQLITE_TIMEOUT": "5",
+    "NOVELLA_LOCKOUT_ATTEMPTS": "0",
+}
+"""Deadlines short enough to pass within the run."""
+
+
+class CloudError(Exception):
+    """The cloud does not come up; the text says why."""
+
+
+class Cloud:
+    """Everything that runs.  Only the main thread steps it; others hand it work by ``do``."""
+
+    def __init__(self, folder: Path, database: Database, hosts: int, port: int, proxy_port: int) -> None:
+        """Plan the programs; nothing is started."""
+        self.folder, self.database, self.port = folder, database, port
+        self._proxy_port = proxy_port
+        agents = -(-hosts // HOSTS_OF_AGENT)
+        counts = [min(HOSTS_OF_AGENT, hosts - HOSTS_OF_AGENT * at) for at in range(agents)]
+        self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)} | dict.fromkeys(BAD, 1)
+        self.hosts = [f"{name}-{at + 1}" for name, count in self._agents.items() for at in range(count)]
+        self.data = DataFolder(folder, CHECKOUT / "var")
+        self.log: Callable[[str], None] = print
+        self.seeded: dict[str, Any] = {}
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._supervisor: Supervisor | None = None
+        self._programs: list[Program] = []
+
+    # ----- making and running ---------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Fill the folder and the database; sets this process's environment for every program."""
+        for name in [name for name in os.environ if name.startswith(("NOVELLA_", "DJANGO_", "OS_"))]:
+            del os.environ[name]
+        os.environ.update(SETTINGS)
+        if self.database.url:
+            os.environ["NOVELLA_DATABASE_URL"] = self.database.url
+        os.environ["NOVELLA_STATIC_ROOT"] = str(self.folder / "static")
+        self.data.claim()
+        (self.folder / "static").mkdir(exist_ok=True)
+        preparation = Preparation(self.data, self.port, Hosts(self.hosts, simulated=True), Progress(0, 2))
+        preparation.database()
+        preparation.cloud()
+        self.seeded = self.data.read_json("run/bootstrap.json")
+        self.data.write_json(JOIN_TOKENS, self.seeded["join_tokens"])
+        self._programs = self._make_programs()
+        self._supervisor = Supervisor(self.data, self._programs, lambda line: self.log(f"supervisor: {line}"))
+        self._supervisor.prepare()
+
+    def _make_programs(self) -> list[Program]:
+        web = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
+        web += ["--websocket_timeout", "-1", "--application-close-timeout", "5", "portal.asgi:application"]
+        programs = [Program("web", web, environment(self.data, self.port, "web"), stop_within=8)]
+        for number in range(1, GROUPS + 1):
+            command = manage("qworker", "--periodic")
+            programs.append(Program(f"worker-{number}", command, environment(self.data, self.port, "worker")))
+        for name, count in self._agents.items():
+            command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{self._proxy_port}"]
+            command += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
+            command += ["--host", name, "--simulate", str(count), "--state-dir", str(self.folder / "hosts")]
+            command += ["--fake-capacity", CAPACITY]
+            programs.append(Program(f"{AGENT}-{name}", command, _agent_environment()))
+        return programs
+
+    def step(self) -> None:
+        """Run what other threads have handed over, and the supervisor's next pass."""
+        if self._supervisor is None:
+            return
+        while not self._work.empty():
+            self._work.get()()
+        self._supervisor.step(STEP)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody asked the run to end."""
+        return self._supervisor is not None and self._supervisor.stopping
+
+    def wait_until_ready(self) -> None:
+        """Step until web, worker groups and every host are there.  Raises CloudError."""
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline and not self.interrupted:
+            self.step()
+            found = health.ask(self.port)
+            if found is not None and found.ok and found.workers >= GROUPS and found.hosts_up >= len(self.hosts):
+                return
+        raise CloudError(f"the cloud is not ready: {health.ask(self.port)} of {len(self.hosts)} hosts")
+
+    def stop(self) -> None:
+        """End every program, those that were stopped by a signal too."""
+        if self._supervisor is None:
+            return
+        for service in self._supervisor.services:
+            _signal(service, signal.SIGCONT)
+        names = [program.name for program in self._programs]
+        self._supervisor.stop([*(name for name in names if name != "web"), "web"])
+
+    # ----- what faults do -------------------------------------------------------------------------------------------
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have the main thread do something, and wait for it."""
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                done.set()
+
+        self._work.put(run)
+        done.wait(60)
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the programs of a kind: ``web``, ``worker`` or ``agent``."""
+        return [program.name for program in self._programs if program.name.startswith(kind)]
+
+    def kill(self, name: str) -> None:
+        """SIGKILL the master of a program; the supervisor sees to the rest."""
+        self.do(lambda: self._signal_master(name, signal.SIGKILL))
+
+    def kill_everything(self) -> None:
+        """SIGKILL every program at one moment."""
+        self.do(lambda: [self._signal_master(program.name, signal.SIGKILL) for program in self._programs] and None)
+
+    def _signal_master(self, name: str, number: signal.Signals) -> None:
+        service = self._service(name)
+        if service.process is not None:
+            service.process.send_signal(number)
+
+    def stop_program(self, name: str) -> None:
+        """SIGSTOP all processes of a program."""
+        self.do(lambda: _signal(self._service(name), signal.SIGSTOP))
+
+    def go_on(self, name: str) -> None:
+        """SIGCONT all processes of a program."""
+        self.do(lambda: _signal(self._service(name), signal.SIGCONT))
+
+    def one_process(self, name: str, pick: int, number: signal.Signals) -> int | None:
+        """Send a signal to one of a program's processes below its master; return which, None when there is none."""
+        found: list[int] = []
+
+        def work() -> None:
+            service = self._service(name)
+            below = descendants(service.process.pid) if service.process is not None else []
+            if below:
+                found.append(below[pick % len(below)])
+                os.kill(found[0], number)
+
+        self.do(work)
+        return found[0] if found else None
+
+    def _service(self, name: str) -> Service:
+        assert self._supervisor is not None  # noqa: S101 - faults begin when the cloud runs
+        return next(service for service in self._supervisor.services if service.name == name)
+
+
+def _signal(service: Service, number: signal.Signals) -> None:
+    if service.process is None:
+        return
+    try:
+        os.killpg(service.process.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _agent_environment() -> dict[str, str]:
+    passed = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}}
+    return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
+
+
+def doctor(cloud: Cloud, run: Callable[..., Any]) -> list[dict[str, Any]] | None:
+    """Return what ``manage.py doctor --json`` finds wrong; None when there is no such command."""
+    done = run(
+        manage("doctor", "--json"),
+        env=environment(cloud.data, cloud.port),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if "Unknown command" in done.stderr:
+        return None
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        return [{"problem": f"doctor did not answer in JSON: {done.stderr.strip()[-500:]}"}]
+    found = said.get("findings", said.get("problems", [])) if isinstance(said, dict) else said
+    return [each if isinstance(each, dict) else {"problem": str(each)} for each in found]

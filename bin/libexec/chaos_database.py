@@ -1,0 +1,314 @@
+"""The databases of a chaos run, seen from outside: a SQLite file, or a PostgreSQL server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+Row = dict[str, Any]
+START_WITHIN = 60.0
+CHANNELS = ("queue", "events")
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+class DatabaseError(Exception):
+    """The database cannot be had; the text says why."""
+
+
+class Database(ABC):
+    """Where the cloud keeps everything, and what can go wrong with it."""
+
+    name: str
+    url = ""
+    """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make it ready."""
+
+    @abstractmethod
+    def stop(self, *, keep: bool) -> None:
+        """End what was started; ``keep`` its files."""
+
+    def moment(self, when: datetime) -> object:
+        """Return a time as Django writes it into this database."""
+        return when
+
+    @abstractmethod
+    def read(self, statement: str) -> list[Row]:
+        """Run one query; raises an error of the driver."""
+
+    @abstractmethod
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``)."""
+
+    @abstractmethod
+    def lock(self, seconds: float) -> None:
+        """Keep everybody else from writing servers for so long."""
+
+    @abstractmethod
+    def away(self, seconds: float, pick: int) -> str:
+        """Be out of reach for so long; returns how, in words."""
+
+    @abstractmethod
+    def lose_wakes(self, seconds: float) -> None:
+        """Let wake-ups get lost for so long."""
+
+    @abstractmethod
+    def wake(self, times: int) -> None:
+        """Wake everybody although there is nothing."""
+
+
+class Sqlite(Database):
+    """The file of a one-machine cloud."""
+
+    name = "sqlite"
+
+    def __init__(self, data: Path) -> None:
+        """Use the file in a data folder."""
+        self._path = data / "db.sqlite3"
+        self._wake = data / "run" / "wake"
+
+    def start(self) -> None:
+        """Nothing: the first one to open the file makes it."""
+
+    def stop(self, *, keep: bool) -> None:
+        """Nothing: the file goes with its folder."""
+
+    def moment(self, when: datetime) -> object:
+        return str(when.astimezone(UTC).replace(tzinfo=None))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def read(self, statement: str) -> list[Row]:
+        with closing(self._connect()) as connection:
+            return [dict(row) for row in connection.execute(statement)]
+
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        with self._writing() as connection:
+            work(lambda statement, *values: [dict(row) for row in connection.execute(statement, values)])
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with closing(self._connect()) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            yield connection
+            connection.execute("COMMIT")
+
+    def lock(self, seconds: float) -> None:
+        with self._writing():
+            time.sleep(seconds)
+
+    def away(self, seconds: float, pick: int) -> str:
+        self.lock(seconds)
+        return "its file was locked for longer than anybody waits"
+
+    def lose_wakes(self, seconds: float) -> None:
+        """Take the sockets out of sight; who listens must look by itself."""
+        hidden = [(path, path.with_suffix(".hidden")) for path in self._sockets()]
+        for path, aside in hidden:
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(aside)
+        time.sleep(seconds)
+        for path, aside in hidden:
+            with contextlib.suppress(FileNotFoundError):
+                aside.rename(path)
+
+    def wake(self, times: int) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)  # noqa: FBT003 - its one argument
+            for path in self._sockets() * times:
+                with contextlib.suppress(OSError):
+                    sender.sendto(b"1", str(path))
+
+    def _sockets(self) -> list[Path]:
+        return sorted(path for path in self._wake.glob("*") if path.suffix.removeprefix(".") in CHANNELS)
+
+
+class Postgresql(Database):
+    """A server of its own on a UNIX socket, without TCP; it ends with the run."""
+
+    name = "postgresql"
+
+    def __init__(self, folder: Path) -> None:
+        """Keep the server's files in a new folder that its user may reach."""
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"postgres://novella@/postgres?host={folder}"
+
+    def start(self) -> None:
+        programs, user = _programs(), _server_user()
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        if user:
+            os.chown(self._folder, user["user"], user["group"])
+        data = self._folder / "data"
+        options = ["-D", str(data), "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run(
+            [str(programs / "initdb"), *options],
+            check=True,
+            capture_output=True,
+            env=_environment(),
+            cwd=self._folder,
+            **user,
+        )
+        self._run()
+
+    def _run(self) -> None:
+        user = _server_user()
+        command = [str(_programs() / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "-h", "", "-F", "-N", "300"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                cwd=self._folder,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+                **user,
+            )
+        deadline = time.monotonic() + START_WITHIN
+        while time.monotonic() < deadline:
+            with contextlib.suppress(psycopg.Error):
+                self.read("SELECT 1")
+                return
+            time.sleep(0.1)
+        raise DatabaseError(f"PostgreSQL did not start; {self._folder}/server.log has more.")
+
+    def stop(self, *, keep: bool) -> None:
+        if self._process is not None:
+            self._signal(signal.SIGCONT)
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+            self._process = None
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        return psycopg.connect(
+            self.url.replace("postgres://", "postgresql://"), row_factory=dict_row, connect_timeout=20
+        )
+
+    def read(self, statement: str) -> list[Row]:
+        with self._connect() as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        with self._connect() as connection:
+
+            def run(statement: str, *values: object) -> list[Row]:
+                cursor = connection.execute(statement.replace("?", "%s").encode(), values)
+                return cursor.fetchall() if cursor.description is not None else []
+
+            work(run)
+
+    def lock(self, seconds: float) -> None:
+        with self._connect() as connection:
+            connection.execute("LOCK TABLE compute_instance IN ACCESS EXCLUSIVE MODE")
+            time.sleep(seconds)
+
+    def away(self, seconds: float, pick: int) -> str:
+        """Stop every process of the server for a while, or end it at once and start it again then."""
+        if pick % 2:
+            self._signal(signal.SIGSTOP)
+            time.sleep(seconds)
+            self._signal(signal.SIGCONT)
+            return "its processes were stopped"
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
+        time.sleep(seconds)
+        self._run()
+        return "it was shut down at once and recovered"
+
+    def lose_wakes(self, seconds: float) -> None:
+        """End the connections of those who listen, again and again."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(psycopg.Error):
+                self.read("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+            time.sleep(0.5)
+
+    def wake(self, times: int) -> None:
+        for _ in range(times):
+            for channel in CHANNELS:
+                self.read(f"SELECT pg_notify('novella_{channel}', '')")
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send to the server and its children: each of them is a session of its own."""
+        if self._process is None:
+            return
+        for pid in [self._process.pid, *children(self._process.pid)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has made."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    """Return everything below a process, parents first."""
+    return [each for child in children(pid) for each in (child, *descendants(child))]
+
+
+def _end_with_parent() -> None:
+    """Between fork and exec: a fast shutdown when the run is killed."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+
+
+def _programs() -> Path:
+    """Where the newest server's programs are; Debian keeps them out of the path.  Raises DatabaseError."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    if found:
+        return found[-1]
+    postgres = shutil.which("postgres")
+    if postgres is None:
+        raise DatabaseError("PostgreSQL is not installed (apt install postgresql).")
+    return Path(postgres).parent
+
+
+def _server_user() -> dict[str, Any]:
+    """The server refuses to run as root."""
+    if os.getuid() != 0:
+        return {}
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid}
+
+
+def make(kind: str, data: Path, beside: Path) -> Database:
+    """Return the database of that kind, not started; ``beside``: a folder for a server's files."""
+    return Postgresql(beside) if kind == "postgresql" else Sqlite(data)

@@ -1,0 +1,277 @@
+"""Makes things go wrong, as a plan has it, while the clients work."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from chaos_cloud import Cloud
+from chaos_database import Database, Row
+from chaos_operations import World
+from chaos_plan import Fault, Plan
+from chaos_proxy import Proxy
+
+AT_ONCE = 2
+"""Faults that may go on at the same time."""
+TOPICS = ("scheduler",)
+"""Whose messages get lost: what is cast there is looked after by the reaper."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What faults are made with."""
+
+    cloud: Cloud
+    proxy: Proxy
+    note: Callable[[str], None]
+
+
+class Mischief:
+    """Threads that carry out the faults of a plan, each when its operation begins."""
+
+    def __init__(self, plan: Plan, world: World, means: Means) -> None:
+        """Plan; nothing happens before ``start``."""
+        self._plan, self._world, self._means = plan, world, means
+        self._waiting: queue.SimpleQueue[Fault] = queue.SimpleQueue()
+        for fault in plan.faults:
+            self._waiting.put(fault)
+        self._turn = threading.Lock()
+        self._outage = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self.made = 0
+
+    def start(self) -> None:
+        """Begin."""
+        for number in range(AT_ONCE):
+            thread = threading.Thread(target=self._run, name=f"mischief {number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def wait(self, working: Callable[[], bool], step: Callable[[], None]) -> None:
+        """Step until every fault is over; what waits when nobody works any more is left out."""
+        while any(thread.is_alive() for thread in self._threads):
+            step()
+            if not working():
+                with contextlib.suppress(queue.Empty):
+                    while True:
+                        self._waiting.get_nowait()
+
+    def _run(self) -> None:
+        while True:
+            with self._turn:
+                try:
+                    fault = self._waiting.get_nowait()
+                except queue.Empty:
+                    return
+                while self._world.begun < fault.at:
+                    if self._waiting.empty() and self._world.begun >= len(self._plan.operations):
+                        return
+                    time.sleep(0.02)
+            self._make(fault)
+
+    def _make(self, fault: Fault) -> None:
+        began = time.monotonic()
+        try:
+            how = _MAKE[fault.kind](self._means, fault)
+        except Exception as error:  # noqa: BLE001 - the database may be away while its rows should be changed
+            how = f"not done: {type(error).__name__}: {str(error).strip()[:200]}"
+        self.made += 1
+        self._means.note(f"fault {fault.number} {fault}: {how} [{time.monotonic() - began:.1f} s]")
+
+
+def _pick(names: list[str], fault: Fault) -> str:
+    if not names:
+        raise LookupError("there is none")
+    return names[fault.target % len(names)]
+
+
+# ----- processes ------------------------------------------------------------------------------------------------------
+
+
+def _kill_process(means: Means, fault: Fault) -> str:
+    name = _pick(means.cloud.names("worker"), fault)
+    return f"process {means.cloud.one_process(name, fault.target >> 4, signal.SIGKILL)} of {name}"
+
+
+def _stop_process(means: Means, fault: Fault) -> str:
+    name = _pick(means.cloud.names("worker"), fault)
+    pid = means.cloud.one_process(name, fault.target >> 4, signal.SIGSTOP)
+    time.sleep(fault.seconds)
+    means.cloud.go_on(name)
+    return f"process {pid} of {name}"
+
+
+def _kill(kind: str) -> Callable[[Means, Fault], str]:
+    def make(means: Means, fault: Fault) -> str:
+        name = _pick(means.cloud.names(kind), fault)
+        means.cloud.kill(name)
+        return name
+
+    return make
+
+
+def _stop(kind: str) -> Callable[[Means, Fault], str]:
+    def make(means: Means, fault: Fault) -> str:
+        name = _pick(means.cloud.names(kind), fault)
+        means.cloud.stop_program(name)
+        time.sleep(fault.seconds)
+        means.cloud.go_on(name)
+        return name
+
+    return make
+
+
+def _kill_everything(means: Means, fault: Fault) -> str:
+    means.cloud.kill_everything()
+    return "every process"
+
+
+# ----- the database ---------------------------------------------------------------------------------------------------
+
+
+def _lock(means: Means, fault: Fault) -> str:
+    means.cloud.database.lock(fault.seconds)
+    return "nobody could write"
+
+
+def _away(means: Means, fault: Fault) -> str:
+    return means.cloud.database.away(fault.seconds, fault.target)
+
+
+Run = Callable[..., list[Row]]
+"""Runs a statement with parameters."""
+
+
+def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Callable[[Means, Fault], str]:
+    """Hold the workers until messages wait, do something to those nobody has, and let the workers go on."""
+
+    def make(means: Means, fault: Fault) -> str:
+        groups = means.cloud.names("worker")
+        for name in groups:
+            means.cloud.stop_program(name)
+        found: list[int] = []
+        database = means.cloud.database
+        try:
+            time.sleep(fault.seconds)
+
+            def work(run: Run) -> None:
+                topics = ", ".join(f"'{topic}'" for topic in TOPICS)
+                rows = run(
+                    f"SELECT q.id FROM django_q_ormq q LEFT JOIN rpc_jobrun j ON j.message_id = q.id"  # noqa: S608
+                    f" WHERE q.key IN ({topics}) AND (j.message_id IS NULL OR j.worker = '') ORDER BY q.id"
+                )
+                found.extend(row["id"] for row in rows)
+                mangle(run, found, fault, database)
+
+            database.change(work)
+        finally:
+            for name in groups:
+                means.cloud.go_on(name)
+        return f"{len(found)} messages"
+
+    return make
+
+
+def _delete(run: Run, numbers: list[int], fault: Fault, database: Database) -> None:
+    for number in numbers:
+        run("DELETE FROM django_q_ormq WHERE id = ?", number)
+        run("DELETE FROM rpc_jobrun WHERE message_id = ?", number)
+
+
+def _copy(run: Run, numbers: list[int], fault: Fault, database: Database) -> None:
+    free = database.moment(datetime(2000, 1, 1, tzinfo=UTC))
+    for number in numbers * 2:
+        run(
+            "INSERT INTO django_q_ormq (key, payload, lock) SELECT key, payload, ? FROM django_q_ormq WHERE id = ?",
+            free,
+            number,
+        )
+
+
+def _delay(run: Run, numbers: list[int], fault: Fault, database: Database) -> None:
+    until = database.moment(datetime.now(UTC) + timedelta(seconds=3 + fault.target % 10))
+    for number in numbers:
+        run("UPDATE django_q_ormq SET lock = ? WHERE id = ?", until, number)
+
+
+def _lose_wakes(means: Means, fault: Fault) -> str:
+    means.cloud.database.lose_wakes(fault.seconds)
+    return "nobody was woken"
+
+
+def _wake(means: Means, fault: Fault) -> str:
+    for _ in range(10):
+        means.cloud.database.wake(5)
+        time.sleep(fault.seconds / 10)
+    return "everybody was woken"
+
+
+# ----- links ----------------------------------------------------------------------------------------------------------
+
+
+def _cut(means: Means, fault: Fault) -> str:
+    host = _pick(means.proxy.hosts(), fault)
+    means.proxy.cut(host)
+    return host
+
+
+def _cut_all(means: Means, fault: Fault) -> str:
+    means.proxy.cut()
+    return "all hosts"
+
+
+def _stall(means: Means, fault: Fault) -> str:
+    host = _pick(means.proxy.hosts(), fault)
+    means.proxy.stall(host, fault.seconds)
+    return host
+
+
+def _swallow(means: Means, fault: Fault) -> str:
+    host, way = _pick(means.proxy.hosts(), fault), ("up", "down", "both")[(fault.target >> 4) % 3]
+    means.proxy.swallow(host, way)
+    time.sleep(fault.seconds)
+    means.proxy.cut(host)
+    return f"{way} at {host}"
+
+
+def _mangle(what: str) -> Callable[[Means, Fault], str]:
+    def make(means: Means, fault: Fault) -> str:
+        before = sum(means.proxy.done.values())
+        means.proxy.mangle(what, fault.seconds)
+        time.sleep(fault.seconds)
+        return f"{sum(means.proxy.done.values()) - before} frames"
+
+    return make
+
+
+_MAKE: dict[str, Callable[[Means, Fault], str]] = {
+    "kill a worker process": _kill_process,
+    "kill a worker group": _kill("worker"),
+    "kill the web": _kill("web"),
+    "kill an agent": _kill("agent"),
+    "kill everything": _kill_everything,
+    "stop a worker process": _stop_process,
+    "stop a worker group": _stop("worker"),
+    "stop the web": _stop("web"),
+    "stop an agent": _stop("agent"),
+    "lock the database": _lock,
+    "take the database away": _away,
+    "delete queue messages": _on_queue(_delete),
+    "copy queue messages": _on_queue(_copy),
+    "delay queue messages": _on_queue(_delay),
+    "cut a link": _cut,
+    "cut all links": _cut_all,
+    "stall a link": _stall,
+    "swallow frames, then cut": _swallow,
+    "double frames": _mangle("double"),
+    "delay frames": _mangle("delay"),
+    "reorder orders": _mangle("reorder"),
+    "lose wake-ups": _lose_wakes,
+    "wake for nothing": _wake,
+}

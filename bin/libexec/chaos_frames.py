@@ -1,0 +1,63 @@
+"""WebSocket frames (RFC 6455) as they travel: read whole, looked into, passed on unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from dataclasses import dataclass
+
+TEXT = 1
+MOST = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame: its bytes on the wire, and what is in it."""
+
+    raw: bytes
+    opcode: int
+    payload: bytes
+
+    @property
+    def kind(self) -> str:
+        """The ``type`` of the message, empty for what is no message."""
+        return str(self._message().get("type", ""))
+
+    @property
+    def instance(self) -> str:
+        """The instance a command is about, empty for everything else."""
+        return str(self._message().get("instance_id", ""))
+
+    def _message(self) -> dict[str, object]:
+        if self.opcode != TEXT:
+            return {}
+        try:
+            message = json.loads(self.payload)
+        except ValueError:
+            return {}
+        return message if isinstance(message, dict) else {}
+
+
+async def read_frame(reader: asyncio.StreamReader) -> Frame:
+    """Read one frame; raises IncompleteReadError at the end and ValueError for one that is too long."""
+    raw = await reader.readexactly(2)
+    opcode, masked, length = raw[0] & 0x0F, bool(raw[1] & 0x80), raw[1] & 0x7F
+    if length >= 126:
+        more = await reader.readexactly(2 if length == 126 else 8)
+        raw += more
+        (length,) = struct.unpack("!H" if length == 126 else "!Q", more)
+    if length > MOST:
+        message = f"a frame of {length} bytes"
+        raise ValueError(message)
+    mask = await reader.readexactly(4) if masked else b""
+    payload = await reader.readexactly(length)
+    return Frame(raw + mask + payload, opcode, unmasked(payload, mask))
+
+
+def unmasked(payload: bytes, mask: bytes) -> bytes:
+    """Return the payload as it was before a client masked it; an empty mask changes nothing."""
+    if not mask or not payload:
+        return payload
+    key = (mask * (len(payload) // 4 + 1))[: len(payload)]
+    return (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(len(payload))

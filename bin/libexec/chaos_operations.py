@@ -1,0 +1,296 @@
+"""Carries out the operations of a plan through the public API, and keeps what was answered."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos_client import Answer, Client
+from chaos_plan import FLAVORS, LANES, PROJECTS, Operation, Plan
+
+COMPUTE = "/compute/v2.1"
+SETTLES_WITHIN = 4.0
+LOOK_EVERY = 0.25
+TOGETHER = 5
+"""Most calls at once of one operation."""
+
+_ACTIONS: dict[str, Any] = {
+    "stop": {"os-stop": None},
+    "start": {"os-start": None},
+    "reboot": {"reboot": {"type": "SOFT"}},
+    "reboot hard": {"reboot": {"type": "HARD"}},
+    "pause": {"pause": None},
+    "unpause": {"unpause": None},
+    "suspend": {"suspend": None},
+    "resume": {"resume": None},
+    "confirm resize": {"confirmResize": None},
+    "revert resize": {"revertResize": None},
+    "shelve": {"shelve": None},
+    "unshelve": {"unshelve": None},
+    "lock": {"lock": None},
+    "unlock": {"unlock": None},
+    "reset to error": {"os-resetState": {"state": "error"}},
+    "reset to active": {"os-resetState": {"state": "active"}},
+}
+BY_OPERATOR = {"reset to error", "reset to active"}
+RECORDED = {
+    "stop": "stop",
+    "start": "start",
+    "reboot": "reboot",
+    "reboot hard": "reboot",
+    "pause": "pause",
+    "unpause": "unpause",
+    "suspend": "suspend",
+    "resume": "resume",
+    "rebuild": "rebuild",
+    "resize": "resize",
+    "confirm resize": "confirmResize",
+    "revert resize": "revertResize",
+    "shelve": "shelve",
+    "unshelve": "unshelve",
+    "snapshot": "createImage",
+    "reset to error": "resetState",
+    "reset to active": "resetState",
+}
+"""Operations that an accepted request has exactly one action record of, and its name."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One request and what came of it."""
+
+    operation: Operation
+    began: float
+    """Unix time."""
+    seconds: float
+    answer: Answer
+    server: str = ""
+
+    def __str__(self) -> str:
+        said = f"{self.answer.status or 'no answer'}"
+        why = f" {self.answer.words}" if not self.answer.accepted else ""
+        return f"{self.operation.number} {self.operation}: {said} in {self.seconds:.2f} s{why}"
+
+
+@dataclass
+class World:
+    """What the clients share: who they are, what there is to launch, and what has been answered so far."""
+
+    clients: list[Client]
+    operator: Client
+    image: str
+    network: str
+    groups: dict[tuple[int, str], str]
+    """(project, policy) → id of a server group."""
+    prefix: str
+    note: Callable[[str], None]
+    outcomes: list[Outcome] = field(default_factory=list)
+    servers: dict[int, list[str]] = field(default_factory=dict)
+    """Launch → ids of its servers, as far as its client knows them."""
+    begun: int = 0
+    troubles: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def name(self, launch: int) -> str:
+        """Return the name of the servers of a launch."""
+        return f"{self.prefix}-{launch:05d}"
+
+
+class Lane:
+    """One client at work, in a thread of its own."""
+
+    def __init__(self, world: World, plan: Plan, number: int) -> None:
+        """Take the operations of that number."""
+        self._world = world
+        self._operations = plan.lane(number)
+        self._client = world.clients[number % PROJECTS]
+
+    def run(self, stopping: threading.Event) -> None:
+        """Carry out everything in order."""
+        try:
+            for operation in self._operations:
+                if stopping.is_set():
+                    return
+                with self._world.lock:
+                    self._world.begun += 1
+                self._carry_out(operation)
+        except Exception as error:  # noqa: BLE001 - said at the end of the run
+            self._world.troubles.append(f"a client broke off: {type(error).__name__}: {error}")
+
+    def _carry_out(self, operation: Operation) -> None:
+        if operation.kind.startswith("launch "):
+            self._launch(operation)
+            return
+        server = self._server_of(operation)
+        if not server:
+            self._world.note(f"{operation.number} {operation}: there is no such server")
+            return
+        if operation.settled:
+            self._settle(server)
+        client = self._world.operator if operation.kind in BY_OPERATOR else self._client
+
+        def send() -> None:
+            began = time.time()
+            answer = _SEND.get(operation.kind, _act)(self._world, client, operation, server)
+            self._keep(operation, began, answer, server)
+
+        _together(send, operation.times)
+
+    def _server_of(self, operation: Operation) -> str:
+        launch = operation.target or 0
+        known = self._world.servers.get(launch, [])
+        if operation.index >= len(known):
+            answer = self._client.call("GET", f"{COMPUTE}/servers?name={self._world.name(launch)}")
+            if answer.accepted:
+                found = sorted(answer.body["servers"], key=lambda server: str(server["name"]))
+                known = self._world.servers[launch] = list(dict.fromkeys([*known, *(each["id"] for each in found)]))
+        return known[operation.index] if operation.index < len(known) else ""
+
+    def _settle(self, server: str) -> None:
+        """Wait a moment until nothing goes on with the server."""
+        deadline = time.monotonic() + SETTLES_WITHIN
+        while time.monotonic() < deadline:
+            answer = self._client.call("GET", f"{COMPUTE}/servers/{server}")
+            if answer.refused or (answer.accepted and answer.body["server"]["OS-EXT-STS:task_state"] is None):
+                return
+            time.sleep(LOOK_EVERY)
+
+    def _launch(self, operation: Operation) -> None:
+        began = time.time()
+        answer = self._client.call("POST", f"{COMPUTE}/servers", launch_body(self._world, operation))
+        self._keep(operation, began, answer)
+        if answer.accepted and "server" in answer.body:
+            self._world.servers[operation.number] = [answer.body["server"]["id"]]
+
+    def _keep(self, operation: Operation, began: float, answer: Answer, server: str = "") -> None:
+        outcome = Outcome(operation, began, time.time() - began, answer, server)
+        with self._world.lock:
+            self._world.outcomes.append(outcome)
+        self._world.note(str(outcome))
+
+
+def launch_body(world: World, operation: Operation) -> dict[str, Any]:
+    """Return the body of a launch, right or wrong as the plan has it."""
+    details = operation.details
+    server: dict[str, Any] = {
+        "name": world.name(operation.number),
+        "imageRef": world.image,
+        "flavorRef": FLAVORS[details["flavor"]],
+        "networks": [{"uuid": world.network}],
+    }
+    if "min_count" in details:
+        server |= {"min_count": details["min_count"], "max_count": details["max_count"]}
+    if details.get("reservation"):
+        server["return_reservation_id"] = True
+    body: dict[str, Any] = {"server": server}
+    if "policy" in details:
+        body["os:scheduler_hints"] = {"group": world.groups[operation.project, details["policy"]]}
+    if "wrong" in details:
+        _spoil(server, body, details["wrong"])
+    return body
+
+
+def _spoil(server: dict[str, Any], body: dict[str, Any], wrong: str) -> None:
+    nobody = str(uuid.UUID(int=7))
+    changes: dict[str, dict[str, Any]] = {
+        "no such flavor": {"flavorRef": "987654"},
+        "no such image": {"imageRef": nobody},
+        "no such network": {"networks": [{"uuid": nobody}]},
+        "more than most": {"min_count": 3, "max_count": 2},
+        "no count": {"min_count": 0},
+        "name too long": {"name": server["name"] + "x" * 300},
+        "no such key": {"key_name": "nobody's"},
+    }
+    if wrong == "no flavor":
+        del server["flavorRef"]
+    elif wrong == "no such group":
+        body["os:scheduler_hints"] = {"group": nobody}
+    else:
+        server |= changes[wrong]
+
+
+def _act(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", _ACTIONS[operation.kind])
+
+
+def _delete(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    if operation.details.get("force"):
+        return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"forceDelete": None})
+    return client.call("DELETE", f"{COMPUTE}/servers/{server}")
+
+
+def _rebuild(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"rebuild": {"imageRef": world.image}})
+
+
+def _resize(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    body = {"resize": {"flavorRef": FLAVORS[operation.details["flavor"]]}}
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", body)
+
+
+def _snapshot(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    body = {"createImage": {"name": f"{world.prefix}-snapshot-{operation.number}"}}
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", body)
+
+
+def _metadata(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("POST", f"{COMPUTE}/servers/{server}/metadata", {"metadata": {"step": str(operation.number)}})
+
+
+def _rename(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("PUT", f"{COMPUTE}/servers/{server}", {"server": {"description": f"step {operation.number}"}})
+
+
+def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("GET", f"{COMPUTE}/servers/{server}")
+
+
+def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    body = {"interfaceAttachment": {"net_id": world.network}}
+    return client.call("POST", f"{COMPUTE}/servers/{server}/os-interface", body)
+
+
+def _detach(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    cards = client.call("GET", f"{COMPUTE}/servers/{server}/os-interface")
+    if not cards.accepted or not cards.body["interfaceAttachments"]:
+        return cards
+    port = cards.body["interfaceAttachments"][-1]["port_id"]
+    return client.call("DELETE", f"{COMPUTE}/servers/{server}/os-interface/{port}")
+
+
+_SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
+    "delete": _delete,
+    "rebuild": _rebuild,
+    "resize": _resize,
+    "snapshot": _snapshot,
+    "metadata": _metadata,
+    "rename": _rename,
+    "show": _show,
+    "attach": _attach,
+    "detach": _detach,
+}
+
+
+def _together(send: Callable[[], None], times: int) -> None:
+    if times == 1:
+        send()
+        return
+    with ThreadPoolExecutor(min(times, TOGETHER)) as pool:
+        for done in [pool.submit(send) for _ in range(times)]:
+            done.result()
+
+
+def start(world: World, plan: Plan, stopping: threading.Event) -> list[threading.Thread]:
+    """Let every client begin; returns their threads."""
+    threads = []
+    for number in range(LANES):
+        thread = threading.Thread(target=Lane(world, plan, number).run, args=[stopping], name=f"lane {number}")
+        thread.daemon = True
+        thread.start()
+        threads.append(thread)
+    return threads

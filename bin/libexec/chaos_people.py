@@ -1,0 +1,56 @@
+"""Who works in the cloud of a chaos run: an operator, and a user for each project."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from chaos_client import Answer, Client
+from chaos_operations import COMPUTE, World
+from chaos_plan import POLICIES, PROJECTS
+
+QUOTA = {"instances": 12, "cores": 24, "ram": 24_576, "server_group_members": 50}
+"""Of each project: reached now and then."""
+
+
+class PeopleError(Exception):
+    """The cloud would not have them; the text says why."""
+
+
+def settle(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:
+    """Make projects, users, quotas and server groups.  Raises PeopleError."""
+    operator = Client(port, "admin", seeded["passwords"]["admin"], "admin")
+    operator.sign_in()
+    found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
+    role = found["roles"][0]["id"]
+    clients, groups = [], {}
+    for number in range(PROJECTS):
+        client = _user(operator, port, number, role)
+        clients.append(client)
+        for policy in POLICIES:
+            body = {"server_group": {"name": policy, "policy": policy}}
+            made = _asked(client.call("POST", f"{COMPUTE}/os-server-groups", body))
+            groups[number, policy] = made["server_group"]["id"]
+    return World(clients, operator, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
+
+
+def _user(operator: Client, port: int, number: int, role: str) -> Client:
+    name, password = f"chaos-{number}", secrets.token_urlsafe(12)
+    project = _asked(
+        operator.call("POST", "/identity/v3/projects", {"project": {"name": name, "domain_id": "default"}})
+    )
+    project_id = project["project"]["id"]
+    user = {"name": name, "password": password, "domain_id": "default", "default_project_id": project_id}
+    user_id = _asked(operator.call("POST", "/identity/v3/users", {"user": user}))["user"]["id"]
+    _asked(operator.call("PUT", f"/identity/v3/projects/{project_id}/users/{user_id}/roles/{role}"))
+    _asked(operator.call("PUT", f"{COMPUTE}/os-quota-sets/{project_id}", {"quota_set": QUOTA}))
+    client = Client(port, name, password, name)
+    client.sign_in()
+    return client
+
+
+def _asked(answer: Answer) -> Any:
+    if not answer.accepted:
+        raise PeopleError(f"the cloud said {answer.status}: {answer.words}")
+    return answer.body

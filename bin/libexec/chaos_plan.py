@@ -1,0 +1,265 @@
+"""What a chaos run will do: operations and faults, as a function of the seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LANES = 8
+"""Clients that work at the same time; each has servers of its own."""
+PROJECTS = 4
+MOST_LIVE = 4
+"""Launches of one lane whose servers are kept at a time."""
+FAULT_EVERY = 13
+"""Operations between two faults, on average."""
+FIRST_FAULT = 5
+
+FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
+"""Seeded flavors by name; ``large`` asks for more disk than any simulated host of a chaos run has."""
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of the public API, or the same one several times at once.
+
+    ``target``: the number of the launch whose server is meant, and ``index`` which one of its servers.
+    """
+
+    number: int
+    lane: int
+    kind: str
+    target: int | None = None
+    index: int = 0
+    times: int = 1
+    settled: bool = True
+    """Whether to wait a moment until nothing goes on with the server."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def project(self) -> int:
+        """Which project it belongs to."""
+        return self.lane % PROJECTS
+
+    def __str__(self) -> str:
+        of = "" if self.target is None else f" of launch {self.target}[{self.index}]"
+        more = " ".join(f"{name}={value}" for name, value in self.details.items())
+        return f"{self.kind}{of}{f' x{self.times}' if self.times > 1 else ''} {more}".rstrip()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong when operation ``at`` begins; ``target`` picks among what there is then."""
+
+    number: int
+    at: int
+    kind: str
+    target: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} (pick {self.target}, {self.seconds:.1f} s)"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run does."""
+
+    seed: int
+    operations: tuple[Operation, ...]
+    faults: tuple[Fault, ...]
+
+    def lane(self, number: int) -> list[Operation]:
+        """Return the operations of one client, in order."""
+        return [operation for operation in self.operations if operation.lane == number]
+
+
+FAULTS: Mapping[str, tuple[float, float]] = {
+    "kill a worker process": (0, 0),
+    "kill a worker group": (0, 0),
+    "kill the web": (0, 0),
+    "kill an agent": (0, 0),
+    "kill everything": (0, 0),
+    "stop a worker process": (1, 4),
+    "stop a worker group": (1, 6),
+    "stop the web": (0.5, 3),
+    "stop an agent": (1, 9),
+    "lock the database": (1, 3),
+    "take the database away": (6, 8),
+    "delete queue messages": (0.5, 1.5),
+    "copy queue messages": (0.5, 1.5),
+    "delay queue messages": (0.5, 1.5),
+    "cut a link": (0, 0),
+    "cut all links": (0, 0),
+    "stall a link": (1, 8),
+    "swallow frames, then cut": (0.5, 3),
+    "double frames": (3, 8),
+    "delay frames": (3, 8),
+    "reorder orders": (3, 8),
+    "lose wake-ups": (2, 6),
+    "wake for nothing": (1, 2),
+}
+"""Kinds of faults, and between how many seconds each lasts."""
+COMMON = (
+    "kill a worker process",
+    "kill a worker group",
+    "kill an agent",
+    "cut a link",
+    "swallow frames, then cut",
+    "delete queue messages",
+    "copy queue messages",
+)
+"""Kinds that the deck holds twice."""
+
+
+def make(seed: int, operations: int) -> Plan:
+    """Return the plan of a seed."""
+    chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
+    lanes = [_Lane(number, chance) for number in range(LANES)]
+    steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
+    faults = random.Random(f"faults {seed}")  # noqa: S311
+    return Plan(seed, steps, _faults(faults, operations))
+
+
+def _faults(chance: random.Random, operations: int) -> tuple[Fault, ...]:
+    count = max(1, operations // FAULT_EVERY)
+    moments = sorted(chance.randint(min(FIRST_FAULT, operations), operations) for _ in range(count))
+    kinds: list[str] = []
+    while len(kinds) < count:
+        deck = [*FAULTS, *COMMON]
+        chance.shuffle(deck)
+        kinds += deck
+    return tuple(
+        Fault(number, at, kind, chance.randrange(1 << 16), round(chance.uniform(*FAULTS[kind]), 2))
+        for number, (at, kind) in enumerate(zip(moments, kinds, strict=False), 1)
+    )
+
+
+# ----- operations -----------------------------------------------------------------------------------------------------
+
+_NEXT = {
+    "stop": "stopped",
+    "start": "active",
+    "reboot": "active",
+    "reboot hard": "active",
+    "pause": "paused",
+    "unpause": "active",
+    "suspend": "suspended",
+    "resume": "active",
+    "rebuild": "active",
+    "resize": "resized",
+    "confirm resize": "active",
+    "revert resize": "active",
+    "shelve": "shelved",
+    "unshelve": "active",
+    "reset to error": "error",
+    "reset to active": "active",
+}
+"""Where an operation should lead; one that is not here leaves the server as it is."""
+_ANYWHERE = {"metadata": 3, "lock": 1, "unlock": 2, "rename": 2, "show": 1, "attach": 3, "detach": 3, "snapshot": 3}
+_FROM: Mapping[str, Mapping[str, int]] = {
+    "active": {
+        "stop": 6,
+        "reboot": 3,
+        "reboot hard": 3,
+        "pause": 4,
+        "suspend": 4,
+        "rebuild": 4,
+        "resize": 5,
+        "shelve": 4,
+        "reset to error": 1,
+        **_ANYWHERE,
+    },
+    "stopped": {"start": 10, "rebuild": 2, "resize": 3, "shelve": 2, "reboot hard": 2, **_ANYWHERE},
+    "paused": {"unpause": 8, "reboot hard": 1, "shelve": 1, **_ANYWHERE},
+    "suspended": {"resume": 8, "shelve": 1, **_ANYWHERE},
+    "resized": {"confirm resize": 5, "revert resize": 5},
+    "shelved": {"unshelve": 8, "metadata": 1},
+    "error": {"reset to active": 4, "reboot hard": 2, "rebuild": 1},
+}
+_BAD = (
+    "no such flavor",
+    "no such image",
+    "no such network",
+    "no flavor",
+    "more than most",
+    "no count",
+    "name too long",
+    "no such key",
+    "no such group",
+)
+_LAUNCHES = {"plain": 52, "several": 12, "at least": 8, "grouped": 10, "bad": 12, "over quota": 3, "too large": 3}
+
+
+@dataclass
+class _Server:
+    launch: int
+    count: int
+    state: str = "active"
+
+
+class _Lane:
+    """What one client will do next, judged by what it should have by then."""
+
+    def __init__(self, number: int, chance: random.Random) -> None:
+        self._number = number
+        self._chance = chance
+        self._live: list[_Server] = []
+
+    def next(self, number: int) -> Operation:
+        chance = self._chance
+        if len(self._live) < 2 or (len(self._live) < MOST_LIVE and chance.random() < 0.35):
+            return self._launch(number)
+        server = chance.choice(self._live)
+        if chance.random() < 0.22 or len(self._live) > MOST_LIVE:
+            return self._delete(number, server)
+        return self._action(number, server)
+
+    def _launch(self, number: int) -> Operation:
+        chance = self._chance
+        kind = chance.choices([*_LAUNCHES], [*_LAUNCHES.values()])[0]
+        details: dict[str, Any] = {"flavor": chance.choice(["nano", "nano", "tiny", "small"])}
+        count = 1
+        if kind == "several":
+            count = chance.randint(2, 4)
+            details |= {"min_count": count, "max_count": count, "reservation": chance.random() < 0.5}
+        elif kind == "at least":
+            count = chance.randint(2, 5)
+            details |= {"min_count": 1, "max_count": count, "reservation": chance.random() < 0.5}
+        elif kind == "grouped":
+            count = chance.randint(1, 2)
+            details |= {"policy": chance.choice(POLICIES), "min_count": count, "max_count": count}
+        elif kind == "bad":
+            details |= {"wrong": chance.choice(_BAD)}
+        elif kind == "over quota":
+            details |= {"min_count": 500, "max_count": 500}
+        elif kind == "too large":
+            details |= {"flavor": "large"}
+        if kind not in {"bad", "over quota"}:
+            self._live.append(_Server(number, count, "error" if kind == "too large" else "active"))
+        return Operation(number, self._number, f"launch {kind}", details=details)
+
+    def _delete(self, number: int, server: _Server) -> Operation:
+        chance = self._chance
+        index = chance.randrange(server.count)
+        if server.count == 1 or chance.random() < 0.5:
+            self._live.remove(server)
+        times = chance.choices([1, 2, 5], [7, 2, 1])[0]
+        details = {"force": True} if chance.random() < 0.15 else {}
+        settled = chance.random() < 0.6
+        return Operation(number, self._number, "delete", server.launch, index, times, settled, details)
+
+    def _action(self, number: int, server: _Server) -> Operation:
+        chance = self._chance
+        state = server.state if chance.random() < 0.9 else chance.choice([*_FROM])
+        kinds = _FROM[state]
+        kind = chance.choices([*kinds], [*kinds.values()])[0]
+        index = chance.randrange(server.count)
+        times = 1 if chance.random() < 0.85 else chance.randint(2, 3)
+        if server.count == 1:
+            server.state = _NEXT.get(kind, server.state)
+        settled = chance.random() < 0.75
+        details = {"flavor": chance.choice(["nano", "tiny", "small", "large"])} if kind == "resize" else {}
+        return Operation(number, self._number, kind, server.launch, index, times, settled, details)

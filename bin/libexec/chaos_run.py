@@ -1,0 +1,236 @@
+"""One chaos run from start to end: a cloud, clients, faults, then rest, checks, and everything deleted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import chaos_books
+import chaos_checks
+import chaos_operations
+import chaos_outcomes
+import chaos_people
+from chaos_checks import Wrong
+from chaos_cloud import Cloud, doctor
+from chaos_database import Database
+from chaos_faults import Means, Mischief
+from chaos_journals import Hypervisors
+from chaos_operations import COMPUTE, World
+from chaos_plan import PROJECTS, Plan
+from chaos_proxy import Proxy
+
+SETTLES_WITHIN = 150.0
+"""Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
+GONE_WITHIN = 120.0
+LOOK_EVERY = 0.5
+SECONDS_PER_OPERATION = 1.5
+LEAST_SECONDS = 120.0
+STORIES = 6
+"""Servers whose events are told when something is wrong."""
+
+
+class Log:
+    """Lines with their seconds since the start, in a file and, when asked for, at the terminal."""
+
+    def __init__(self, path: Path, *, loud: bool) -> None:
+        """Write to ``path``."""
+        self._file = path.open("a", buffering=1)
+        self._began = time.monotonic()
+        self._loud = loud
+        self._lock = threading.Lock()
+
+    def __call__(self, line: str) -> None:
+        """Write a line."""
+        clock = time.strftime("%H:%M:%S")
+        with self._lock:
+            text = f"{time.monotonic() - self._began:7.2f} {clock} {line}"
+            self._file.write(text + "\n")
+            if self._loud:
+                print(text, flush=True)
+
+    def say(self, line: str) -> None:
+        """Write a line that is always shown."""
+        if not self._loud:
+            print(line, flush=True)
+        self(line)
+
+
+@dataclass
+class Run:
+    """What a run is made of; ``result`` says what is wrong, nothing when all is well."""
+
+    plan: Plan
+    cloud: Cloud
+    database: Database
+    proxy: Proxy
+    log: Log
+    wrongs: list[Wrong] = field(default_factory=list)
+
+    def result(self) -> list[Wrong]:
+        """Do everything in order; the cloud is stopped at the end, whatever happens."""
+        hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
+        self.cloud.log = self.log
+        try:
+            self._run(hypervisors)
+        finally:
+            hypervisors.stop()
+            self.cloud.stop()
+            self.proxy.stop()
+        return self.wrongs
+
+    def _run(self, hypervisors: Hypervisors) -> None:
+        began = time.monotonic()
+        self.cloud.prepare()
+        self.proxy.start()
+        self.cloud.wait_until_ready()
+        hypervisors.start()
+        world = self._stepping(
+            lambda: chaos_people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
+        )
+        self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
+        self._chaos(world)
+        self._rest(world, hypervisors)
+        if not self.wrongs:
+            self._delete(world, hypervisors)
+        if not self.wrongs:
+            self._ask_the_doctor()
+
+    def _stepping(self, work: Callable[[], World]) -> World:
+        """Do something in a thread while the supervisor goes on."""
+        done: list[World] = []
+        failed: list[Exception] = []
+
+        def run() -> None:
+            try:
+                done.append(work())
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            self.cloud.step()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    # ----- chaos ----------------------------------------------------------------------------------------------------
+
+    def _chaos(self, world: World) -> None:
+        began, stopping = time.monotonic(), threading.Event()
+        count = len(self.plan.operations)
+        limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
+        mischief = Mischief(self.plan, world, Means(self.cloud, self.proxy, self.log))
+        lanes = chaos_operations.start(world, self.plan, stopping)
+        mischief.start()
+        shown = 0
+        while any(lane.is_alive() for lane in lanes):
+            self.cloud.step()
+            if self.cloud.interrupted or time.monotonic() - began > limit:
+                stopping.set()
+                world.troubles.append(f"the operations did not end within {limit:.0f} s")
+                break
+            if world.begun // 100 > shown:
+                shown = world.begun // 100
+                self.log.say(f"{shown * 100} operations, {mischief.made} faults, {time.monotonic() - began:.0f} s")
+        mischief.wait(lambda: any(lane.is_alive() for lane in lanes), self.cloud.step)
+        self.proxy.calm()
+        self.log.say(
+            f"{world.begun} operations and {mischief.made} faults in {time.monotonic() - began:.0f} s"
+            f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
+        )
+        self.wrongs += [Wrong(trouble) for trouble in world.troubles]
+
+    @staticmethod
+    def _tally(world: World) -> str:
+        answers = [outcome.answer for outcome in world.outcomes]
+        yes, no = sum(answer.accepted for answer in answers), sum(answer.refused for answer in answers)
+        return f"{yes} accepted, {no} refused, {len(answers) - yes - no} without a sure answer"
+
+    # ----- rest -----------------------------------------------------------------------------------------------------
+
+    def _rest(self, world: World, hypervisors: Hypervisors) -> None:
+        """Wait until all is well, or until it can no longer be expected."""
+        began = time.monotonic()
+        wrongs = self._until_nothing_is_wrong(hypervisors, chaos_checks.settled, SETTLES_WITHIN)
+        books = chaos_books.read(self.database, hypervisors)
+        wrongs += chaos_outcomes.check(books, world)
+        wrongs += [
+            Wrong(f"{each}: an internal error.", each.server) for each in chaos_outcomes.internal_errors(world.outcomes)
+        ]
+        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape(books)}.")
+        self._tell(wrongs, books)
+
+    def _until_nothing_is_wrong(
+        self, hypervisors: Hypervisors, check: Callable[[chaos_books.Books], list[Wrong]], within: float
+    ) -> list[Wrong]:
+        deadline = time.monotonic() + within
+        wrongs = [Wrong("the cloud never came to rest")]
+        while time.monotonic() < deadline and not self.cloud.interrupted:
+            until = time.monotonic() + LOOK_EVERY
+            while time.monotonic() < until:
+                self.cloud.step()
+            if chaos_books.unsettled(self.database) and deadline - time.monotonic() > 5:
+                continue
+            wrongs = check(chaos_books.read(self.database, hypervisors))
+            if not wrongs:
+                break
+        return wrongs
+
+    def _tell(self, wrongs: Sequence[Wrong], books: chaos_books.Books) -> None:
+        """Write down what is wrong, with the stories of the servers concerned."""
+        self.wrongs += wrongs
+        for wrong in wrongs:
+            self.log.say(f"WRONG: {wrong}")
+        told = list(dict.fromkeys(wrong.instance for wrong in wrongs if wrong.instance))[:STORIES]
+        for instance in told:
+            self.log.say(f"What happened to {instance}:")
+            for line in chaos_checks.story(books, instance):
+                self.log.say(f"    {line}")
+
+    # ----- the end --------------------------------------------------------------------------------------------------
+
+    def _delete(self, world: World, hypervisors: Hypervisors) -> None:
+        """Delete every server and what was made of them, as their users."""
+        began = time.monotonic()
+        self._stepping(lambda: _delete_all(world))
+        wrongs = self._until_nothing_is_wrong(
+            hypervisors, lambda books: [*chaos_checks.empty(books), *chaos_checks.settled(books)], GONE_WITHIN
+        )
+        self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
+        self._tell(wrongs, chaos_books.read(self.database, hypervisors))
+
+    def _ask_the_doctor(self) -> None:
+        found = doctor(self.cloud, subprocess.run)
+        if found is None:
+            self.log.say("There is no doctor to ask.")
+            return
+        self.log.say(f"The doctor finds {len(found)} things wrong.")
+        for each in found:
+            self.wrongs.append(Wrong(f"doctor: {json.dumps(each)}"))
+
+
+def _delete_all(world: World) -> World:
+    for number in range(PROJECTS):
+        client = world.clients[number]
+        listed = client.call("GET", f"{COMPUTE}/servers")
+        for server in listed.body["servers"] if listed.accepted else []:
+            client.call("POST", f"{COMPUTE}/servers/{server['id']}/action", {"unlock": None})
+            client.call("DELETE", f"{COMPUTE}/servers/{server['id']}")
+        images = client.call("GET", "/image/v2/images?visibility=private")
+        for image in images.body["images"] if images.accepted else []:
+            client.call("DELETE", f"/image/v2/images/{image['id']}")
+    return world
+
+
+def _shape(books: chaos_books.Books) -> str:
+    """How many servers are in which state, in words."""
+    states: dict[str, int] = {}
+    for row in books.instances:
+        states[row["vm_state"]] = states.get(row["vm_state"], 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no servers"
