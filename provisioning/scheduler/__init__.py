@@ -1,13 +1,16 @@
 """Where a guest goes: pure functions from host states and a request to ranked hosts and an explanation."""
 
+from provisioning.scheduler.counting import Count, how_many
 from provisioning.scheduler.decision import Decision, FilterResult, Ranked
 from provisioning.scheduler.explain import explain, funnel
 from provisioning.scheduler.neighbours import group_allows
 from provisioning.scheduler.options import Options, facts_needed, options_of
+from provisioning.scheduler.query import check_query
 from provisioning.scheduler.ranking import decide, rank
 from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
 
 __all__ = [
+    "Count",
     "Decision",
     "Facts",
     "FilterResult",
@@ -16,11 +19,13 @@ __all__ = [
     "Options",
     "Ranked",
     "RequestSpec",
+    "check_query",
     "decide",
     "explain",
     "facts_needed",
     "funnel",
     "group_allows",
+    "how_many",
     "options_of",
     "rank",
 ]

@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from provisioning.scheduler.condition import Filter
-from provisioning.scheduler.demands import AggregateSpecsFilter, ArchitectureFilter
 from provisioning.scheduler.drivers import AvailabilityZoneDriver, ChanceDriver, Driver, FilterDriver, SimpleDriver
 from provisioning.scheduler.filters import (
     AliveFilter,
@@ -17,6 +16,8 @@ from provisioning.scheduler.filters import (
     RequestedHostFilter,
     RetryFilter,
 )
+from provisioning.scheduler.flavor_demands import AggregateSpecsFilter, CapabilitiesFilter
+from provisioning.scheduler.image_demands import ArchitectureFilter, HypervisorFilter
 from provisioning.scheduler.neighbours import (
     DifferentHostFilter,
     GroupAffinityFilter,
@@ -24,6 +25,7 @@ from provisioning.scheduler.neighbours import (
     SameHostFilter,
 )
 from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, listed, made
+from provisioning.scheduler.query import QueryFilter
 from provisioning.scheduler.room import DiskFilter, InstancesFilter, IoOpsFilter, RamFilter, VcpuFilter
 from provisioning.scheduler.spec import RequestSpec
 from provisioning.scheduler.weighers import (
@@ -44,7 +46,10 @@ _OUR_FILTERS: tuple[type[Filter], ...] = (
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
     ArchitectureFilter,
+    HypervisorFilter,
     AggregateSpecsFilter,
+    CapabilitiesFilter,
+    QueryFilter,
     RetryFilter,
     SameHostFilter,
     DifferentHostFilter,

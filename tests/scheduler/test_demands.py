@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provisioning.scheduler import GroupSpec, HostState, RequestSpec, explain, group_allows, rank
-from provisioning.scheduler.demands import meets
+from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons
 
 KELVIN, OHM, TESLA = (host(name) for name in ("kelvin", "ohm", "tesla"))

@@ -1,0 +1,54 @@
+"""What a flavor demands of its host beside room: of the host itself, and of what operators say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words
+from provisioning.scheduler.host_words import said
+from provisioning.scheduler.operators import meets
+from provisioning.scheduler.spec import HostState, RequestSpec
+
+
+class AggregateSpecsFilter(HostFilter):
+    """In aggregates whose metadata the flavor's ``aggregate_instance_extra_specs:`` ask for."""
+
+    name = "aggregate_extra_specs"
+    kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
+    needs = frozenset({"aggregate_metadata"})
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.aggregate_specs)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return all(
+            any(meets(value, wanted) for value in host.aggregate_metadata.get(key, ()))
+            for key, wanted in spec.aggregate_specs.items()
+        )
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        keys = ", ".join(sorted(spec.aggregate_specs))
+        return f"{hosts_in_words(lost)} {are(lost)} in no aggregate that the size asks for ({keys})"
+
+
+class CapabilitiesFilter(HostFilter):
+    """With what the flavor's ``capabilities:`` ask of the host; a host that does not say it has it not."""
+
+    name = "capabilities"
+    kept = ("has what the size asks for", "have what the size asks for")
+    needs = frozenset({"cpu_info", "io_ops"})
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return bool(spec.capabilities)
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return all(_has(host, name, wanted) for name, wanted in spec.capabilities.items())
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        keys = ", ".join(sorted(spec.capabilities))
+        return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
+
+
+def _has(host: HostState, name: str, wanted: str) -> bool:
+    found = said(host, name.replace(":", "."))
+    return found is not None and meets(str(found) if isinstance(found, int) else found, wanted)

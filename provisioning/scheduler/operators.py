@@ -1,0 +1,58 @@
+"""Nova's operators, with which an extra spec's value says what something must be: ``>= 4``, ``<or> ssd <or> nvme``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+
+_NUMBERS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.ge,  # as Nova reads it
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_TEXTS: dict[str, Callable[[str, str], bool]] = {
+    "s==": operator.eq,
+    "s!=": operator.ne,
+    "s<": operator.lt,
+    "s<=": operator.le,
+    "s>": operator.gt,
+    "s>=": operator.ge,
+}
+
+
+def meets(value: str | Collection[str], wanted: str) -> bool:
+    """Whether a value is what an extra spec says: a text, or an operator with its operands.
+
+    A value may be several words (a processor's features): ``<in>`` and ``<all-in>`` look for whole ones among them.
+    """
+    sign, *operands = wanted.split() or [""]
+    if sign == "<or>":
+        return value in _alternatives(operands)
+    if sign == "<all-in>":
+        return bool(operands) and all(word in value for word in operands)
+    if len(operands) != 1:
+        return value == wanted
+    return _compared(sign, value, operands[0]) if sign in _SIGNS else value == wanted
+
+
+def _compared(sign: str, value: str | Collection[str], operand: str) -> bool:
+    if sign == "<in>":
+        return operand in value
+    if not isinstance(value, str):
+        return False
+    if sign in _TEXTS:
+        return _TEXTS[sign](value, operand)
+    try:
+        return _NUMBERS[sign](float(value), float(operand))
+    except ValueError:
+        return False
+
+
+def _alternatives(words: Sequence[str]) -> set[str]:
+    """``<or> a <or> b`` → a, b."""
+    return {word for word in words if word != "<or>"}
+
+
+_SIGNS = {"<in>", *_TEXTS, *_NUMBERS}

@@ -1,0 +1,185 @@
+"""The hint ``query``: a condition on hosts as JSON, ``["and", [">=", "$free_ram_mb", 1024], …]``, as Nova has it."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.scheduler.condition import HostFilter, are, hosts_in_words
+from provisioning.scheduler.host_words import LISTS, NUMBERS, WORDS, said
+from provisioning.scheduler.spec import HostState, RequestSpec
+
+FIELD = "query"
+LONGEST = 4096
+"""Characters of a query as text."""
+DEEPEST = 8
+"""Conditions inside each other."""
+MOST_PARTS = 100
+"""Words and values of a query."""
+LONGEST_WORD = 255
+GREATEST = 1 << 63
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_LOGIC = ("and", "or", "not")
+
+
+class Operand(NamedTuple):
+    """One part of a condition: what kind of thing it is, and how it is had of a host (None: the host does not say)."""
+
+    kind: str
+    of: Callable[[HostState], Any]
+
+
+def check_query(query: object) -> list[Any]:
+    """Return a query, given as JSON text or as lists, as lists.  Raises InvalidInputError that says what is wrong."""
+    found = _parsed(query) if isinstance(query, str) else query
+    if not isinstance(found, list) or not found:
+        raise _wrong('it must be a condition like [">=", "$free_ram_mb", 1024].')
+    if _parts(found, DEEPEST) > MOST_PARTS:
+        raise _wrong(f"it has more than {MOST_PARTS} parts.")
+    _condition(found)
+    return found
+
+
+def compiled(query: object) -> Callable[[HostState], bool]:
+    """Return the judgement that a query is.  Raises InvalidInputError for one that ``check_query`` would refuse."""
+    judge: Callable[[HostState], bool] = _condition(check_query(query)).of
+    return judge
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > LONGEST:
+        raise _wrong(f"it has more than {LONGEST} characters.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _wrong("it is not JSON.") from None
+
+
+def _parts(query: list[Any], deepest: int) -> int:
+    """Count words and values; at most one more than are allowed."""
+    if not deepest:
+        raise _wrong(f"it has more than {DEEPEST} conditions inside each other.")
+    count = 0
+    for part in query:
+        count += _parts(part, deepest - 1) if isinstance(part, list) else 1
+        if count > MOST_PARTS:
+            break
+    return count
+
+
+def _condition(query: list[Any]) -> Operand:
+    if not query:
+        raise _wrong("one of its conditions is empty.")
+    sign, *parts = query
+    if not isinstance(sign, str) or sign not in {*_COMPARISONS, *_LOGIC, "in"}:
+        raise _wrong(f"{_shown(sign)} is none of {', '.join([*_COMPARISONS, 'in', *_LOGIC])}.")
+    operands = [_operand(part) for part in parts]
+    if sign in _LOGIC:
+        return Operand("condition", _logic(sign, operands))
+    if len(operands) < 2:
+        raise _wrong(f"{sign!r} compares two values or more.")
+    return Operand("condition", _comparison(sign, operands))
+
+
+def _operand(part: object) -> Operand:
+    if isinstance(part, list):
+        return _condition(part)
+    if isinstance(part, bool) or not isinstance(part, str | int | float):
+        raise _wrong(f"{_shown(part)} is neither a text nor a number nor a condition.")
+    if isinstance(part, str) and part.startswith("$"):
+        return _of_host(part[1:])
+    if isinstance(part, str):
+        if len(part) > LONGEST_WORD or not part.isprintable():
+            raise _wrong(f"{_shown(part)} is not a text of at most {LONGEST_WORD} printable characters.")
+        return Operand("text", lambda _: part)
+    if abs(part) >= GREATEST or not math.isfinite(part):
+        raise _wrong("one of its numbers is too large.")
+    return Operand("number", lambda _: part)
+
+
+def _of_host(name: str) -> Operand:
+    for kind, known in (("number", NUMBERS), ("text", WORDS), ("list", LISTS)):
+        if name in known:
+            return Operand(kind, lambda host: said(host, name))
+    known_names = ", ".join(f"${each}" for each in [*NUMBERS, *WORDS, *LISTS])
+    raise _wrong(f"{_shown('$' + name)} is nothing that is known of a host; known are {known_names}.")
+
+
+def _logic(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
+    if not operands or any(operand.kind != "condition" for operand in operands):
+        raise _wrong(f"{sign!r} wants conditions, which are lists.")
+    judges = [operand.of for operand in operands]
+    if sign == "and":
+        return lambda host: all(judge(host) for judge in judges)
+    if sign == "or":
+        return lambda host: any(judge(host) for judge in judges)
+    return lambda host: not all(judge(host) for judge in judges)
+
+
+def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
+    """Compare the first operand with every other, as Nova does; with ``in`` it is to be one of them."""
+    first, *others = operands
+    kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
+    if len(kinds) != 1 or kinds <= {"condition", "list"}:
+        raise _wrong(f"{sign!r} compares numbers with numbers and texts with texts.")
+    if sign == "in":
+        return lambda host: first.of(host) in _spread(other.of(host) for other in others)
+    compare = _COMPARISONS[sign]
+
+    def judge(host: HostState) -> bool:
+        left, right = first.of(host), [other.of(host) for other in others]
+        return left is not None and None not in right and all(compare(left, value) for value in right)
+
+    return judge
+
+
+def _spread(values: Any) -> list[Any]:
+    """Return the values, lists taken apart, without those that a host does not say."""
+    found: list[Any] = []
+    for value in values:
+        found.extend(value if isinstance(value, tuple) else [value] if value is not None else [])
+    return found
+
+
+def _shown(part: object) -> str:
+    return repr(part[:64]) if isinstance(part, str) else f"a value of another kind ({type(part).__name__})"
+
+
+def _wrong(why: str) -> InvalidInputError:
+    return InvalidInputError(f"Invalid input for query: {why}", field=FIELD)
+
+
+class QueryFilter(HostFilter):
+    """As the hint ``query`` says; a query that is none lets no host pass."""
+
+    name = "query"
+    kept = ("is as the query says", "are as the query says")
+    needs = frozenset({"cpu_info", "io_ops"})
+
+    def applies(self, spec: RequestSpec) -> bool:
+        return spec.query is not None
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return bool(self.select([host], spec))
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        if spec.query is None:
+            return list(hosts)
+        try:
+            judge = compiled(spec.query)
+        except InvalidInputError:
+            return []
+        return [host for host in hosts if judge(host)]
+
+    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
+        return f"{hosts_in_words(lost)} {are(lost)} not as the hint query says"
