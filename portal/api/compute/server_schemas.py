@@ -27,7 +27,7 @@ from portal.api.compute.server_fields import (
 )
 
 _ONE_OR_MORE: Schema = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
-_HINTS: Schema = {
+HINTS: Schema = {
     "type": "object",
     "properties": {
         "group": UUID,
@@ -136,7 +136,7 @@ def create(version: Version) -> Schema:
         properties["personality"] = PERSONALITY
     required = ("name", "flavorRef", "networks") if version >= (2, 37) else ("name", "flavorRef")
     schema = body("server", properties, required)
-    schema["properties"] |= {"os:scheduler_hints": _HINTS, "OS-SCH-HNT:scheduler_hints": _HINTS}
+    schema["properties"] |= {"os:scheduler_hints": HINTS, "OS-SCH-HNT:scheduler_hints": HINTS}
     return schema
 
 

@@ -26,6 +26,7 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (rf"POST {_SERVER}/(metadata|remote-consoles|os-interface)", (200,)),
     (rf"DELETE {_SERVER}/os-interface/.*", (202,)),
     (r"POST /compute/v2\.1/os-server-external-events", (200, 207)),
+    (r"POST /compute/v2\.1/novella-would-fit", (200,)),
     (rf"(GET|PUT) {_SERVER}/tags/\{{tag\}}", (204, 201)),
     (r"POST /compute/v2\.1/servers", (202,)),
     (r"(POST|DELETE) /compute/v2\.1/os-keypairs.*", (200, 201, 202, 204)),
