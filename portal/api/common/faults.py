@@ -17,6 +17,7 @@ from django.http import Http404, UnreadablePostError
 from rest_framework.exceptions import APIException
 
 from portal.api.common.links import SERVICES
+from provisioning.common import outage
 from provisioning.common.errors import (
     ConflictError,
     ForbiddenError,
@@ -94,6 +95,9 @@ def status_of(error: Exception, service: str) -> int | None:
         return OVER_QUOTA_STATUS[service]
     if isinstance(error, APIException):
         return error.status_code
+    if outage.is_outage(error):
+        logger.warning("The database does not answer: %s", error)
+        return 503
     return next((status for kind, status in STATUS if isinstance(error, kind)), None)
 
 
@@ -103,6 +107,8 @@ def message_of(error: Exception, status: int) -> str:
         return error.message
     if isinstance(error, APIException):
         return _WORDS_OF_DRF.get(status, str(error.detail))
+    if outage.is_outage(error):
+        return outage.WORDS
     if status == 404:
         return "The resource could not be found."
     if status == 413:

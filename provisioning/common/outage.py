@@ -1,0 +1,27 @@
+"""Telling an outage of the database from a mistake of ours in what was asked of it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from django.db import InterfaceError, OperationalError
+
+from provisioning.common.retry import BROKEN_OFF
+
+WORDS = "The cloud's database does not answer. Try again in a moment."
+_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+_POSTGRESQL = ("08", "53", "57")
+"""Classes of SQLSTATE: no connection, no resources, an operator's intervention."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database was out of reach, or gave up for the sake of others: the same may succeed later."""
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    cause = error.__cause__
+    if cause is None:
+        return "locked" in str(error)
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE
+    state = getattr(cause, "sqlstate", None)
+    return state is None or state in BROKEN_OFF or state.startswith(_POSTGRESQL)
