@@ -29,7 +29,7 @@ HOSTS_OF_AGENT = 2
 BAD = ("chaos-fails", "chaos-hangs")
 """Hosts on which every build goes wrong, by name; each is an agent of its own."""
 _FAULTY = {"chaos-fails": "fake:start_guest:retryable", "chaos-hangs": "fake:create_disk:hang"}
-CAPACITY = "16:8192:60"
+CAPACITY = "16:16384:120"
 """vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place."""
 
 SETTINGS = {

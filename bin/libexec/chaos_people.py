@@ -10,7 +10,7 @@ from chaos_client import Answer, Client
 from chaos_operations import COMPUTE, World
 from chaos_plan import POLICIES, PROJECTS
 
-QUOTA = {"instances": 12, "cores": 24, "ram": 24_576, "server_group_members": 50}
+QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""
 
 
