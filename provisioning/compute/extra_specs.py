@@ -164,4 +164,20 @@ def aggregate_specs(specs: Mapping[str, object]) -> dict[str, str]:
     return {name.removeprefix(_AGGREGATES): str(specs[name]) for name in specs if name.startswith(_AGGREGATES)}
 
 
+def capabilities(specs: Mapping[str, object]) -> dict[str, str]:
+    """Return what extra specs ask of the host itself: ``capabilities:…``, and the names of capabilities without a scope.
+
+    Other keys without a scope are an operator's own notes, and no wish.
+    """
+    asked = {}
+    for name, value in specs.items():
+        scope, mark, rest = name.partition(":")
+        if mark and scope == _HOSTS:
+            asked[rest] = str(value)
+        elif not mark and name in _CAPABILITIES:
+            asked[name] = str(value)
+    return asked
+
+
 _AGGREGATES = "aggregate_instance_extra_specs:"
+_HOSTS = "capabilities"

@@ -65,6 +65,12 @@ def flavors_for(
     return list(rows.order_by(*order_by(sort))[:limit])
 
 
+def flavors_of_project(project_id: uuid.UUID) -> list[Flavor]:
+    """Return the flavors that anybody in a project may launch, for jobs that act for no caller."""
+    given = FlavorAccess.objects.filter(project_id=project_id).values("flavor_id")
+    return list(Flavor.objects.filter(Q(is_public=True) | Q(pk__in=given), disabled=False).order_by("id"))
+
+
 def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> Flavor:
     """Return one flavor by its id; ``disabled`` finds one that no launch may choose, too.  Raises NotFoundError."""
     flavor = _visible(context, disabled=disabled).filter(flavorid=ref).first()

@@ -75,7 +75,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     if context.project_id is None or context.user_id is None:
         raise ForbiddenError("A server needs a project: use a token that is scoped to one.")
     name = check_name(request.name)
-    flavor, image = _flavor(context, request.flavor_ref), check_image(context, request.image_id)
+    flavor, image = check_flavor(context, request.flavor_ref), check_image(context, request.image_id)
     check_fit(flavor, image)
     limits = quotas.limits_of(context.project_id)
     metadata, tags = check_metadata(request.metadata, limits), check_tags(request.tags)
@@ -105,7 +105,8 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     )
 
 
-def _flavor(context: RequestContext, ref: str) -> Flavor:
+def check_flavor(context: RequestContext, ref: str) -> Flavor:
+    """Return a flavor that the caller may use; InvalidInputError."""
     try:
         return selectors.flavor_for(context, ref)
     except NotFoundError as error:

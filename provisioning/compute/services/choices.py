@@ -11,13 +11,14 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors.catalog import Limits
+from provisioning.compute.selectors.instances import NOBODY
+from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services.checks import check_fit
-from provisioning.compute.sizes import flavor_copy, quota_amounts, room_of
+from provisioning.compute.services.decisions import options_now
+from provisioning.compute.services.dry_run import MOST_SHOWN, count_places, imagined
+from provisioning.compute.sizes import flavor_copy, quota_amounts
 from provisioning.images.models import Image
-from provisioning.scheduler import HostState, RequestSpec, rank
-
-MOST_SHOWN = 10
-"""How much more room there is than this is nobody's business but the operator's."""
+from provisioning.scheduler import facts_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +36,22 @@ def flavor_choices(
     context: RequestContext, image: Image | None, limits: Limits, *, count: int = 1, availability_zone: str = ""
 ) -> list[FlavorChoice]:
     """Return every size the caller may use, the smallest first, judged for ``count`` servers of ``image``."""
-    hosts = selectors.host_states()
-    choices = []
-    for flavor in selectors.flavors_for(context):
-        virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
-        room = room_of(flavor_copy(flavor, virtual_size))
-        spec = RequestSpec(room.vcpus, room.memory_mb, room.disk_gb, availability_zone=availability_zone)
-        reason = _misfit(flavor, image) or _over_quota(flavor, limits, count)
-        choices.append(FlavorChoice(flavor, reason, how_many_fit(hosts, spec)))
-    return choices
-
-
-def how_many_fit(hosts: list[HostState], spec: RequestSpec, *, most: int = MOST_SHOWN) -> int:
-    """Return how many guests of this size would find a place one after the other, stopping at ``most``."""
-    left = list(hosts)
-    for placed in range(most):
-        ranked = rank(left, spec).ranked
-        if not ranked:
-            return placed
-        chosen = ranked[0].host
-        left.remove(chosen)
-        left.append(
-            chosen._replace(
-                vcpus_allocated=chosen.vcpus_allocated + spec.vcpus,
-                memory_mb_allocated=chosen.memory_mb_allocated + spec.memory_mb,
-                disk_gb_allocated=chosen.disk_gb_allocated + spec.disk_gb,
-                instances=chosen.instances + 1,
-            )
+    flavors, options = selectors.flavors_for(context), options_now()
+    project_id = context.project_id or NOBODY
+    virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
+    specs = [
+        spec_of(imagined(project_id, flavor_copy(flavor, virtual_size), image, availability_zone)) for flavor in flavors
+    ]
+    needed = frozenset().union(*(facts_needed(spec, options) for spec in specs))
+    hosts = selectors.host_states(needed, image_id=image.id if image else None)
+    return [
+        FlavorChoice(
+            flavor,
+            _misfit(flavor, image) or _over_quota(flavor, limits, count),
+            count_places(hosts, spec, options, MOST_SHOWN).many,
         )
-    return most
+        for flavor, spec in zip(flavors, specs, strict=True)
+    ]
 
 
 def _misfit(flavor: Flavor, image: Image | None) -> str:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable
 
-from django.db.models import F
+from django.conf import settings
+from django.db.models import F, Q
 
 from provisioning.compute.models import Allocation, Host, Instance, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
-from provisioning.scheduler import GroupSpec, group_allows
+from provisioning.scheduler import GroupSpec, group_allows, options_of
+from provisioning.scheduler.room import InstancesFilter
 
 _HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
 
 def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
-    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now, or the
-    host has left the zone that was asked for (empty: any).
+    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now, the host
+    has as many servers as it may have, or has left the zone that was asked for (empty: any).
     """
     asked = {"availability_zone": zone} if zone else {}
     fits = Host.objects.filter(
+        _may_have_more(),
         **asked,
         id=host_id,
         enabled=True,
@@ -39,6 +43,18 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
             instances_allocated=F("instances_allocated") + 1,
         )
     )
+
+
+def _may_have_more() -> Q:
+    """Return the condition that a host has fewer servers than its aggregates, or else the settings, let it have."""
+    options = options_of(settings)
+    judges = [judge for judge in options.driver.filters(options) if isinstance(judge, InstancesFilter)]
+    if not judges:
+        return Q()
+    most = min(judge.most for judge in judges)
+    by_aggregates = Q(aggregate_max_instances__isnull=False, instances_allocated__lt=F("aggregate_max_instances"))
+    by_settings = Q() if math.isinf(most) else Q(instances_allocated__lt=int(most))
+    return by_aggregates | (Q(aggregate_max_instances=None) & by_settings)
 
 
 def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) -> tuple[uuid.UUID | None, int]:

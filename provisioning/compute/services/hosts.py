@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
+from provisioning.compute import notifications
 from provisioning.compute.models import Aggregate, Host, Instance
 from provisioning.compute.names import check_text
 from provisioning.compute.selectors.hosts import INTERNAL_ZONE
@@ -51,9 +53,12 @@ def change_host(
         columns |= {"enabled": enabled, "disabled_reason": text}
     if forced_down is not None:
         columns["forced_down"] = forced_down
-    if not Host.objects.filter(id=host_id).update(**columns):
-        raise NotFoundError(f"Host {host_id} could not be found.")
-    return Host.objects.get(id=host_id)
+    with transaction.atomic():
+        if not Host.objects.filter(id=host_id).update(**columns):
+            raise NotFoundError(f"Host {host_id} could not be found.")
+        host = Host.objects.get(id=host_id)
+        notifications.of_host(host, "update")
+    return host
 
 
 @when_broken_off
@@ -72,7 +77,19 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
         if columns.get("availability_zone", host.availability_zone) != host.availability_zone:
             _check_free_to_move(host)
         Host.objects.filter(id=host_id).update(**columns)
-        return Host.objects.get(id=host_id)
+        changed = Host.objects.get(id=host_id)
+        notifications.of_host(changed, "update")
+        return changed
+
+
+def build_failed(host_id: uuid.UUID) -> None:
+    """Count that a build has failed there by the host's own fault; inside the caller's transaction."""
+    Host.objects.filter(id=host_id, failed_builds__lt=_MOST).update(failed_builds=F("failed_builds") + 1)
+
+
+def build_succeeded(host_id: uuid.UUID) -> None:
+    """Forget that builds failed there; a host where none has is not written to."""
+    Host.objects.filter(id=host_id, failed_builds__gt=0).update(failed_builds=0)
 
 
 def _check_free_to_move(host: Host) -> None:

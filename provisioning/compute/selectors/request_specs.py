@@ -1,0 +1,63 @@
+"""What the scheduler must know of a server that needs a place."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from provisioning.compute.extra_specs import aggregate_specs, capabilities
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
+from provisioning.compute.sizes import room_of
+from provisioning.scheduler import RequestSpec
+
+
+def spec_of(
+    instance: Instance, *, flavor: Mapping[str, Any] | None = None, excluded: Iterable[uuid.UUID] = ()
+) -> RequestSpec:
+    """Return what the scheduler must know of a server, as it is at this moment; it may be one that is not kept.
+
+    ``flavor`` is the size it is to have when that is another than its own; ``excluded`` are hosts that will not do,
+    beside those that have failed it.
+    """
+    wanted = instance.flavor if flavor is None else flavor
+    room, hints, specs = room_of(wanted), instance.scheduler_hints, wanted.get("extra_specs", {})
+    properties = instance.image_properties
+    return RequestSpec(
+        vcpus=room.vcpus,
+        memory_mb=room.memory_mb,
+        disk_gb=room.disk_gb,
+        availability_zone=instance.availability_zone,
+        excluded_hosts=frozenset(uuid.UUID(text) for text in instance.excluded_hosts).union(excluded),
+        requested_host=instance.requested_host,
+        same_hosts=_hosts_of(instance, hints["same_host"]) if "same_host" in hints else None,
+        different_hosts=_hosts_of(instance, hints.get("different_host")),
+        group=group_of(instance),
+        architecture=_said(properties, "hw_architecture", "architecture"),
+        aggregate_specs=aggregate_specs(specs),
+        ignored_hosts=frozenset(str(name) for name in hints.get("ignore_hosts", ())),
+        hypervisor_type=_said(properties, "img_hv_type", "hypervisor_type"),
+        hypervisor_versions=_said(properties, "img_hv_requested_version", "hypervisor_version_requires"),
+        capabilities=capabilities(specs),
+        query=_query(hints.get("query")),
+        image_id=instance.snapshot_image_id or instance.image_id,
+    )
+
+
+def _said(properties: Mapping[str, Any], name: str, old_name: str) -> str:
+    """Return an image's property, also by the name that it had once."""
+    return str(properties.get(name) or properties.get(old_name) or "")
+
+
+def _query(hint: object) -> object:
+    """Return the condition of the hint ``query``, which callers write as JSON in a text."""
+    return json.loads(hint) if isinstance(hint, str) else hint
+
+
+def _hosts_of(instance: Instance, named: object) -> frozenset[uuid.UUID]:
+    """Return the hosts of the servers that a hint names."""
+    if not named:
+        return frozenset()
+    return hosts_of_servers(instance.project_id, named if isinstance(named, list) else [named])
