@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -15,16 +16,20 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.deadlines import deadline_of, seconds_of
 from provisioning.compute.services.delete import send_destroy
+from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.release import finish_delete, finish_offload
 from provisioning.compute.services.tasks import TASKS, Task
 from provisioning.compute.states import TaskState, VmState
-from provisioning.conductor.ends import Outcome, ended
+from provisioning.conductor import side_orders
+from provisioning.conductor.ends import SILENT, ended, silent_since
 from provisioning.conductor.lines import UNSHELVE, is_waiting
 from provisioning.conductor.undo import cast_schedule, fail, retry
+from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 from provisioning.rpc.registry import periodic
@@ -40,10 +45,10 @@ AWAY = timedelta(seconds=30)
 """A deadline that passed longer ago than this passed while nobody looked: hosts may have reports that wait for us."""
 DELETE_ORDERS = 3
 """Orders to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
-SILENT = "The host did not report within {seconds} seconds."
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
+CUT_OFF = "What was going on with the server was cut off, and nobody knows how far it came."
 _ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADING, *TASKS}
 
 
@@ -56,8 +61,8 @@ def reap() -> None:
         _guarded(instance, _end_delete_without_host)
     for instance in _leftovers():
         _guarded(instance, _ask_to_destroy)
-    for instance in _with_side_orders_overdue():
-        _guarded(instance, _end_side_orders)
+    for instance in side_orders.overdue(BATCH):
+        _guarded(instance, lambda found: side_orders.end(found, AWAY))
     _mark_silent_hosts()
 
 
@@ -90,6 +95,14 @@ def _look_after(found: Instance) -> None:
     task = TaskState(instance.task_state) if instance.task_state else None
     if task in _ON_HOSTS and _passed_unseen(instance):
         return
+    _act(instance, task)
+    stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
+    if stuck.filter(task_deadline__lt=timezone.now()).exists():
+        _cut_off(instance.id)
+
+
+def _act(instance: Instance, task: TaskState | None) -> None:
+    """Do what follows from silence in this task."""
     if task == TaskState.DELETING:
         _deleting(instance)
     elif task == TaskState.SHELVING_OFFLOADING:
@@ -102,28 +115,16 @@ def _look_after(found: Instance) -> None:
         _order_overdue(instance, TASKS[task])
 
 
-def _with_side_orders_overdue() -> list[Instance]:
-    ids = list(hosts.side_orders_overdue().order_by("deadline").values_list("instance_id", flat=True)[:BATCH])
-    return list(Instance.objects.filter(id__in=ids).order_by("id"))
-
-
-def _end_side_orders(found: Instance) -> None:
-    """End what was ordered beside the tasks and stays without a word; the hosts get time when it was us who were away.
-
-    An order of an older attempt means nothing any more.
-    """
-    state.lock([found.id])
-    instance = Instance.objects.select_related("host").get(id=found.id)
-    now = timezone.now()
-    for command in hosts.side_orders_overdue().filter(instance_id=instance.id).order_by("created_at"):
-        if command.deadline is not None and command.deadline < now - AWAY:
-            later = now + timedelta(seconds=settings.HOST_DOWN_AFTER)
-            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
-            continue
-        body = decode_command_body(command.body)
-        hosts.finish(command.host_id, command.id)
-        if instance.attempt == command.attempt and instance.host_id == command.host_id:
-            ended(instance, body, _silent(command.created_at))
+def _cut_off(instance_id: uuid.UUID) -> None:
+    """End a task that nothing else ends, because no line and no order belongs to it: the server is in error."""
+    instance = Instance.objects.select_related("host").get(id=instance_id)
+    log.error("Nothing goes on with instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state)
+    if state.advance(instance, "reset_error", attempt=instance.attempt) is None:
+        return
+    record_fault(instance, CUT_OFF)
+    actions.finish(instance.id, message=CUT_OFF)
+    quotas.commit(instance.id)
+    hosts.withdraw_orders(instance.id)
 
 
 def _passed_unseen(instance: Instance) -> bool:
@@ -164,18 +165,13 @@ def _order_overdue(instance: Instance, task: Task) -> None:
     """The host has not said how an order ended: whatever it says later is passed over."""
     command = hosts.order_of(instance.id, instance.attempt)
     begun = command.created_at if command is not None else instance.updated_at
-    silent = _silent(begun)
+    silent = silent_since(begun)
     if command is None or not ended(instance, decode_command_body(command.body), silent):
-        state.advance(instance, task.fail, attempt=instance.attempt)
+        note = Note(fault=silent.message, cause=silent.code)
+        state.advance(instance, task.fail, attempt=instance.attempt, note=note)
         actions.finish(instance.id, task.action, message=silent.message)
     hosts.withdraw_orders(instance.id)
     actions.finish(instance.id, "trigger_crash_dump", message=silent.message)
-
-
-def _silent(begun: datetime) -> Outcome:
-    now = timezone.now()
-    waited = round((now - begun).total_seconds())
-    return Outcome(well=False, begun_at=begun, ended_at=now, message=SILENT.format(seconds=waited), code="silent")
 
 
 def _deleting(instance: Instance) -> None:

@@ -13,6 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors, services
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
 from provisioning.conductor import place, reaper, schedule
+from provisioning.conductor.ends import SILENT
 from provisioning.rpc.models import HostCommand
 from provisioning.rpc.testing import drain
 from tests.support import invariants
@@ -135,7 +136,7 @@ def test_a_host_that_never_confirms_ends_the_launch_and_keeps_the_place(cloud: C
         let_deadline_pass(instance)
         reaper.reap()
     assert state_of(instance) == ("error", None)
-    before = reaper.SILENT.format(seconds=600).rstrip(".")
+    before = SILENT.format(seconds=600).rstrip(".")
     assert fault_of(instance) == f"{reaper.NOT_CONFIRMED} Before that: {before}."
     assert Allocation.objects.count() == 1
     invariants.check()

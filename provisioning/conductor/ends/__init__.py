@@ -2,10 +2,10 @@
 
 from importlib import import_module
 
-from provisioning.conductor.ends.outcome import Outcome
+from provisioning.conductor.ends.outcome import SILENT, Outcome, silent_since
 from provisioning.conductor.ends.registry import end_of, ended
 
 for _family in ("ordinary", "rebuild", "rescue", "resize", "snapshots", "interfaces"):
     import_module(f"{__name__}.{_family}")
 
-__all__ = ["Outcome", "end_of", "ended"]
+__all__ = ["SILENT", "Outcome", "end_of", "ended", "silent_since"]

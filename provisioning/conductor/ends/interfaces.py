@@ -6,9 +6,17 @@ import logging
 
 from compute_agent.contract.orders import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note, notify
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.faults import record_fault
-from provisioning.compute.services.interfaces import ATTACH, DETACH, order_attach, order_detach, take_card
+from provisioning.compute.services.interfaces import (
+    ATTACH,
+    DETACH,
+    NOTIFICATIONS,
+    order_attach,
+    order_detach,
+    take_card,
+)
 from provisioning.conductor.ends.ordinary import COULD_NOT
 from provisioning.conductor.ends.outcome import Outcome
 from provisioning.conductor.ends.registry import end_of
@@ -67,6 +75,8 @@ def refreshed(instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -
 def _close(instance: Instance, action: str, port_id: str, outcome: Outcome) -> None:
     if not outcome.well:
         _record(instance, action, outcome)
+    phase, said = ("end", "") if outcome.well else ("error", outcome.message or COULD_NOT)
+    notify(instance, f"{NOTIFICATIONS[action]}.{phase}", Note(fault=said, cause=outcome.code))
     row = actions.of_port(instance.id, action, port_id)
     if row is None:
         state.announce_all(instance, [{}])

@@ -7,6 +7,7 @@ from typing import Any
 
 from compute_agent.contract.orders import CommandBody, PasswordRequest, PowerRequest
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note, notify
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.made_images import remove_image
@@ -22,6 +23,8 @@ COULD_NOT = "The host could not do it."
 def switched(instance: Instance, body: PowerRequest, outcome: Outcome) -> None:
     """End a change of power; what belongs to no task (a crash dump) ends its action alone."""
     if body.action == "crash_dump":
+        phase = "end" if outcome.well else "error"
+        notify(instance, f"trigger_crash_dump.{phase}", Note(fault=outcome.message or COULD_NOT, cause=outcome.code))
         write_end(instance, "trigger_crash_dump", outcome)
         return
     if instance.task_state == TaskState.UNSHELVING:
@@ -58,18 +61,13 @@ def end_task(
     if task is None:
         return None
     columns: dict[str, Any] = {} if outcome.power is None else {"power_state": int(outcome.power)}
-    if outcome.well:
-        moved = state.advance(
-            instance, end or task.end, attempt=instance.attempt, changes={**columns, **(changes or {})}
-        )
-    else:
-        moved = state.advance(
-            instance, fail or task.fail, attempt=instance.attempt, changes={**columns, **(undo or {})}
-        )
+    said = "" if outcome.well else outcome.message or COULD_NOT
+    move, more = (end or task.end, changes) if outcome.well else (fail or task.fail, undo)
+    note = Note(fault=said, cause=outcome.code, image_id=getattr(body, "image_id", ""))
+    moved = state.advance(instance, move, attempt=instance.attempt, changes={**columns, **(more or {})}, note=note)
     if moved is None:
         return None
     if not outcome.well:
-        said = outcome.message or COULD_NOT
         host = moved.host.name if moved.host else ""
         record_fault(moved, said, details=f"{task.action}: {outcome.code}", host_name=host)
     write_end(moved, task.action, outcome)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
 from compute_agent.contract.power import PowerState
+
+SILENT = "The host did not report within {seconds} seconds."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +32,10 @@ class Outcome:
     def silent(self) -> bool:
         """Whether the host said nothing."""
         return self.code == "silent"
+
+
+def silent_since(begun: datetime) -> Outcome:
+    """Return the end of an order about which its host has said nothing since it was given."""
+    now = timezone.now()
+    waited = round((now - begun).total_seconds())
+    return Outcome(well=False, begun_at=begun, ended_at=now, message=SILENT.format(seconds=waited), code="silent")

@@ -1,0 +1,524 @@
+"""The classic faults of launch lines, each by its name, whole; those that need many at once are in
+``test_classic_faults_at_once``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from compute_agent.contract.messages import Command
+from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError
+from provisioning.compute import selectors, services
+from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.selectors.attempts import attempts_for
+from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.conductor import agents, place, reaper, schedule
+from provisioning.conductor.inbox import receive
+from provisioning.conductor.reports import sync_power
+from provisioning.events.models import Event
+from provisioning.network.models import FixedIP, SecurityGroup
+from provisioning.quotas import services as quotas
+from provisioning.quotas.models import Reservation
+from provisioning.rpc import hosts, queue
+from provisioning.rpc.models import HostCommand, JobRun
+from provisioning.rpc.testing import drain
+from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
+from tests.support import invariants
+from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
+
+ROUNDS = 5
+"""Deadlines in a row within which anything must be over."""
+
+
+def let_deadlines_pass() -> None:
+    """Every task is overdue, by so little that somebody was there to see it."""
+    late = timezone.now() - timedelta(seconds=1)
+    Instance.objects.exclude(task_state=None).update(task_deadline=late)
+
+
+def silence(name: str) -> None:
+    Host.objects.filter(name=name).update(last_seen_at=timezone.now() - timedelta(hours=1))
+
+
+def fault_of(instance: Instance) -> str:
+    row = Cloud.fresh(instance)
+    return selectors.fault_of([row])[row.id].message
+
+
+class TestStuckInBuildAfterAWorkerDies:
+    """The worker dies behind any of its commits, its job is given back, or lost with it: the launch ends ACTIVE."""
+
+    @pytest.mark.parametrize("job", ["given back", "lost"])
+    def test_the_launch_goes_on(
+        self,
+        shared_cloud: Cloud,
+        alice: RequestContext,
+        death: Death,  # noqa: F811 - the fixture
+        job: str,
+    ) -> None:
+        shared_cloud.add_host("kelvin")
+        killed = 0
+        for number in range(20):
+            instance = shared_cloud.launch(context("alice"))
+            death.at = number
+            try:
+                work(shared_cloud)
+                break
+            except KilledError:
+                killed += 1
+            finally:
+                death.at = None
+            if job == "lost":
+                OrmQ.objects.all().delete()
+            begun_anew(shared_cloud)
+            work(shared_cloud)
+            if job == "lost":
+                let_deadlines_pass()
+                reaper.reap()
+                work(shared_cloud)
+            assert state_of(instance) == ("active", None), number
+            assert Allocation.objects.filter(instance=instance).count() == 1
+            services.delete(context("alice"), instance.id)
+            work(shared_cloud)
+        assert killed >= 3, "the worker was killed nowhere"
+        services.delete(context("alice"), instance.id)
+        work(shared_cloud)
+        invariants.check_empty()
+
+    @pytest.mark.django_db
+    def test_a_launch_that_cannot_go_on_ends_in_error(self, cloud: Cloud, alice: RequestContext) -> None:
+        """The job is lost again and again: there is a last time."""
+        instance = cloud.launch(alice)
+        OrmQ.objects.all().delete()
+        Instance.objects.filter(id=instance.id).update(created_at=timezone.now() - timedelta(hours=1))
+        let_deadlines_pass()
+        reaper.reap()
+        assert state_of(instance) == ("error", None)
+        assert fault_of(instance) == reaper.TOO_LONG
+
+
+REACHED = sorted({move.target for move in MOVES if move.target[1] is not None}, key=lambda pair: f"{pair[0]} {pair[1]}")
+"""Every state with a task that a server can come into."""
+ODD = [
+    (VmState.PAUSED, TaskState.RESUMING),
+    (VmState.RESCUED, TaskState.SPAWNING),
+    (VmState.ERROR, TaskState.SCHEDULING),
+]
+"""Some that only a hand in the database makes."""
+
+
+class TestTaskStateNeverCleared:
+    """Whatever an instance is in the middle of, and whatever was lost of it: it comes to rest by deadlines alone."""
+
+    @pytest.mark.parametrize("host", ["up", "down"])
+    def test_every_task_ends(self, db: None, alice: RequestContext, host: str) -> None:
+        cloud = Cloud.make()
+        agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)
+        for resource in ("instances", "cores", "ram"):
+            quotas.set_limit(alice.project_id, resource, -1)
+        pairs = [*REACHED, *ODD]
+        built = [pair for pair in pairs if pair[0] != VmState.BUILDING or pair[1] == TaskState.DELETING]
+        servers = dict(zip(built, self._launch(cloud, len(built)), strict=True))
+        cloud.run()
+        rest = [pair for pair in pairs if pair not in servers]
+        servers |= dict(zip(rest, self._launch(cloud, len(rest)), strict=True))
+        spawning = (VmState.BUILDING, TaskState.SPAWNING)
+        schedule.schedule(str(servers[spawning].id), 1)
+        OrmQ.objects.all().delete()
+        HostCommand.objects.all().delete()
+        for pair, server in servers.items():
+            columns = {"vm_state": pair[0], "task_state": pair[1], "created_at": timezone.now() - timedelta(hours=2)}
+            raised = {"attempt": 2} if pair[1] in {TaskState.DELETING, TaskState.SHELVING_OFFLOADING} else {}
+            Instance.objects.filter(id=server.id).update(**columns, **raised)
+        if host == "down":
+            silence("kelvin")
+        for _ in range(ROUNDS):
+            let_deadlines_pass()
+            reaper.reap()
+            drain()
+            if host == "up":
+                agent.work()
+        left = {pair: state_of(server) for pair, server in servers.items() if state_of(server)[1] is not None}
+        if host == "down":  # its disk is in the image store; the shelf waits for its host as long as it takes
+            assert left.pop((VmState.SHELVED, TaskState.SHELVING_OFFLOADING)) == ("shelved", "shelving_offloading")
+            agents.heartbeat(agent.host.id)
+            let_deadlines_pass()
+            reaper.reap()
+            agent.work()
+        assert left == {}
+        assert not Instance.objects.exclude(task_deadline=None).exists()
+        assert not Instance.objects.filter(vm_state=VmState.BUILDING).exists()
+
+    def _launch(self, cloud: Cloud, count: int) -> list[Instance]:
+        return services.launch(context("alice"), cloud.request(min_count=count, max_count=count))
+
+
+class TestDeletingForEverAfterALostMessage:
+    """The order is lost, or the host's memory of it, or its report: the delete ends all the same, and so does the
+    guest.
+    """
+
+    @pytest.fixture
+    def agent(self, cloud: Cloud) -> ScriptedAgent:
+        return cloud.add_host("kelvin")
+
+    @pytest.fixture
+    def deleted(self, cloud: Cloud, agent: ScriptedAgent, alice: RequestContext) -> Instance:
+        instance = cloud.launch(alice)
+        cloud.run()
+        services.delete(alice, instance.id)
+        assert state_of(instance) == ("active", "deleting")
+        return instance
+
+    @pytest.mark.parametrize("lost", ["the wake-up", "the order", "what the host had taken", "the report"])
+    def test_the_delete_ends(self, cloud: Cloud, agent: ScriptedAgent, deleted: Instance, lost: str) -> None:
+        if lost == "the wake-up":
+            Event.objects.all().delete()  # the order waits in the records for whoever looks
+        elif lost == "the order":
+            HostCommand.objects.all().delete()
+        elif lost == "what the host had taken":
+            assert [type(command.body) for command in agent.take()] == [DestroyRequest]
+        else:
+            agent.take()
+            agent.guests.clear()
+        if lost != "the wake-up":
+            agent.work()
+            assert state_of(deleted) == ("active", "deleting")
+            let_deadlines_pass()
+            reaper.reap()
+        cloud.run()
+        assert state_of(deleted) == ("deleted", None)
+        assert agent.guests == {}
+        invariants.check_empty()
+
+    def test_a_host_that_never_answers_does_not_hold_its_owner(
+        self, cloud: Cloud, agent: ScriptedAgent, deleted: Instance
+    ) -> None:
+        for _ in range(reaper.DELETE_ORDERS):
+            assert state_of(deleted) == ("active", "deleting")
+            agent.take()
+            let_deadlines_pass()
+            reaper.reap()
+        assert state_of(deleted) == ("deleted", None)
+        assert Allocation.objects.count() == FixedIP.objects.count() == 1, "the guest may still run"
+        agent.hello()
+        then = timezone.now() - timedelta(hours=1)
+        HostCommand.objects.update(created_at=then, acknowledged_at=then)
+        reaper.reap()
+        cloud.run()
+        assert agent.guests == {}
+        invariants.check_empty()
+
+
+@pytest.mark.django_db
+class TestTheQueueRunningATaskTwice:
+    def test_one_effect(self, cloud: Cloud, alice: RequestContext) -> None:
+        """The same message again before, between and after: one claim, one order, one guest."""
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        text = OrmQ.objects.get().payload
+        for _ in range(2):
+            queue.put("scheduler", text)
+        assert drain() == 3
+        (order,) = agent.take()
+        schedule.schedule(str(instance.id), 1)
+        agent.carry_out(order)
+        before = cloud.fresh(instance).version
+        queue.put("scheduler", text)
+        assert drain() == 1
+        assert state_of(instance) == ("active", None)
+        assert cloud.fresh(instance).version == before
+        assert Allocation.objects.count() == FixedIP.objects.count() == len(agent.guests) == 1
+        assert agent.take() == []
+        assert SchedulingDecision.objects.count() == 1
+
+    def test_an_order_that_comes_twice_is_one_guest(self, cloud: Cloud, alice: RequestContext) -> None:
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        drain()
+        (order,) = agent.take()
+        agent.carry_out(order)
+        version = cloud.fresh(instance).version
+        hosts.send_again(agent.host.id)
+        agent.carry_out(order)
+        agent.repeat_everything()
+        assert (state_of(instance), cloud.fresh(instance).version) == (("active", None), version)
+
+    def test_a_message_whose_lock_ran_out_is_begun_by_one_group_only(self) -> None:
+        number = queue.put("t", "text")
+        assert queue.take(["t"], "first") is not None
+        OrmQ.objects.update(lock=timezone.now() - timedelta(seconds=1))
+        assert queue.take(["t"], "second") is not None
+        assert queue.start(number, "first", "1.1") is None
+        assert queue.start(number, "second", "2.2") == 1
+        assert queue.start(number, "second", "3.3") is None
+        assert JobRun.objects.get().worker == "2.2"
+
+
+POINTS: dict[str, Callable[[Cloud, Instance], Command | None]] = {}
+
+
+def point(name: str) -> Callable[[Callable[[Cloud, Instance], Command | None]], None]:
+    def register(reach: Callable[[Cloud, Instance], Command | None]) -> None:
+        POINTS[name] = reach
+
+    return register
+
+
+@point("before it is placed")
+def _queued(cloud: Cloud, instance: Instance) -> None:
+    assert state_of(instance) == ("building", "scheduling")
+
+
+@point("between claim and hand-off")
+def _claimed(cloud: Cloud, instance: Instance) -> None:
+    row = cloud.fresh(instance)
+    assert place.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+
+
+@point("handed over, not taken")
+def _handed(cloud: Cloud, instance: Instance) -> None:
+    drain()
+
+
+def _after(step: str) -> Callable[[Cloud, Instance], Command]:
+    def reach(cloud: Cloud, instance: Instance) -> Command:
+        drain()
+        (build,) = cloud.agents["kelvin"].take()
+        cloud.agents["kelvin"].steps(build, upto=step)
+        return build
+
+    return reach
+
+
+for _step in BUILD_STEPS:
+    point(f"after {_step}")(_after(_step))
+
+
+@pytest.mark.django_db
+class TestDeleteRacingBoot:
+    @pytest.mark.parametrize("moment", list(POINTS))
+    def test_nothing_boots_behind_the_delete(self, cloud: Cloud, alice: RequestContext, moment: str) -> None:
+        """The delete comes at this moment, and whatever was under way ends behind it: no guest, nothing held."""
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        build = POINTS[moment](cloud, instance)
+        services.delete(context("alice"), instance.id)
+        invariants.check()
+        schedule.schedule(str(instance.id), 1)
+        if build is not None:
+            agent.carry_out(build)
+            assert state_of(instance) == ("building", "deleting"), "a report of the boot took the delete back"
+        cloud.run()
+        if build is not None:
+            agent.carry_out(build)  # the old order turns up again, behind the newer one
+        cloud.run()
+        assert state_of(instance) == ("deleted", None)
+        assert agent.guests == {}
+        invariants.check_empty()
+
+    def test_handed_over_between_look_and_mark(
+        self, cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The job hands the server over while the delete believes that no host has it: the delete looks again."""
+        delete = importlib.import_module("provisioning.compute.services.delete")
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        look = delete.host_holding
+
+        def look_and_lose(row: Instance) -> Host | None:
+            holder = look(row)
+            drain()
+            return holder  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(delete, "host_holding", look_and_lose)
+        services.delete(context("alice"), instance.id)
+        assert state_of(instance) == ("building", "deleting")
+        cloud.run()
+        assert (state_of(instance), agent.guests) == (("deleted", None), {})
+        invariants.check_empty()
+
+
+@pytest.mark.django_db
+class TestFailureBeforeSchedulingLeavesNoHistory:
+    """What is refused leaves nothing at all; what was accepted and failed before it had a host leaves a history."""
+
+    def _counted(self) -> list[int]:
+        kept: list[Any] = [Instance, InstanceAction, InstanceFault, Event, OrmQ, SecurityGroup, Reservation]
+        return [model.objects.count() for model in kept]
+
+    @pytest.mark.parametrize("why", ["a wrong image", "a full quota", "the queue refuses"])
+    def test_a_refused_launch_leaves_nothing(
+        self, cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch, why: str
+    ) -> None:
+        before = self._counted()
+        expected: type[Exception] = RuntimeError
+        changes: dict[str, Any] = {}
+        if why == "a wrong image":
+            expected, changes = InvalidInputError, {"image_id": str(uuid.uuid4())}
+        elif why == "a full quota":
+            expected = OverQuotaError
+            quotas.set_limit(alice.project_id, "ram", 512)
+        else:
+
+            def refuse(*_: object, **__: object) -> None:
+                raise RuntimeError
+
+            monkeypatch.setattr(importlib.import_module("provisioning.compute.services.launch"), "cast", refuse)
+        with pytest.raises(expected):
+            cloud.launch(alice, **changes)
+        assert self._counted() == before
+
+    @pytest.mark.parametrize("why", ["no host", "the job was given up", "the job was lost", "no address"])
+    def test_an_accepted_launch_that_fails_says_when_where_and_why(
+        self, cloud: Cloud, alice: RequestContext, why: str
+    ) -> None:
+        if why in {"the job was given up", "no address"}:
+            cloud.add_host("kelvin")
+        if why == "no address":
+            cloud.network.subnets.update(allocation_pools=[])
+        instance = cloud.launch(alice)
+        if why == "the job was given up":
+            schedule.give_up("its worker died", instance_id=str(instance.id), attempt=1)
+        elif why == "the job was lost":
+            OrmQ.objects.all().delete()
+            Instance.objects.update(created_at=timezone.now() - timedelta(hours=1))
+            let_deadlines_pass()
+            reaper.reap()
+        drain()
+        assert state_of(instance) == ("error", None)
+        reason = fault_of(instance)
+        assert reason.endswith(".")
+        action = InstanceAction.objects.get(instance=instance, action="create")
+        assert action.finished_at is not None
+        assert action.message == reason
+        assert action.request_id == alice.request_id
+        (failed,) = [step for step in selectors.timeline_for(alice, instance.id) if step.state == "failed"]
+        assert (failed.message, failed.seconds is not None) == (reason, True)
+        (only,) = attempts_for(alice, instance.id)
+        assert (only.outcome, only.reason) == ("failed", reason)
+        assert "kelvin" not in f"{reason} {only}"
+        events = Event.objects.filter(topic=f"project:{alice.project_id}", kind="instance").order_by("id")
+        assert [event.payload["status"] for event in events][-1] == "ERROR"
+
+
+@pytest.mark.django_db
+class TestMonitoringOverwritingATransition:
+    """What hosts tell of guests by themselves never moves a server that is in the middle of something."""
+
+    @pytest.mark.parametrize("seen", [PowerState.SHUTDOWN, PowerState.RUNNING, PowerState.CRASHED, None])
+    @pytest.mark.parametrize("channel", ["report", "audit", "hello"])
+    def test_an_observation_during_a_task(
+        self, cloud: Cloud, alice: RequestContext, seen: PowerState | None, channel: str
+    ) -> None:
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        cloud.run()
+        services.stop(context("alice"), instance.id)
+        before = Instance.objects.values().get(id=instance.id)
+        key, kept = str(instance.id), agent.guests[str(instance.id)]
+        if seen is None:
+            agent.guests.pop(key)
+        else:
+            agent.guests[key] = (kept[0], seen)
+        if channel == "report" and seen is not None:
+            agent.power(instance.id, seen)
+        elif channel == "audit":
+            agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+        else:
+            agent.hello()
+        assert Instance.objects.values().get(id=instance.id) == before
+        agent.guests[key] = kept
+        cloud.run()
+        assert state_of(instance) == ("stopped", None)
+
+    def test_an_observation_that_was_read_before_the_task_began(self, cloud: Cloud, alice: RequestContext) -> None:
+        cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        cloud.run()
+        stale = cloud.fresh(instance)
+        services.reboot(context("alice"), instance.id, hard=True)
+        sync_power(stale, PowerState.SHUTDOWN)
+        assert state_of(instance) == ("active", "rebooting_hard")
+        cloud.run()
+        assert state_of(instance) == ("active", None)
+
+    def test_an_old_audit_behind_a_task_that_has_ended(self, cloud: Cloud, alice: RequestContext) -> None:
+        """The host looked while the server was off; it was started since."""
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        cloud.run()
+        services.stop(context("alice"), instance.id)
+        cloud.run()
+        old = agent.audit(8, 8192, 100)
+        services.start(context("alice"), instance.id)
+        cloud.run()
+        agents.audit(agent.host.id, old)
+        assert state_of(instance) == ("active", None)
+        assert cloud.fresh(instance).power_state == PowerState.RUNNING
+
+    def test_an_observation_of_an_older_guest(self, cloud: Cloud, alice: RequestContext) -> None:
+        agent = cloud.add_host("kelvin")
+        instance = cloud.launch(alice)
+        cloud.run()
+        Instance.objects.filter(id=instance.id).update(attempt=2)
+        agent.power(instance.id, PowerState.SHUTDOWN)
+        agent.hello()
+        assert state_of(instance) == ("active", None)
+
+
+@pytest.mark.django_db
+class TestALateReportOfAnOldAttempt:
+    def test_it_changes_nothing(self, cloud: Cloud, alice: RequestContext) -> None:
+        """The first host failed and the second builds: whatever the first still says, of whatever kind, is passed
+        over, and so it is when the second is done.
+        """
+        for name in ("kelvin", "ohm"):
+            cloud.add_host(name)
+        instance = cloud.launch(alice)
+        drain()
+        first = cloud.agent_of(instance)
+        (old,) = first.take()
+        first.fail(old, "The disk is full.", retryable=True)
+        drain()
+        second = cloud.agent_of(instance)
+        assert second is not first
+
+        def everything() -> tuple[Any, ...]:
+            row = Instance.objects.values().get(id=instance.id)
+            tables = (Event, InstanceFault, Allocation, HostCommand, FixedIP)
+            return row, *(list(model.objects.order_by("pk").values()) for model in tables)  # type: ignore[attr-defined]
+
+        for _ in ("while the second builds", "when it is built"):
+            known = everything()
+            first.steps(old)
+            first.report(old, "finished", power_state=1)
+            first.report(old, "failed", error_code="x", message="again", retryable=True)
+            first.guests[str(instance.id)] = (1, PowerState.SHUTDOWN)
+            first.power(instance.id, PowerState.SHUTDOWN)
+            receive(first.host.id, first.sent)
+            assert everything() == known
+            second.work()
+            assert state_of(instance) == ("active", None)
+        first.guests.clear()
+        services.delete(context("alice"), instance.id)
+        with_old_number = everything()
+        second.report(old, "finished", power_state=1)
+        assert everything() == with_old_number
+        cloud.run()
+        with pytest.raises(NotFoundError):
+            selectors.instance_for(alice, instance.id)
+        invariants.check_empty()
