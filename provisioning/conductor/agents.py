@@ -15,11 +15,20 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, Hello, ResourceAudit, decode_command_body
+from compute_agent.contract.messages import (
+    CONTRACT_VERSION,
+    Enrol,
+    Hello,
+    Owned,
+    Ownership,
+    ResourceAudit,
+    decode_command_body,
+)
 from compute_agent.contract.orders import images_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
+from provisioning.compute import notifications
 from provisioning.compute.models import Host, Instance, JoinToken
-from provisioning.compute.states import TaskState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor.guests import compare
 from provisioning.images.models import Image
 from provisioning.rpc import hosts
@@ -73,6 +82,7 @@ def enrol(message: Enrol) -> Host:
             tokens = tokens.filter(host_name=message.host)
         if not tokens.update(used_at=now):
             raise NotAuthenticatedError(_BAD_TOKEN)
+        new = host is None
         if host is None:
             host = _new_host(message.host)
         host.credential_digest, host.agent_version, host.contract_version = (
@@ -81,6 +91,8 @@ def enrol(message: Enrol) -> Host:
             message.contract,
         )
         host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
+        if new:
+            notifications.of_host(host, "create")
         hosts.send_again(host.id)
     log.info("Host %s has joined.", host.name)
     return host
@@ -123,6 +135,16 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
         contract_version=hello.contract,
     )
     compare(host_id, hello.guests, complete=True)
+
+
+def ownership(host_id: uuid.UUID) -> Ownership:
+    """Return what a host holds by the records: every server that is there or on its way there, with its newest attempt.
+
+    A server that is being deleted is still there; one whose place only waits for the host's word is not.
+    """
+    rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
+    pairs = rows.values_list("id", "attempt")
+    return Ownership(instances=[Owned(instance_id=str(key), attempt=attempt) for key, attempt in pairs])
 
 
 def heartbeat(host_id: uuid.UUID) -> None:

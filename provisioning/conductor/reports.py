@@ -13,10 +13,11 @@ from typing import Any
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.orders import BuildRequest, CommandBody, DestroyRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.release import finish_delete, finish_offload, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
@@ -26,7 +27,6 @@ from provisioning.conductor.ends.ordinary import task_awaiting
 from provisioning.conductor.ends.shelves import came_back
 from provisioning.conductor.ends.snapshots import on_the_way
 from provisioning.conductor.lines import UNSHELVE, line_of
-from provisioning.conductor.notifications import notification
 from provisioning.conductor.undo import cast_schedule, fail, retry
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -79,7 +79,7 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
     ):
         return
     elif well:
-        _built(instance, event)
+        _built(instance, event, body)
     else:
         _not_built(instance, event, command.host_id)
 
@@ -114,14 +114,14 @@ def power_state_of(number: int | None) -> PowerState | None:
 # ----- ends of orders -------------------------------------------------------------------------------------------------
 
 
-def _built(instance: Instance, event: AgentEvent) -> None:
+def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
     power = power_state_of(event.power_state) or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
     if line_of(instance) is UNSHELVE:
         came_back(instance, changes)
         return
-    end = notification("create.end", instance)
-    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, also=[end]) is None:
+    note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
+    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
         return
     quotas.commit(instance.id)
     network.set_ports_status(instance.id, "ACTIVE")

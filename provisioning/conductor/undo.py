@@ -7,14 +7,14 @@ import uuid
 from django.conf import settings
 
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.release import host_holding, leave_host, release_place
 from provisioning.conductor import attempts
-from provisioning.conductor.lines import LAUNCH, UNSHELVE, line_of
-from provisioning.conductor.notifications import notification
+from provisioning.conductor.lines import UNSHELVE, line_of
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
@@ -43,8 +43,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
         changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
-    sad = [notification("create.error", instance, reason=message)] if line is LAUNCH else []
-    failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, also=sad)
+    note = Note(fault=message, cause="BuildFailed" if host_name else "NoValidHost")
+    failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
         return None
     action = actions.current(failed.id, line.action)

@@ -16,6 +16,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 from provisioning.common.retry import when_broken_off
+from provisioning.compute import notifications
 from provisioning.compute.models import Aggregate, AggregateHost, Host
 from provisioning.compute.names import check_text
 from provisioning.compute.selectors.hosts import DEFAULT_ZONE
@@ -34,7 +35,9 @@ def create_aggregate(context: RequestContext, name: str, availability_zone: str 
     text, zone = check_text(name, "name", shortest=1), _zone(availability_zone)
     try:
         with transaction.atomic():
-            return Aggregate.objects.create(name=text, availability_zone=zone)
+            made = Aggregate.objects.create(name=text, availability_zone=zone)
+            notifications.of_aggregate(made, "create")
+            return made
     except IntegrityError as error:
         raise ConflictError(f"Aggregate {text} already exists.", field="name") from error
 
@@ -55,7 +58,9 @@ def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping
             aggregate = _held(aggregate_id)
             if ZONE in values:
                 _change_zone(aggregate, _zone(values[ZONE]))
-            return _saved(aggregate, columns)
+            saved = _saved(aggregate, columns)
+            notifications.of_aggregate(saved, "update_prop")
+            return saved
     except IntegrityError as error:
         raise ConflictError(f"Aggregate {columns.get('name')} already exists.", field="name") from error
 
@@ -77,6 +82,7 @@ def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata:
         changed = {key: value for key, value in metadata.items() if key != ZONE}
         kept = {key: value for key, value in (aggregate.metadata | changed).items() if value is not None}
         saved = _saved(aggregate, {"metadata": kept})
+        notifications.of_aggregate(saved, "update_metadata")
         if COLUMNS.keys() & metadata.keys():
             write_limits(list(aggregate.hosts.values_list("id", flat=True)))
         return saved
@@ -92,6 +98,7 @@ def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
             raise InvalidInputError(
                 f"Cannot delete aggregate {aggregate_id}. Reason: Host aggregate is not empty; remove its hosts first."
             )
+        notifications.of_aggregate(aggregate, "delete")
         aggregate.delete()
 
 
@@ -113,6 +120,7 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
             _check_zone([host], aggregate, ConflictError, where)
             _move([host], where, ConflictError)
         write_limits([host.id])
+        notifications.of_aggregate(aggregate, "add_host")
         return Aggregate.objects.get(pk=aggregate.pk)
 
 
@@ -130,6 +138,7 @@ def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> A
         if aggregate.availability_zone:
             _move([host], f"Cannot remove host from aggregate {aggregate_id}.", ConflictError)
         write_limits([host.id])
+        notifications.of_aggregate(aggregate, "remove_host")
         return Aggregate.objects.get(pk=aggregate.pk)
 
 

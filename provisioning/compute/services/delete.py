@@ -16,6 +16,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.migrations import close_migration
 from provisioning.compute.services.release import finish_delete, host_holding
@@ -60,7 +61,8 @@ def _delete(context: RequestContext, instance: Instance, started: datetime) -> b
     """Delete the instance as it was read; False when it has moved since, and nothing was written."""
     holder = host_holding(instance)
     raised, before = instance.attempt + 1, copy(instance)
-    if state.advance(instance, "delete", attempt=instance.attempt, changes={"attempt": raised}) is None:
+    changes, note = {"attempt": raised}, Note(context)
+    if state.advance(instance, "delete", attempt=instance.attempt, changes=changes, note=note) is None:
         return False
     action = actions.begin(context, instance.id, "delete", started)
     actions.write([actions.step(action, "api_delete", actions.since(started), attempt=raised)])

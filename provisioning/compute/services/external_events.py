@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 POWER_UPDATE = "power-update"
 NEED_A_TAG = frozenset({"volume-extended", POWER_UPDATE, "accelerator-request-bound"})
-_TOPIC = "notifications"
+_TOPIC = "external_events"
 
 
 class Delivery(Enum):

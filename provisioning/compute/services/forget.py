@@ -10,6 +10,7 @@ from django.db.models import Q
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
+from provisioning.compute import notifications
 from provisioning.compute.models import Allocation, Host, Instance, JoinToken, Migration
 from provisioning.compute.services import state
 from provisioning.compute.services.release import release_place
@@ -55,4 +56,5 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         mine.update(host=None)
         JoinToken.objects.filter(host_name=host.name, used_at=None).delete()
         forget(host.id)
+        notifications.of_host(host, "delete")
         host.delete()

@@ -14,6 +14,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import state
 
 
@@ -96,7 +97,8 @@ def write(
             changed = columns(instance) if callable(columns) else columns
             if not changed:
                 return instance
-            if state.update(instance, changed):  # from here on nobody else changes it before the end
+            asked = Note(context, service="nova-api")
+            if state.update(instance, changed, asked):  # from here on nobody else changes it before the end
                 if after is not None:
                     after(instance)
                 return instance

@@ -28,6 +28,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note, notify
 from provisioning.compute.requests import NetworkRequest
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.guest_spec import guest_spec
@@ -39,6 +40,7 @@ from provisioning.network.errors import OutOfAddressesError
 from provisioning.rpc import hosts
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
+NOTIFICATIONS = {ATTACH: "interface_attach", DETACH: "interface_detach"}
 _CHANGE_IN = {VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED}
 _NOT_HANDED_OVER = {
     VmState.BUILDING: set(TaskState) - {TaskState.SPAWNING},
@@ -192,6 +194,7 @@ def _card_of(instance: Instance, port_id: str) -> PortRef:
 
 
 def _begin(context: RequestContext, instance: Instance, action: str, port_id: str, started: datetime) -> None:
+    notify(instance, f"{NOTIFICATIONS[action]}.start", Note(context))
     row = actions.begin(context, instance.id, action, started)
     span, detail = actions.since(started), {"port_id": port_id}
     actions.write([actions.step(row, f"api_{action}", span, attempt=instance.attempt, detail=detail)])

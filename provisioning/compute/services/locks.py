@@ -11,6 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.tasks import check_lock
 
@@ -38,7 +39,7 @@ def _write(context: RequestContext, instance_id: uuid.UUID | str, action: str, c
                 check_lock(context, instance)
             if action == "unlock" and instance.locked and _locked_from_outside(instance):
                 check_lock(context, instance)
-            if state.update(instance, columns):
+            if state.update(instance, columns, Note(context, service="nova-api"), action):
                 row = actions.begin(context, instance.id, action, started)
                 actions.write([actions.step(row, f"api_{action}", actions.since(started), attempt=instance.attempt)])
                 actions.finish(instance.id, action)

@@ -15,6 +15,7 @@ from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note, notify
 from provisioning.compute.services import actions
 from provisioning.compute.services.tasks import HOST_AWAY, Deed, begin, check_lock
 from provisioning.compute.states import VmState
@@ -77,6 +78,7 @@ def trigger_crash_dump(context: RequestContext, instance_id: uuid.UUID | str) ->
         if not selectors.is_alive(instance.host, started):
             raise UnavailableError(HOST_AWAY)
         actions.begin(context, instance.id, "trigger_crash_dump", started)
+        notify(instance, "trigger_crash_dump.start", Note(context))
         body = PowerRequest(action="crash_dump")
         hosts.command(instance.host.id, instance.id, instance.attempt, body, None)
     return instance

@@ -22,6 +22,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Host, Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.guest_spec import flavor_ref, guest_spec
@@ -68,7 +69,7 @@ def resize(
         if disk_config is not None:
             changes["disk_config"] = disk_config
         was = instance.vm_state, instance.task_state
-        moved = state.advance(instance, "resize", attempt=instance.attempt, changes=changes)
+        moved = state.advance(instance, "resize", attempt=instance.attempt, changes=changes, note=Note(context))
         if moved is None:
             raise InstanceBusyError("resize", instance.id, *was)
         quotas.grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
@@ -109,7 +110,11 @@ def _refuse(instance: Instance, why: str) -> Instance:
     message = NO_VALID_HOST + why
     undo_resize(instance)
     back = state.advance(
-        instance, "action_failed", attempt=instance.attempt, changes={"old_flavor": None, "previous_vm_state": ""}
+        instance,
+        "action_failed",
+        attempt=instance.attempt,
+        changes={"old_flavor": None, "previous_vm_state": ""},
+        note=Note(fault=message, cause="NoValidHost"),
     )
     if back is None:
         raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)

@@ -14,6 +14,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.made_images import MadeImage, make_record
@@ -62,7 +63,8 @@ def begin_offload(context: RequestContext, instance: Instance, started: datetime
     The attempt rises: a guest of an older one that turns up later is nobody's.  Raises InstanceBusyError.
     """
     raised, was = instance.attempt + 1, (instance.vm_state, instance.task_state)
-    moved = state.advance(instance, "offload", attempt=instance.attempt, changes={"attempt": raised})
+    changes, note = {"attempt": raised}, Note(context)
+    moved = state.advance(instance, "offload", attempt=instance.attempt, changes=changes, note=note)
     if moved is None:
         raise InstanceBusyError("shelveOffload", instance.id, *was)
     action = actions.begin(context, moved.id, "shelveOffload", started)

@@ -35,7 +35,7 @@ def create_image(
     UnavailableError when its host is down, InvalidInputError and ForbiddenError for the metadata.
     """
     made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
-    _begin(context, instance_id, made, Deed("createImage", "snapshot", _order_of(made)), {})
+    _begin(context, instance_id, made, Deed("createImage", "snapshot", _order_of(made), image_id=str(made.id)), {})
     return made.id
 
 
@@ -53,7 +53,7 @@ def create_backup(
     more = {**_checked(context, metadata), "backup_type": backup_type}
     made = MadeImage(uuid.uuid4(), name, BACKUP, more)
     told = {"rotation": str(rotation), "backup_type": backup_type}
-    _begin(context, instance_id, made, Deed("createBackup", "backup", _order_of(made)), told)
+    _begin(context, instance_id, made, Deed("createBackup", "backup", _order_of(made), image_id=str(made.id)), told)
     return made.id
 
 

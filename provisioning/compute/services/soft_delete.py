@@ -17,6 +17,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.tasks import Deed, check_lock, order
 from provisioning.compute.states import VmState
@@ -52,7 +53,8 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     if running and instance.host is not None and selectors.is_alive(instance.host, started):
         order(context, instance, Deed("delete", "soft_delete", lambda _: PowerRequest(action="stop"), changes), started)
         return True
-    moved = state.walk(instance, ["soft_delete", "soft_deleted"], attempt=instance.attempt, changes=changes)
+    moves = ["soft_delete", "soft_deleted"]
+    moved = state.walk(instance, moves, attempt=instance.attempt, changes=changes, note=Note(context))
     if moved is None:
         return False
     actions.begin(context, moved.id, "delete", started)
@@ -81,7 +83,7 @@ def restore(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
             )
         end = _BACK.get(before, "restored_stopped")
         was = instance.vm_state, instance.task_state
-        moved = state.walk(instance, ["restore", end], attempt=instance.attempt, changes=changes)
+        moved = state.walk(instance, ["restore", end], attempt=instance.attempt, changes=changes, note=Note(context))
         if moved is None:
             raise InstanceBusyError("restore", instance.id, *was)
         actions.begin(context, moved.id, "restore", started)

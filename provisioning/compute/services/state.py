@@ -13,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
+from provisioning.compute import notifications
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services.deadlines import deadline_of
 from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
@@ -37,17 +39,17 @@ def advance(
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
-    also: Sequence[Entry] = (),
+    note: Note | None = None,
 ) -> Instance | None:
     """Make one legal move, inside the caller's transaction, and write its event.
 
     ``known`` may be an instance read earlier: the update is conditional on the state and the attempt it had then, so
     that what was decided on their ground still holds; only other changes (a new name) are read anew.  ``changes`` are
-    further columns of the same update (``attempt`` among them raises the fence); ``also`` are events to be written with
-    the move's.  Returns the instance as it is now, or None when it has moved, the move is not legal from where it is,
-    or ``attempt`` is not its attempt.
+    further columns of the same update (``attempt`` among them raises the fence); ``note`` is what the move's
+    notifications say beside the instance.  Returns the instance as it is now, or None when it has moved, the move is
+    not legal from where it is, or ``attempt`` is not its attempt.
     """
-    return walk(known, [move], attempt=attempt, changes=changes, also=also)
+    return walk(known, [move], attempt=attempt, changes=changes, note=note)
 
 
 def walk(
@@ -56,7 +58,7 @@ def walk(
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
-    also: Sequence[Entry] = (),
+    note: Note | None = None,
 ) -> Instance | None:
     """Make moves of one transaction, one behind the other: one update, and an event for each; else as ``advance``."""
     if not MOVE_NAMES.issuperset(moves):
@@ -66,7 +68,7 @@ def walk(
         passed = _path(instance, moves)
         if passed is None:
             return None
-        now, target = timezone.now(), passed[-1]
+        now, target, was = timezone.now(), passed[-1], (str(instance.vm_state), _text(instance.task_state))
         columns: dict[str, Any] = {
             "vm_state": target[0],
             "task_state": target[1],
@@ -76,7 +78,7 @@ def walk(
         if _write(instance, columns, now, raised=len(passed)):
             first = instance.version - len(passed) + 1
             steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
-            announce_all(instance, steps, also)
+            announce_all(instance, steps, notifications.moved(instance, was, moves, note))
             return instance
         instance = _unmoved(instance)
     return None
@@ -105,14 +107,15 @@ def _path(instance: Instance, moves: Sequence[str]) -> list[State] | None:
     return passed
 
 
-def update(instance: Instance, columns: Mapping[str, Any]) -> bool:
+def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = None, *tell: str) -> bool:
     """Write columns if nobody changed the row since ``instance`` was read; raise its version, write the event.
 
-    Returns whether it was written; then ``instance`` has the new values.
+    ``tell`` are notifications to be sent beside ``instance.update``, by their names without ``instance.``.  Returns
+    whether it was written; then ``instance`` has the new values.
     """
     if not _write(instance, columns, timezone.now(), raised=1):
         return False
-    announce_all(instance, [{}])
+    announce_all(instance, [{}], notifications.changed(instance, note, tell))
     return True
 
 
@@ -152,12 +155,16 @@ def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], a
     record_all([*((topic, "instance", {**now, **difference}) for difference in differences), *also])
 
 
+def _text(task_state: str | None) -> str | None:
+    return str(task_state) if task_state else None
+
+
 def _names(state: tuple[str, str | None]) -> dict[str, Any]:
     """Return a state as events carry it."""
     vm_state, task_state = state
     return {
         "vm_state": str(vm_state),
-        "task_state": str(task_state) if task_state else None,
+        "task_state": _text(task_state),
         "status": api_status(vm_state, task_state),
         "deleted": vm_state == VmState.DELETED,
     }

@@ -33,6 +33,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.states import TaskState as T
 from provisioning.identity import policy
@@ -100,6 +101,8 @@ class Deed:
     move: str
     order: Callable[[Instance], CommandBody]
     changes: Mapping[str, Any] | Callable[[Instance], Mapping[str, Any]] | None = None
+    image_id: str = ""
+    """Of the image that is made by it."""
 
 
 def check_lock(context: RequestContext, instance: Instance) -> None:
@@ -126,7 +129,8 @@ def order(context: RequestContext, instance: Instance, deed: Deed, started: date
     """Move, record and order, inside the caller's transaction; raises as ``begin``."""
     changes = deed.changes(instance) if callable(deed.changes) else deed.changes
     was = instance.vm_state, instance.task_state
-    moved = state.advance(instance, deed.move, attempt=instance.attempt, changes=changes)
+    note = Note(context, image_id=deed.image_id)
+    moved = state.advance(instance, deed.move, attempt=instance.attempt, changes=changes, note=note)
     if moved is None:
         raise InstanceBusyError(deed.action, instance.id, *was)
     if moved.host is None:

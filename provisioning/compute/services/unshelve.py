@@ -18,6 +18,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Host, Instance
+from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.tasks import Deed, check_lock, order
 from provisioning.compute.states import VmState
@@ -89,7 +90,7 @@ def _schedule(context: RequestContext, instance: Instance, wanted: dict[str, Any
     """Ask the scheduler for a place.  Orders to remove what an earlier try has left somewhere stand."""
     raised, was = instance.attempt + 1, (instance.vm_state, instance.task_state)
     changes = {**wanted, "attempt": raised, "excluded_hosts": []}
-    moved = state.advance(instance, "unshelve", attempt=instance.attempt, changes=changes)
+    moved = state.advance(instance, "unshelve", attempt=instance.attempt, changes=changes, note=Note(context))
     if moved is None:
         raise InstanceBusyError("unshelve", instance.id, *was)
     action = actions.begin(context, moved.id, "unshelve", started)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import time
+import uuid
 from datetime import datetime
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Count, Q
 
+from provisioning.compute import notifications
 from provisioning.compute.models import Host, Instance, UsageAudit
-from provisioning.compute.periods import completed_before
+from provisioning.compute.periods import AuditPeriod, completed_before
+from provisioning.notifications.messages import is_wanted
 
 DONE = "DONE"
+BATCH = 500
+"""Servers that are told of at a time."""
 
 
 def audit_usage(now: datetime) -> int:
     """Write what is missing of the period that ended last, and return how many rows that were.
 
-    Three queries whatever the number of hosts; two workers at once write each row once.
+    Each server that was there is told of as ``instance.exists``.  Three queries whatever the number of hosts, and two
+    for each ``BATCH`` servers; two workers at once write each row once.
     """
     began = time.monotonic()
     period = completed_before(settings.INSTANCE_USAGE_AUDIT_PERIOD, now)
@@ -42,4 +49,18 @@ def audit_usage(now: datetime) -> int:
         )
         for host in missing
     ]
-    return len(UsageAudit.objects.bulk_create(rows, ignore_conflicts=True))
+    with transaction.atomic():
+        _tell(period, missing)
+        return len(UsageAudit.objects.bulk_create(rows, ignore_conflicts=True))
+
+
+def _tell(period: AuditPeriod, hosts: list[str]) -> None:
+    """Send ``instance.exists`` of every server that was there on one of the hosts."""
+    if not is_wanted("instance.exists"):
+        return
+    still = Q(deleted_at=None) | Q(deleted_at__gt=period.beginning)
+    there = Instance.objects.filter(still, created_at__lt=period.ending, host__name__in=hosts).select_related("host")
+    last = uuid.UUID(int=0)
+    while found := list(there.filter(id__gt=last).order_by("id")[:BATCH]):
+        notifications.usage(found, period.beginning, period.ending)
+        last = found[-1].id

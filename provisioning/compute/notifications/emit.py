@@ -1,0 +1,233 @@
+"""When notifications are sent: with a move of an instance's state, with a change of its columns, and when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from compute_agent.contract.build import PortRef
+from provisioning.common import tracing
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import Aggregate, Host, Instance, InstanceAction
+from provisioning.compute.notifications import payloads
+from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_MOVE, payload_of
+from provisioning.compute.states import VmState
+from provisioning.events.services import Entry, record_all
+from provisioning.network import selectors as network
+from provisioning.notifications import services
+from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned
+
+NO_ADDRESSES = frozenset({"create.start", "create.error", "delete.end"})
+"""Sent when a server has no addresses: nobody looks for them."""
+UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a notification says that the instance does not: who asked, what went wrong, what else is known.
+
+    ``context`` None: whoever began the action, by its record.  ``fault`` is in words for the owner, ``cause`` a code.
+    ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its cards as its host
+    was told.
+    """
+
+    context: RequestContext | None = None
+    fault: str = ""
+    cause: str = ""
+    host: str = ""
+    zone: str = ""
+    image_id: str = ""
+    ports: Sequence[PortRef] | None = None
+    service: str = "nova-compute"
+
+
+NOTHING = Note()
+State = tuple[str, str | None]
+
+
+def moved(instance: Instance, was: State, moves: Sequence[str], note: Note | None = None) -> list[Entry]:
+    """Return the notifications of moves that were just made from the state ``was``, as events of the same transaction.
+
+    No query for a launch; for anything else at most one for the addresses, and one for who asked.
+    """
+    names = [name for move in moves for name in _names(instance, was, move)]
+    return _entries(instance, [UPDATE, *names], note or NOTHING, was)
+
+
+def changed(instance: Instance, note: Note | None = None, names: Sequence[str] = ()) -> list[Entry]:
+    """Return the notifications of a change of other columns: ``instance.update``, and the ones named besides."""
+    return _entries(instance, [UPDATE, *names], note or NOTHING, (instance.vm_state, instance.task_state))
+
+
+def notify(instance: Instance, name: str, note: Note | None = None) -> None:
+    """Send ``instance.<name>`` with the caller's transaction; for what moves no state."""
+    found = _entries(instance, [name], note or NOTHING, (instance.vm_state, instance.task_state))
+    if found:
+        record_all(found)
+
+
+def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) -> None:
+    """Send ``instance.exists`` of servers, which have their hosts with them, for a period; one query for them all."""
+    event, rows = "instance.exists", list(instances)
+    if not rows or not is_wanted(event):
+        return
+    addresses = network.addresses_of([row.id for row in rows])
+    period = payloads.audit_period(beginning, ending)
+    found = []
+    for row in rows:
+        data = _data(row, NOTHING, payloads.addresses(addresses.get(row.id, [])))
+        data |= {"request_id": None, "action_initiator_user": None, "action_initiator_project": None}
+        data["audit_period"] = period
+        found.append(_of(row, event, data, NOTHING))
+    services.notify(found)
+
+
+def of_host(host: Host, verb: str) -> None:
+    """Send ``service.create``, ``service.update`` or ``service.delete`` of a host."""
+    event = f"service.{verb}"
+    if is_wanted(event):
+        said = Notification(event, publisher("nova-compute", host.name), payloads.service(host), f"host:{host.id}")
+        services.notify([said])
+
+
+def of_aggregate(row: Aggregate, verb: str, phases: Sequence[str] = ("start", "end")) -> None:
+    """Send the notifications of a change of an aggregate, which is done in one transaction."""
+    wanted = [event for phase in phases if is_wanted(event := f"aggregate.{verb}.{phase}")]
+    if wanted:
+        hosts = list(row.hosts.order_by("name").values_list("name", flat=True)) if row.pk else []
+        payload = payloads.aggregate(row, hosts)
+        subject = f"aggregate:{row.uuid}"
+        services.notify([Notification(event, publisher("nova-api"), payload, subject) for event in wanted])
+
+
+# ----- inside ---------------------------------------------------------------------------------------------------------
+
+
+def _names(instance: Instance, was: State, move: str) -> tuple[str, ...]:
+    """Return what a move sends, without ``instance.``."""
+    if move in FAILURES:
+        name = ERROR_OF_TASK.get(was[1] or "")
+        return (name,) if name else ()
+    if move == "allocate_network" and (instance.vm_state != VmState.BUILDING or instance.attempt != 1):
+        return ()  # a further try of a launch, or a server off its shelf
+    return OF_MOVE.get(move, ())
+
+
+def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -> list[Entry]:
+    wanted = [name for name in names if is_wanted(f"instance.{name}")]
+    if not wanted:
+        return []
+    addresses = _addresses(instance, wanted, note)
+    common = {**_data(instance, note, addresses), **_initiator(instance, wanted[-1], note)}
+    found = []
+    for name in wanted:
+        data = {**common, **_more(instance, name, note, was)}
+        found.append(_of(instance, f"instance.{name}", data, note))
+    return services.entries(found)
+
+
+def _of(instance: Instance, event: str, data: dict[str, Any], note: Note) -> Notification:
+    name, version = payload_of(event)
+    said: Payload = versioned(name, version, data)
+    host = data["host"] or ""
+    by = publisher(note.service if host or note.service != "nova-compute" else "nova-conductor", _at(note, host))
+    priority: Any = "ERROR" if event.endswith(".error") else "INFO"
+    return Notification(event, by, said, str(instance.id), priority)
+
+
+def _at(note: Note, host: str) -> str:
+    return host if note.service == "nova-compute" else ""
+
+
+def _data(instance: Instance, note: Note, addresses: list[Payload]) -> dict[str, Any]:
+    name, node, zone = note.host or None, note.host or None, note.zone
+    if not note.host and instance.host is not None:
+        name, zone = instance.host.name, instance.host.availability_zone
+        node = instance.host.hypervisor_hostname or name
+    return {**payloads.instance_data(instance, (name, node), zone), "ip_addresses": addresses}
+
+
+def _addresses(instance: Instance, names: Sequence[str], note: Note) -> list[Payload]:
+    if note.ports is not None:
+        return payloads.addresses_of_cards(note.ports)
+    others = set(names) - {UPDATE}
+    if instance.vm_state == VmState.BUILDING or (others and others <= NO_ADDRESSES):
+        return []
+    return payloads.addresses(network.addresses_of([instance.id]).get(instance.id, []))
+
+
+def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
+    """Return whose request it is: the caller's, or that of the action which goes on."""
+    if note.context is not None:
+        context = note.context
+        return _asked(context.request_id, context.user_id, context.project_id)
+    action = name.partition(".")[0]
+    if action in {"create", UPDATE}:
+        own = (instance.request_id, instance.user_id, instance.project_id) if action == "create" else (None, None, None)
+        return _asked(*own)
+    rows = InstanceAction.objects.filter(instance=instance, action__in=ACTIONS.get(action, (action,)))
+    row = rows.order_by("-id").values_list("request_id", "user_id", "project_id").first()
+    return _asked(*(row or (None, None, None)))
+
+
+def _asked(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, Any]:
+    current = tracing.request_id.get()
+    return {
+        "request_id": request_id or (current if current.startswith("req-") else None),
+        "action_initiator_user": user_id.hex if user_id else None,
+        "action_initiator_project": project_id.hex if project_id else None,
+    }
+
+
+def _more(instance: Instance, name: str, note: Note, was: State) -> dict[str, Any]:
+    """Return what the payload of a type says beside the server."""
+    action, _, phase = name.partition(".")
+    more: dict[str, Any] = dict(_MORE[action](instance, note)) if action in _MORE else {}
+    if action == UPDATE:
+        return {**more, "state_update": payloads.state_update(was, instance)}
+    cause = payloads.fault(note.fault, note.cause, action) if phase == "error" else None
+    return {**more, "fault": cause}
+
+
+def _of_create(instance: Instance, note: Note) -> Mapping[str, Any]:
+    keys = []
+    if instance.key_name:
+        pair = {
+            "name": instance.key_name,
+            "user_id": instance.user_id.hex,
+            "public_key": instance.public_key,
+            "fingerprint": None,
+            "type": "ssh",
+        }
+        keys = [versioned("KeypairPayload", "1.0", pair)]
+    return {
+        "keypairs": keys,
+        "tags": list(instance.tags),
+        "trusted_image_certificates": instance.trusted_certificates,
+        "instance_name": f"instance-{instance.id.hex[:8]}",
+    }
+
+
+def _of_update(instance: Instance, note: Note) -> Mapping[str, Any]:
+    start_of_month = instance.updated_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return {
+        "audit_period": payloads.audit_period(start_of_month, instance.updated_at),
+        "old_display_name": None,
+        "tags": list(instance.tags),
+    }
+
+
+_MORE: dict[str, Any] = {
+    "create": _of_create,
+    UPDATE: _of_update,
+    "snapshot": lambda instance, note: {"snapshot_image_id": note.image_id or None},
+    "rescue": lambda instance, note: {
+        "rescue_image_ref": str(instance.rescue_image_id) if instance.rescue_image_id else None
+    },
+    "rebuild": lambda instance, note: {"trusted_image_certificates": instance.trusted_certificates},
+    "resize_prep": lambda instance, note: {
+        "new_flavor": payloads.flavor(instance.old_flavor) if instance.old_flavor else None
+    },
+}
