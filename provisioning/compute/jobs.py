@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from provisioning.compute.services import remote_consoles
+from provisioning.compute.services.totals import fold
 from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.rpc.registry import periodic
 
@@ -22,3 +23,9 @@ def audit() -> None:
 def flush_console_tokens() -> None:
     """Remove console tokens that have expired."""
     remote_consoles.flush()
+
+
+@periodic("compute.totals", every=15.0)
+def fold_totals() -> None:
+    """Fold what has ended into the totals of the metrics."""
+    fold()

@@ -1,0 +1,58 @@
+"""Folding the history that has ended into totals, so that metrics are cheap to read and nobody waits for a hot row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from provisioning.common.retry import when_broken_off
+from provisioning.compute.models import Total
+from provisioning.compute.selectors import totals
+from provisioning.compute.selectors.totals import Key, Tally
+
+BATCH = 1000
+MOST_BATCHES = 50
+"""Of one round; the next round takes the rest."""
+
+
+def fold() -> int:
+    """Count what has ended, each step and each action once; returns how many rows that were."""
+    folded = 0
+    for _ in range(MOST_BATCHES):
+        many = _fold_some()
+        folded += many
+        if not many:
+            break
+    return folded
+
+
+@when_broken_off
+def _fold_some() -> int:
+    """Count some rows and mark them, in one transaction; rows that another one holds are left to it."""
+    with transaction.atomic():
+        found: dict[Key, Tally] = {}
+        steps = list(_held(totals.steps_to_count()).values_list(*totals.STEP_COLUMNS)[:BATCH])
+        actions = list(_held(totals.actions_to_count()).values_list(*totals.ACTION_COLUMNS)[:BATCH])
+        totals.tally_steps(steps, found)
+        totals.tally_actions(actions, found)
+        totals.steps_to_count().filter(id__in=[row[0] for row in steps]).update(counted=True)
+        totals.actions_to_count().filter(id__in=[row[0] for row in actions]).update(counted=True)
+        for key in sorted(found):
+            _add(key, found[key])
+    return len(steps) + len(actions)
+
+
+def _held(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return rows in order, which nobody else folds at this moment."""
+    skip = connection.features.has_select_for_update_skip_locked
+    return rows.select_for_update(skip_locked=skip).order_by("id")
+
+
+def _add(key: Key, tally: Tally) -> None:
+    family, name, result = key
+    Total.objects.get_or_create(family=family, name=name, result=result, defaults={"buckets": [0] * len(tally.buckets)})
+    row = Total.objects.select_for_update().get(family=family, name=name, result=result)
+    tally.add(row.count, row.seconds, row.buckets)
+    Total.objects.filter(pk=row.pk).update(count=tally.count, seconds=tally.seconds, buckets=tally.buckets)
