@@ -1,8 +1,9 @@
 """Frames on the agent's WebSocket: one JSON object each, tagged by ``type``.
 
-A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``.  After that
-both sides send when they have something to say.  Delivery is at least once in both directions: a ``Command`` is sent
-again until it is in a ``CommandAck``, an ``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
+A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``, and behind a
+``Welcome`` says what the host owns (``Ownership``).  After that both sides send when they have something to say.
+Delivery is at least once in both directions: a ``Command`` is sent again until it is in a ``CommandAck``, an
+``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
 """
 
 from __future__ import annotations
@@ -193,6 +194,23 @@ class Hello(Message, frozen=True):
     guests: list[GuestState] = []
 
 
+class Belonging(Frozen, frozen=True):
+    """One thing on the host that none of its guests accounts for.
+
+    ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``seed``, ``tap``, ``lease``,
+    ``filter``, ``plug`` (cards on record without a guest), ``foreign_domain`` (a guest that Novella did not make: told
+    by its name, never touched).
+    """
+
+    kind: str
+    name: str
+    instance_id: str = ""  # whose it is, as far as the host can tell
+
+
+MOST_BELONGINGS = 500
+"""Things that one audit lists."""
+
+
 class ResourceAudit(Message, frozen=True):
     """What this host has and uses.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
 
@@ -212,6 +230,7 @@ class ResourceAudit(Message, frozen=True):
     cached_images: list[str] = []
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
+    belongings: list[Belonging] | None = None  # at most MOST_BELONGINGS; None: not looked for
 
 
 class Heartbeat(Message, frozen=True):
@@ -278,6 +297,25 @@ class Welcome(Message, frozen=True):
     contract: int = CONTRACT_VERSION
     heartbeat_interval: float = 10.0
     audit_interval: float = 60.0
+    ownership: bool = False  # whether ``Ownership`` follows; an older portal says nothing of it
+
+
+class Owned(Frozen, frozen=True):
+    """One instance that the host holds by the records, and its newest attempt."""
+
+    instance_id: str
+    attempt: int
+
+
+class Ownership(Message, frozen=True):
+    """All that the host holds by the records.
+
+    It comes right behind ``Welcome``, before any command.  An agent that has started anew waits for it before it goes
+    on with what an earlier process began: an order of another attempt, or for an instance that is not here any more, is
+    superseded, and what a build has made is undone.
+    """
+
+    instances: list[Owned] = []
 
 
 class Refused(Message, frozen=True):
@@ -293,7 +331,7 @@ class EventsAck(Message, frozen=True):
     seq: int
 
 
-ToAgent = Welcome | Refused | Command | Call | EventsAck
+ToAgent = Welcome | Ownership | Refused | Command | Call | EventsAck
 ToPortal = Enrol | Hello | Heartbeat | ResourceAudit | CommandAck | Events | CallReply
 
 _encoder = msgspec.json.Encoder()

@@ -18,6 +18,7 @@ from compute_agent.contract.messages import (
     Events,
     EventsAck,
     Heartbeat,
+    Ownership,
     Refused,
     Welcome,
     decode_to_agent,
@@ -51,6 +52,8 @@ class Session:
 
     async def run(self) -> None:
         """Serve until the connection breaks; raises ConnectionClosed or RefusedByPortalError."""
+        if not self._welcome.ownership:  # an older portal does not say what this host owns
+            self._host.heard(None)
         self._host.outbox.rewind()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -81,6 +84,8 @@ class Session:
                     self._host.accept(message)
                     self._stored.append(message.id)
                     self._to_acknowledge.set()
+                case Ownership():
+                    self._host.heard(message)
                 case Call():
                     tasks.create_task(self._answer(message))
                 case EventsAck():

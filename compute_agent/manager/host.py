@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
-from compute_agent.contract.messages import CallBody, CallResult, Command, GuestState, ResourceAudit
+from msgspec.structs import replace
+
+from compute_agent.contract.messages import CallBody, CallResult, Command, GuestState, Ownership, ResourceAudit
+from compute_agent.manager import belongings
 from compute_agent.manager.calls import CallDesk
 from compute_agent.manager.outbox import Outbox
 from compute_agent.manager.parts import HostParts, in_thread
@@ -59,8 +62,8 @@ class Host:
     async def start(self) -> None:
         """Make the host ready, however long the hypervisor takes.
 
-        1. connect to the hypervisor; 2. prepare the network; 3. bring the network to what the guests need; 4. take up
-        the commands that an earlier process has not ended.
+        1. connect to the hypervisor; 2. prepare the network; 3. bring the network to what the guests need.  Guests, and
+        what an earlier process began, are left alone until the portal has said what is this host's (``heard``).
         """
         loop = asyncio.get_running_loop()
         self._parts.driver.on_power_change(
@@ -83,7 +86,6 @@ class Host:
         await self._until_it_works("restore the network", lambda: self._parts.network.restore(list(specs.values())))
         if self._parts.outgoing is not None:
             self._parts.outgoing.sweep()
-        self._runner.resume()
         self._checking = loop.create_task(self._check_forever(), name=f"checks of {self.name}")
 
     async def stop(self, grace: float = 3.0) -> None:
@@ -110,6 +112,17 @@ class Host:
 
     # ----- the link's questions and orders --------------------------------------------------------------------------
 
+    def heard(self, ownership: Ownership | None) -> None:
+        """Go on with what an earlier process began, as far as it is this host's; only the first word counts, since what
+        a running process does is told to it by commands.
+
+        ``ownership`` None: the portal is an older one and does not say; everything is taken up.
+        """
+        if self._runner.open:
+            return
+        owned = None if ownership is None else {each.instance_id: each.attempt for each in ownership.instances}
+        self._runner.resume(owned)
+
     def accept(self, command: Command) -> None:
         """Take a command; when this returns it is stored and may be acknowledged."""
         self._runner.accept(command)
@@ -123,12 +136,16 @@ class Host:
         return guest_states(await in_thread(self._parts.threads.calls, self._parts.driver.guests))
 
     async def audit(self, host_ip: str) -> ResourceAudit:
-        """Measure the host.  Raises HypervisorUnavailableError."""
-        parts = self._parts
-        return await in_thread(
-            parts.threads.calls,
-            lambda: resource_audit(parts.driver, host=self.name, host_ip=host_ip, cached_images=parts.images.cached()),
-        )
+        """Measure the host, and look for what is left over.  Raises HypervisorUnavailableError."""
+        parts, described, busy = self._parts, self._store.described(), self._runner.at_work()
+
+        def measure() -> ResourceAudit:
+            report = resource_audit(parts.driver, host=self.name, host_ip=host_ip, cached_images=parts.images.cached())
+            return replace(report, belongings=belongings.look(parts, described))
+
+        report = await in_thread(parts.threads.calls, measure)
+        busy |= self._runner.at_work()
+        return replace(report, belongings=belongings.but(report.belongings, busy))
 
     async def idle(self) -> None:
         """Wait until no command is being carried out."""

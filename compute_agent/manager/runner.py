@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from compute_agent.contract.messages import Command
@@ -55,6 +55,7 @@ class CommandRunner:
         self._on_end = on_end
         self._lanes: dict[str, Lane] = {}
         self._stopping = False
+        self._open = False
         self.book = GuestBook(outbox, self.busy)
         self._lifecycle = Lifecycle(store, outbox, parts, self.book)
         self._parts = parts
@@ -66,18 +67,36 @@ class CommandRunner:
     def accept(self, command: Command) -> None:
         """Store the command and carry it out in its turn; one that was delivered before is left alone.
 
-        When this returns the command may be acknowledged.
+        When this returns the command may be acknowledged.  Before ``resume`` it is only stored.
         """
-        if self._store.accept(command):
+        if self._store.accept(command) and self._open:
             self._enqueue(StoredCommand(command, begun=False))
 
-    def resume(self) -> None:
-        """Take up what an earlier process has not ended."""
+    def at_work(self) -> set[str]:
+        """Return the instances with which something is being done, or will be."""
+        return {*self._lanes, *(stored.command.instance_id for stored in self._store.unfinished())}
+
+    @property
+    def open(self) -> bool:
+        """Say whether commands are carried out."""
+        return self._open
+
+    def resume(self, owned: Mapping[str, int] | None) -> None:
+        """Take up what an earlier process has not ended, and be open for more.
+
+        ``owned``: the newest attempt of each instance that is this host's by the records; what was ordered for others,
+        or in an older attempt, is superseded.  None: the portal does not say; all is taken up.
+        """
+        if owned is not None and (stale := self._store.fence(owned)):
+            log.warning("%s orders of an earlier process are outdated by the records.", stale)
+        self._open = True
         for stored in self._store.unfinished():
             self._enqueue(stored)
 
     def sweep(self) -> None:
         """Try again to remove what failed commands have left, of instances with which nothing is being done."""
+        if not self._open:
+            return
         for record in self._store.leftovers():
             if record.uuid not in self._lanes:
                 self._lane(record.uuid).queue.append(Sweep(record))

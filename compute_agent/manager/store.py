@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.contract.orders import AttachInterfaceRequest, BuildRequest, RebuildRequest, spec_of
+from compute_agent.contract.orders import AttachInterfaceRequest, BuildRequest, DestroyRequest, RebuildRequest, spec_of
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -191,6 +191,26 @@ class StateStore:
             if isinstance(command.body, AttachInterfaceRequest)
         }
 
+    def fence(self, owned: Mapping[str, int]) -> int:
+        """Outdate the orders that have not ended and that the records mean no more: ``owned`` is the newest attempt of
+        each instance of this host.  A destroy of an instance that is not owned is as good as ever.  Returns how many.
+        """
+        stale = 0
+        with self._transaction(promised=True):
+            for stored in self.unfinished():
+                command = stored.command
+                newest = owned.get(command.instance_id)
+                if newest is not None and newest > command.attempt:
+                    self._db.execute(
+                        "UPDATE instances SET attempt = max(attempt, ?) WHERE uuid = ?", (newest, command.instance_id)
+                    )
+                elif newest is None and not isinstance(command.body, DestroyRequest):
+                    self.mark_destroyed(command.instance_id, command.attempt)
+                else:
+                    continue
+                stale += 1
+        return stale
+
     # ----- instances ------------------------------------------------------------------------------------------------
 
     def instance(self, uuid: str) -> InstanceRecord | None:
@@ -226,6 +246,10 @@ class StateStore:
         """Return what the given guests are made of, as far as this host knows."""
         rows = self._db.execute("SELECT uuid, spec FROM instances WHERE spec IS NOT NULL")
         return {uuid: _spec.decode(spec) for uuid, spec in rows if uuid in uuids}
+
+    def described(self) -> set[str]:
+        """Return the guests of which this host knows what they are made of."""
+        return {uuid for (uuid,) in self._db.execute("SELECT uuid FROM instances WHERE spec IS NOT NULL")}
 
     def images(self) -> set[str]:
         """Return the ids of the images that guests of this host are made of, or boot from."""

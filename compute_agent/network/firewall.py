@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import json
 import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -80,6 +81,16 @@ def installed() -> bool:
     except ProgramError:
         return False
     return {f"table inet {TABLE}", f"table bridge {TABLE}"} <= set(tables)
+
+
+def chains() -> set[str]:
+    """Return the names of the chains in both tables; empty when there are none."""
+    try:
+        listed = run_program("nft", "-j", "list", "chains")
+    except ProgramError as error:
+        raise RetryableHostError("The host could not list its filters.", detail=str(error)) from error
+    rows = [entry["chain"] for entry in json.loads(listed)["nftables"] if "chain" in entry]
+    return {row["name"] for row in rows if row["table"] == TABLE}
 
 
 def remove() -> None:

@@ -71,6 +71,12 @@ def join(bridge: str, card: str) -> None:
             route.link("set", index=cards[0], master=bridges[0], state="up")
 
 
+def names() -> list[str]:
+    """List the cards and bridges of the calling thread's namespace."""
+    with netlink("list its network cards") as route:
+        return sorted(link.get_attr("IFLA_IFNAME") for link in route.get_links())
+
+
 def delete(name: str) -> bool:
     """Remove a bridge or card; say whether it was there."""
     with netlink("remove a network card") as route:

@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
-from compute_agent.network import firewall, links, namespace
+from compute_agent.contract.messages import Belonging
+from compute_agent.network import belongings, firewall, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
 from compute_agent.network.plumbing import HostNetwork
 from compute_agent.network.records import Records
@@ -115,6 +116,10 @@ class LinuxNetwork(HostNetwork):
                 self._filter()
                 mended.append("filters")
             return mended
+
+    def belongings(self, guests: set[str]) -> list[Belonging]:
+        with self._lock:
+            return belongings.listed(self._records, self._folder, guests)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 
 from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Belonging
 
 
 class HostNetwork(abc.ABC):
@@ -36,6 +37,10 @@ class HostNetwork(abc.ABC):
 
         Running guests are not hurt.
         """
+
+    @abc.abstractmethod
+    def belongings(self, guests: set[str]) -> list[Belonging]:
+        """List what is plugged, leased or filtered here for none of ``guests`` (uuids); changes nothing."""
 
 
 class FakeNetwork(HostNetwork):
@@ -72,3 +77,6 @@ class FakeNetwork(HostNetwork):
         self.plugged = {spec.uuid for spec in specs}
         self.filtered = set(self.plugged)
         self.cards = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
+
+    def belongings(self, guests: set[str]) -> list[Belonging]:
+        return [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(set(self.plugged) - guests)]

@@ -60,6 +60,11 @@ class Records:
         """Say which instances are plugged."""
         return set(self._plugged)
 
+    def ports_of(self, uuid: str) -> list[PortRef]:
+        """List the cards of one instance."""
+        record = self._plugged.get(uuid)
+        return record.ports if record is not None else []
+
     def ports(self, bridge: str | None = None) -> list[PortRef]:
         """List the cards, of all bridges or one."""
         return [

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Diagnostics
+from compute_agent.contract.messages import Belonging, Diagnostics
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
@@ -98,6 +98,18 @@ class ComputeDriver(abc.ABC):
         """List the guests that Novella made here, running or not.  Domains without Novella's mark are not listed and
         never touched.
         """
+
+    @abc.abstractmethod
+    def belongings(self) -> list[Belonging]:
+        """List what is here and is part of no guest of ``guests``: folders, disks and seeds without a domain, and by
+        name the domains that Novella did not make.  Changes nothing; what comes or goes meanwhile may be among it.
+
+        Raises HypervisorUnavailableError.
+        """
+
+    @abc.abstractmethod
+    def has_disk(self, uuid: str) -> bool:
+        """Say whether the instance's root disk is here, with or without a domain."""
 
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:

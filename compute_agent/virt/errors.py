@@ -53,6 +53,13 @@ class InstanceNotFoundError(HostError):
     code = "instance_not_found"
 
 
+class GuestGoneError(InstanceNotFoundError):
+    """Somebody has removed the guest, and there is nothing to make it from again."""
+
+    def __init__(self) -> None:
+        super().__init__("The server's guest and its disk are gone from its host. Rebuild the server, or delete it.")
+
+
 class HypervisorUnavailableError(RetryableHostError):
     """The hypervisor does not answer."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Diagnostics
+from compute_agent.contract.messages import Belonging, Diagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
@@ -60,6 +60,8 @@ class FakeDriver(ComputeDriver):
         Raises ValueError when there is no such step or kind of failure.
         """
         self.fault = FaultPoint(fail_at, kind) if fail_at is not None else None
+        self.foreign: set[str] = set()
+        """Names of domains that somebody else made."""
         self._journal = None if state_dir is None else state_dir / "fake-hypervisor.jsonl"
         self._total = (vcpus, memory_mb, disk_gb)
         self._changed = threading.Condition()
@@ -107,6 +109,23 @@ class FakeDriver(ComputeDriver):
     def guests(self) -> list[Guest]:
         with self._changed:
             return [Guest(guest.uuid, guest.attempt, PowerState(guest.power)) for guest in self._state.guests.values()]
+
+    def belongings(self) -> list[Belonging]:
+        with self._changed:
+            state, here = self._state, set(self._state.guests)
+            found = [Belonging(kind="disk", name=uuid, instance_id=uuid) for uuid in sorted(state.disks - here)]
+            found += [Belonging(kind="seed", name=uuid, instance_id=uuid) for uuid in sorted(state.seeds - here)]
+        return found + [Belonging(kind="foreign_domain", name=name) for name in sorted(self.foreign)]
+
+    def has_disk(self, uuid: str) -> bool:
+        with self._changed:
+            return uuid in self._state.disks
+
+    def undefine(self, uuid: str) -> None:
+        """Lose the domain and keep the disks, as when somebody removes a guest by hand."""
+        with self._changed:
+            self._state.guests.pop(uuid, None)
+            self._write(uuid)
 
     def leftovers(self) -> dict[str, set[str]]:
         """Return everything this hypervisor keeps, by kind: uuids of ``disks``, ``seeds`` and ``domains``."""

@@ -131,8 +131,10 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 host_id=str(host.id),
                 heartbeat_interval=float(settings.HEARTBEAT_INTERVAL),
                 audit_interval=float(settings.AUDIT_INTERVAL),
+                ownership=True,
             )
         )
+        await self._tell(await in_thread(agents.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
         self._tasks = [asyncio.create_task(self._guard(self._deliver, host.id))]
 

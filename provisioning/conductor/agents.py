@@ -29,6 +29,7 @@ from provisioning.common.errors import InvalidInputError, NotAuthenticatedError,
 from provisioning.compute import notifications
 from provisioning.compute.models import Host, Instance, JoinToken
 from provisioning.compute.states import TaskState, VmState
+from provisioning.conductor import cached_images
 from provisioning.conductor.guests import compare
 from provisioning.images.models import Image
 from provisioning.rpc import hosts
@@ -161,7 +162,7 @@ def disconnected(host_id: uuid.UUID) -> None:
 
 def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     """Record what the host has and uses, and compare its guests with the records."""
-    Host.objects.filter(id=host_id).update(
+    known = Host.objects.filter(id=host_id).update(
         last_seen_at=timezone.now(),
         vcpus_total=_amount(report.vcpus),
         memory_mb_total=_amount(report.memory_mb),
@@ -178,6 +179,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         cached_images=report.cached_images[:1000],
         uptime=_line(report.uptime, 255),
     )
+    if known:
+        cached_images.keep(host_id, report.cached_images)
     compare(host_id, report.guests, complete=False)
 
 

@@ -148,11 +148,13 @@ def make_stage(
 
 
 @contextlib.asynccontextmanager
-async def on_stage(stage: Stage, *, grace: float = 2.0) -> AsyncIterator[Stage]:
-    """Start the host and listen to it; at the end stop it in an orderly way."""
+async def on_stage(stage: Stage, *, grace: float = 2.0, heard: bool = True) -> AsyncIterator[Stage]:
+    """Start the host and listen to it; at the end stop it in an orderly way.  ``heard``: the portal has welcomed it."""
     listener = asyncio.ensure_future(stage.listen())
     try:
         await stage.host.start()
+        if heard:
+            stage.host.heard(None)
         yield stage
     finally:
         await stage.host.stop(grace)

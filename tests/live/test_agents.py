@@ -23,6 +23,7 @@ from compute_agent.contract.messages import (
     EventsAck,
     Heartbeat,
     Hello,
+    Ownership,
     Message,
     Refused,
     Welcome,
@@ -63,6 +64,7 @@ async def enrol(open_socket: Open, name: str = "h1") -> Host:
     await tell(socket, Enrol(join_token=token, host=name, credential=CREDENTIAL + name))
     welcome = await hear(socket)
     assert isinstance(welcome, Welcome)
+    assert isinstance(await hear(socket), Ownership)
     await socket.disconnect()
     return await in_db(Host.objects.get)(id=welcome.host_id)
 
@@ -74,6 +76,7 @@ async def connect(open_socket: Open, host: Host) -> Socket:
     welcome = await hear(socket)
     assert isinstance(welcome, Welcome), welcome
     assert welcome.host_id == str(host.id)
+    assert isinstance(await hear(socket), Ownership)  # behind the welcome, before any order
     return socket
 
 

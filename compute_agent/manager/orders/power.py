@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from compute_agent.contract.orders import PasswordRequest, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.manager.orders.means import Means
 from compute_agent.manager.orders.registry import carries_out
+from compute_agent.virt.errors import GuestGoneError, InstanceNotFoundError
 
 
 @carries_out(PowerRequest)
 def switch(means: Means, request: PowerRequest) -> PowerState:
     """Change the guest's power state."""
     driver, uuid = means.driver, means.uuid
+    if request.action in {"start", "resume", "reboot_hard"}:
+        _make_again(means)
     match request.action:
         case "start":
             driver.start(uuid)
@@ -32,6 +37,22 @@ def switch(means: Means, request: PowerRequest) -> PowerState:
         case "crash_dump":
             driver.crash_dump(uuid)
     return driver.power_state(uuid)
+
+
+def _make_again(means: Means) -> None:
+    """Define a guest anew whose domain somebody has removed by hand, from the disk that is here.
+
+    Raises GuestGoneError when there is no disk any more, or this host has forgotten what the guest was made of.
+    """
+    driver, spec = means.driver, means.known
+    with contextlib.suppress(InstanceNotFoundError):
+        driver.power_state(means.uuid)
+        return
+    if spec is None or not driver.has_disk(means.uuid):
+        raise GuestGoneError
+    means.parts.network.plug(spec)
+    driver.define(spec, means.command.attempt)
+    means.parts.network.apply_firewall(spec)
 
 
 @carries_out(PasswordRequest)

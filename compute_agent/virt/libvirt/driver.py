@@ -12,7 +12,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Diagnostics
+from compute_agent.contract.messages import Belonging, Diagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import (
@@ -27,6 +27,7 @@ from compute_agent.virt.driver import (
 )
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import (
+    belongings,
     boot,
     capacity,
     console_log,
@@ -101,6 +102,12 @@ class LibvirtDriver(ComputeDriver):
             seen = [(mark, unless_gone(domain.state)) for domain, mark in self._marked()]
         found = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
         return sorted(found, key=lambda guest: guest.uuid)
+
+    def belongings(self) -> list[Belonging]:
+        return belongings.listed(self._hypervisor, self._paths)
+
+    def has_disk(self, uuid: str) -> bool:
+        return self._paths.instance(uuid).root_disk.exists()
 
     def on_power_change(self, listener: PowerListener) -> None:
         self._listener = listener

@@ -1,0 +1,48 @@
+"""What the host's network has that none of its guests accounts for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from compute_agent.contract.messages import Belonging
+from compute_agent.network import firewall, links
+from compute_agent.network.records import Records
+
+TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
+"""How the control plane names a guest's card: "tap" and the first 11 characters of its port's id."""
+CHAIN = re.compile(r"^(?:from|in|out)-(tap.+)$")
+
+
+def listed(records: Records, folder: Path, guests: set[str]) -> list[Belonging]:
+    """List cards on record without a guest, taps, filters and DHCP leases that are no guest's; changes nothing.
+
+    Whose something is, is known only while its cards are on record.  Raises RetryableHostError.
+    """
+    taps, macs = {}, {}
+    for uuid in sorted(records.uuids()):
+        for port in records.ports_of(uuid):
+            taps[port.tap], macs[port.mac_address.lower()] = uuid, uuid
+    found = [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(records.uuids() - guests)]
+    cards = [name for name in links.names() if TAP.match(name) or name in taps]
+    found += _of_none("tap", {name: name for name in cards}, taps, guests)
+    chains = {name: match[1] for name in sorted(firewall.chains()) if (match := CHAIN.match(name))}
+    found += _of_none("filter", chains, taps, guests)
+    found += _of_none("lease", dict(_leases(folder)), macs, guests)
+    return found
+
+
+def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Belonging]:
+    """Return those whose owner is no guest; ``names``: name → what its owner is known by."""
+    pairs = [(name, owners.get(key, "")) for name, key in names.items()]
+    return [Belonging(kind=kind, name=name, instance_id=owner) for name, owner in pairs if owner not in guests]
+
+
+def _leases(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each lease that a DHCP server has given, by bridge and address, with its card's hardware address."""
+    for path in sorted(folder.glob("bridges/*/leases")):
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if len(words) >= 3:
+                yield f"{path.parent.name} {words[2]}", words[1].lower()

@@ -1,0 +1,49 @@
+"""What is on the host and is part of no guest of Novella's: folders without a domain, and domains of others."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import libvirt
+
+from compute_agent.contract.messages import Belonging
+from compute_agent.virt.libvirt.connection import Connection, translated
+from compute_agent.virt.libvirt.domain_xml import NAMESPACE, read_mark
+from compute_agent.virt.libvirt.paths import HostPaths
+
+
+def listed(hypervisor: Connection, paths: HostPaths) -> list[Belonging]:
+    """List them; nothing is changed.
+
+    The folders are read before the domains: one that gets its domain meanwhile is not taken for a leftover.
+    """
+    folders = sorted(path.name for path in paths.instances.iterdir()) if paths.instances.is_dir() else []
+    ours, foreign = set(), []
+    with translated("list what is on it"):
+        for domain in hypervisor.get().listAllDomains():
+            marked = _marked(domain)
+            if marked:
+                ours.add(domain.UUIDString())
+            elif marked is False:
+                foreign.append(domain.name())
+    found = [Belonging(kind="folder", name=name, instance_id=_uuid(name)) for name in folders if name not in ours]
+    return found + [Belonging(kind="foreign_domain", name=name) for name in sorted(foreign)]
+
+
+def _marked(domain: Any) -> bool | None:
+    """Say whether a domain bears Novella's mark; None when it has gone meanwhile."""
+    try:
+        read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
+    except ValueError:
+        return False
+    except libvirt.libvirtError as error:
+        return None if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN else False
+    return True
+
+
+def _uuid(name: str) -> str:
+    try:
+        return str(UUID(name))
+    except ValueError:
+        return ""
