@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from urllib.parse import urlsplit
 
@@ -21,6 +22,23 @@ def integer(name: str, default: int, low: int, high: int) -> int:
         value = low - 1
     if not low <= value <= high:
         message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
+        raise ImproperlyConfigured(message)
+    return value
+
+
+def decimal(name: str) -> float | None:
+    """Read a number of at most a million either way, None when it is unset; a wrong one stops the start with a
+    sentence.
+    """
+    text = env.str(name, default="")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= 1_000_000:
+        message = f"{name} is {text!r}; it must be a number from -1000000 to 1000000."
         raise ImproperlyConfigured(message)
     return value
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 import re
 import secrets
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.environment import chosen, env, integer, networks, patterns, ports, seconds_by_name, web_address
+from portal.environment import chosen, decimal, env, integer, networks, patterns, ports, seconds_by_name, web_address
+from provisioning.scheduler.options import options_of
+from provisioning.scheduler.plugins import SchedulerSettingError
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -286,8 +289,34 @@ LONG_JOBS = integer("NOVELLA_LONG_JOBS", 2, 1, 64)
 
 # Launching
 MAX_SCHEDULE_ATTEMPTS = integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
+SCHEDULER_DRIVER = env.str("NOVELLA_SCHEDULER_DRIVER", default="filter")
+"""``filter``, ``chance``, ``availability-zone``, ``simple``, or the dotted path of an operator's own class."""
+SCHEDULER_DEFAULT_ZONE = env.str("NOVELLA_SCHEDULER_DEFAULT_ZONE", default="")
+"""The zone of servers for which none was asked, with the driver ``availability-zone``."""
+SCHEDULER_FILTERS = [name.strip() for name in env.list("NOVELLA_SCHEDULER_FILTERS", default=["default"])]
+"""Names of filters and dotted paths, in running order; ``default`` stands for all of Novella's."""
+SCHEDULER_WEIGHERS = [name.strip() for name in env.list("NOVELLA_SCHEDULER_WEIGHERS", default=["default"])]
+SCHEDULER_PLACEMENT = env.str("NOVELLA_SCHEDULER_PLACEMENT", default="spread")
+"""``spread`` or ``pack``: what the multipliers of memory, vCPUs and disk are, unless they are set below; the other
+weighers have their own."""
+SCHEDULER_RAM_WEIGHT = decimal("NOVELLA_SCHEDULER_RAM_WEIGHT")
+SCHEDULER_CPU_WEIGHT = decimal("NOVELLA_SCHEDULER_CPU_WEIGHT")
+SCHEDULER_DISK_WEIGHT = decimal("NOVELLA_SCHEDULER_DISK_WEIGHT")
+SCHEDULER_IO_WEIGHT = decimal("NOVELLA_SCHEDULER_IO_WEIGHT")
+SCHEDULER_SOFT_AFFINITY_WEIGHT = decimal("NOVELLA_SCHEDULER_SOFT_AFFINITY_WEIGHT")
+SCHEDULER_SOFT_ANTI_AFFINITY_WEIGHT = decimal("NOVELLA_SCHEDULER_SOFT_ANTI_AFFINITY_WEIGHT")
+SCHEDULER_BUILD_FAILURE_WEIGHT = decimal("NOVELLA_SCHEDULER_BUILD_FAILURE_WEIGHT")
+SCHEDULER_IMAGE_CACHED_WEIGHT = decimal("NOVELLA_SCHEDULER_IMAGE_CACHED_WEIGHT")
+SCHEDULER_MAX_INSTANCES_PER_HOST = integer("NOVELLA_SCHEDULER_MAX_INSTANCES_PER_HOST", 0, 0, 1_000_000)
+"""Unless its aggregates say another number; 0: any."""
+SCHEDULER_MAX_IO_OPS_PER_HOST = integer("NOVELLA_SCHEDULER_MAX_IO_OPS_PER_HOST", 0, 0, 1_000_000)
+"""Servers being built, copied or moved at a time, unless its aggregates say another number; 0: any."""
 SCHEDULER_SUBSET_SIZE = integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)
 """One of this many best hosts is chosen at random."""
+try:
+    options_of(SimpleNamespace(**{name: value for name, value in globals().items() if name.startswith("SCHEDULER_")}))
+except SchedulerSettingError as error:
+    raise ImproperlyConfigured(str(error)) from error
 CPU_ALLOCATION_RATIO = env.float("NOVELLA_CPU_ALLOCATION_RATIO", default=4.0)
 RAM_ALLOCATION_RATIO = env.float("NOVELLA_RAM_ALLOCATION_RATIO", default=1.0)
 DISK_ALLOCATION_RATIO = env.float("NOVELLA_DISK_ALLOCATION_RATIO", default=1.0)

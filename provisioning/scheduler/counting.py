@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Decision
 from provisioning.scheduler.neighbours import AFFINITY
 from provisioning.scheduler.options import Options
 from provisioning.scheduler.ranking import decide, sift
-from provisioning.scheduler.spec import HostState, RequestSpec
+from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,30 @@ class Count:
     fits: int
     most: int
     where: Mapping[str, int]
-    first: Decision
-    """What the scheduler would do about the first of them."""
+    decision: Decision
+    """Of the first guest that found no place; of the first guest when all did."""
+
+
+@dataclass(slots=True)
+class _Books:
+    """The hosts as they are with the guests that have been placed, and the request of the next one."""
+
+    spec: RequestSpec
+    changed: dict[RawId, HostState] = field(default_factory=dict)
+    where: Counter[str] = field(default_factory=Counter)
+    fits: int = 0
+
+    def place(self, host: HostState) -> HostState:
+        """Write down one more guest, and return the host as it is then."""
+        self.changed[host.raw_id] = after = placed(host, self.spec)
+        self.where[host.name] += 1
+        self.fits += 1
+        self.spec = joined(self.spec, host)
+        return after
+
+    def now(self, hosts: Sequence[HostState]) -> list[HostState]:
+        """Return the hosts as they are now."""
+        return [self.changed.get(host.raw_id, host) for host in hosts]
 
 
 def how_many(
@@ -34,7 +56,7 @@ def how_many(
     *,
     choose: random.Random | None = None,
 ) -> Count:
-    """Place guests one after the other until none finds a place or ``most`` have one; a group takes them all in.
+    """Place guests one after the other until one finds no place or ``most`` have one; a group takes them all in.
 
     Where every filter judges each host by itself, a host takes what it takes whatever the others do: then the filters
     go over all hosts once, and not once for each guest.
@@ -43,14 +65,47 @@ def how_many(
     first = decide(hosts, spec, options, choose=chance)
     if not first.ranked or most < 1:
         return Count(0, max(most, 0), {}, first)
-    filters = options.driver.filters(options)
+    filters, books = options.driver.filters(options), _Books(spec)
     if not (options.driver.alone and all(map(_judges_alone, filters))):
-        where = _one_by_one(hosts, spec, options, most, chance)
+        _one_by_one(hosts, books, options, most, chance)
     elif _to_one_host(spec):
-        where = _on_each([first.ranked[0].host], options.driver.request(spec, options), filters, most)
-    else:
-        where = _together(hosts, spec, options, most, chance)
-    return Count(sum(where.values()), most, where, first)
+        _fill([first.ranked[0].host], books, options, most)
+    elif not _filled(hosts, books, options, most):
+        best = decide(hosts, spec, replace(options, best=most), choose=chance).ranked
+        _one_by_one([ranked.host for ranked in best], books, options, most, chance)
+    last = first if books.fits == most else decide(books.now(hosts), books.spec, options, choose=chance)
+    return Count(books.fits, most, books.where, last)
+
+
+def _filled(hosts: Sequence[HostState], books: _Books, options: Options, most: int) -> bool:
+    """Fill all hosts, when that takes no more than ``most`` guests; else nothing is written down."""
+    tried = _Books(books.spec)
+    fitting, _, _ = sift(hosts, options.driver.request(tried.spec, options), options.driver.filters(options))
+    _fill(fitting, tried, options, most + 1)
+    if tried.fits > most:
+        return False
+    books.spec, books.changed, books.where, books.fits = tried.spec, tried.changed, tried.where, tried.fits
+    return True
+
+
+def _fill(fitting: Sequence[HostState], books: _Books, options: Options, most: int) -> None:
+    """Fill one host after the other, all of which take one guest at least, until there are ``most``."""
+    filters = options.driver.filters(options)
+    for host in fitting:
+        state = books.place(host)
+        while books.fits < most and _passes(state, options.driver.request(books.spec, options), filters):
+            state = books.place(state)
+        if books.fits == most:
+            return
+
+
+def _one_by_one(hosts: Sequence[HostState], books: _Books, options: Options, most: int, choose: random.Random) -> None:
+    """Ask the scheduler for each guest anew."""
+    for _ in range(most):
+        ranked = decide(books.now(hosts), books.spec, options, choose=choose).ranked
+        if not ranked:
+            return
+        books.place(ranked[0].host)
 
 
 def placed(host: HostState, spec: RequestSpec) -> HostState:
@@ -71,50 +126,6 @@ def joined(spec: RequestSpec, host: HostState) -> RequestSpec:
         return spec
     members = {**spec.group.members, host.id: spec.group.members.get(host.id, 0) + 1}
     return replace(spec, group=replace(spec.group, members=members))
-
-
-def _together(
-    hosts: Sequence[HostState], spec: RequestSpec, options: Options, most: int, choose: random.Random
-) -> Counter[str]:
-    """Count what each host takes; when that is more than ``most``, let the driver choose among the best hosts."""
-    wanted, filters = options.driver.request(spec, options), options.driver.filters(options)
-    fitting, _, _ = sift(hosts, wanted, filters)
-    where = _on_each(fitting, wanted, filters, most + 1)
-    if sum(where.values()) <= most:
-        return where
-    best = options.driver.order(fitting, wanted, replace(options, best=most), choose)
-    return _one_by_one([ranked.host for ranked in best], spec, options, most, choose)
-
-
-def _on_each(fitting: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter], most: int) -> Counter[str]:
-    """Fill one host after the other, all of which take one guest at least, until there are ``most``."""
-    where: Counter[str] = Counter()
-    left = most
-    for host in fitting:
-        state, asks = host, spec
-        while left and (state is host or _passes(state, asks, filters)):
-            state, asks = placed(state, asks), joined(asks, state)
-            where[host.name] += 1
-            left -= 1
-        if not left:
-            break
-    return where
-
-
-def _one_by_one(
-    hosts: Sequence[HostState], spec: RequestSpec, options: Options, most: int, choose: random.Random
-) -> Counter[str]:
-    """Ask the scheduler for each guest anew."""
-    left, where, asks = {host.raw_id: host for host in hosts}, Counter[str](), spec
-    for _ in range(most):
-        ranked = decide(list(left.values()), asks, options, choose=choose).ranked
-        if not ranked:
-            break
-        chosen = ranked[0].host
-        where[chosen.name] += 1
-        left[chosen.raw_id] = placed(chosen, asks)
-        asks = joined(asks, chosen)
-    return where
 
 
 def _passes(host: HostState, spec: RequestSpec, filters: Sequence[Filter]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from provisioning.common.context import RequestContext
@@ -19,25 +20,31 @@ from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
 from provisioning.quotas import services as quotas
 from provisioning.quotas.limits import MOST, UNLIMITED
+from provisioning.scheduler import check_query, options_of
+from provisioning.scheduler.query import QueryFilter
 
 NEAR_SERVERS = ("same_host", "different_host")
 """Hints that name servers."""
-NOT_OFFERED = frozenset({"query", "build_near_host_ip", "cidr", "target_cell"})
+QUERY = "query"
+"""The hint that is a condition on hosts."""
+NOT_OFFERED = frozenset({"build_near_host_ip", "cidr", "target_cell"})
 """Hints of the reference that need filters which this cloud has not; obeying half of a wish would be a lie."""
 MOST_SERVERS = 1000
 """Servers that one hint may name."""
 
 
 def check_hints(hints: Mapping[str, object]) -> dict[str, object]:
-    """Return the hints that are obeyed: ``group`` (an id), ``same_host`` and ``different_host`` (lists of ids).
+    """Return the hints that are obeyed: ``group`` (an id), ``same_host`` and ``different_host`` (lists of ids), and
+    ``query`` (lists in each other).
 
     What the reference does not know is ignored, as in Nova.  Raises InvalidInputError naming a hint that is wrong, or
     that is not offered here.
     """
-    refused = sorted(NOT_OFFERED & hints.keys())
+    offered = ["group", *NEAR_SERVERS, *([QUERY] if _has_queries() else [])]
+    refused = sorted((NOT_OFFERED | {QUERY}).difference(offered) & hints.keys())
     if refused:
         raise InvalidInputError(
-            f"The scheduler hint {refused[0]!r} is not offered by this cloud; use group, same_host or different_host.",
+            f"The scheduler hint {refused[0]!r} is not offered by this cloud; use one of {', '.join(offered)}.",
             field=refused[0],
         )
     kept: dict[str, object] = {}
@@ -53,7 +60,13 @@ def check_hints(hints: Mapping[str, object]) -> dict[str, object]:
                     field=name,
                 )
             kept[name] = [_id(item, name) for item in named]
+    if QUERY in hints:
+        kept[QUERY] = check_query(hints[QUERY])
     return kept
+
+
+def _has_queries() -> bool:
+    return any(isinstance(judge, QueryFilter) for judge in options_of(settings).filters)
 
 
 def _id(value: object, hint: str) -> str:
