@@ -19,6 +19,7 @@ from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.hosts import build_failed, build_succeeded
 from provisioning.compute.services.release import finish_delete, finish_offload, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor import attempts
@@ -42,6 +43,8 @@ MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
 """A step that claims to be further away than this from now gets the time of its report."""
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
+NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
+"""Codes of builds that fail by no fault of the host."""
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
@@ -115,6 +118,7 @@ def power_state_of(number: int | None) -> PowerState | None:
 
 
 def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
+    build_succeeded(instance.host)
     power = power_state_of(event.power_state) or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
     if line_of(instance) is UNSHELVE:
@@ -133,8 +137,10 @@ def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> Non
     _record_failed_step(instance, event, reason)
     if event.retryable:
         retry(instance, host_id, reason, clean=True)
-    else:
-        fail(instance, reason, details=f"error code {_plain(event.error_code, 60)}")
+        return
+    failed = fail(instance, reason, details=f"error code {_plain(event.error_code, 60)}")
+    if failed is not None and event.error_code not in NO_HOST_CAN:
+        build_failed(host_id)
 
 
 def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:

@@ -12,6 +12,7 @@ from provisioning.compute.services import actions, state
 from provisioning.compute.services.claim import give_back
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.faults import record_fault
+from provisioning.compute.services.hosts import build_failed
 from provisioning.compute.services.release import host_holding, leave_host, release_place
 from provisioning.conductor import attempts
 from provisioning.conductor.lines import UNSHELVE, line_of
@@ -74,11 +75,11 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     line, tries, attempt = line_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
     host_name = instance.host.name if instance.host is not None else ""
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
-        return fail(
-            instance,
-            f"The server could not be built: {tries} hosts were tried. The last one said: {reason}",
-            clean=clean,
-        )
+        message = f"The server could not be built: {tries} hosts were tried. The last one said: {reason}"
+        failed = fail(instance, message, clean=clean)
+        if failed is not None:
+            build_failed(host_id)
+        return failed
     again = state.advance(
         instance,
         "reschedule",
@@ -91,6 +92,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     )
     if again is None:
         return None
+    build_failed(host_id)
     action = actions.current(again.id, line.action) if line is not None else None
     if action is not None:
         attempts.record(action, attempts.Failure(attempt, host_name, reason), again)

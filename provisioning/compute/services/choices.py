@@ -15,10 +15,10 @@ from provisioning.compute.selectors.instances import NOBODY
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services.checks import check_fit
 from provisioning.compute.services.decisions import options_now
-from provisioning.compute.services.dry_run import MOST_SHOWN, count_places, imagined
+from provisioning.compute.services.dry_run import MOST_SHOWN, imagined
 from provisioning.compute.sizes import flavor_copy, quota_amounts
 from provisioning.images.models import Image
-from provisioning.scheduler import facts_needed
+from provisioning.scheduler import facts_needed, how_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def flavor_choices(
         FlavorChoice(
             flavor,
             _misfit(flavor, image) or _over_quota(flavor, limits, count),
-            count_places(hosts, spec, options, MOST_SHOWN).many,
+            how_many(hosts, spec, options, MOST_SHOWN).fits,
         )
         for flavor, spec in zip(flavors, specs, strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from provisioning.common.context import RequestContext
@@ -21,16 +21,7 @@ from provisioning.compute.sizes import flavor_copy, quota_held
 from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.quotas.limits import MOST
-from provisioning.scheduler import (
-    Decision,
-    Facts,
-    HostState,
-    Options,
-    RequestSpec,
-    decide,
-    explain,
-    facts_needed,
-)
+from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
 
 MOST_SHOWN = 10
 """How much more room there is than this is nobody's business but the operator's."""
@@ -43,7 +34,7 @@ SEEING_HOSTS = "compute:would_fit:hosts"
 
 @dataclass(frozen=True, slots=True)
 class WouldFit:
-    """What a launch would ask for: a flavor, or amounts (memory in MiB, disk in GiB), and where."""
+    """What a launch would ask for: a flavor, or for those who may see hosts any amounts (MiB, GiB), and where."""
 
     flavor_ref: str | None = None
     vcpus: int = 0
@@ -68,23 +59,13 @@ class Fit:
     """Where counting stopped."""
     asked: int
     decision: Decision
-    """Of the first that found none, or of the first."""
+    """Of the first that found no place; of the first when all did."""
     sentence: str
     """For the caller; no host is named."""
     hosts: list[tuple[str, int]]
     """Name of a host and how many go there, for those who may see hosts; else empty."""
     allowed: int | None = None
     """How many the quota of the project leaves; None: any number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """How many guests found a place, at most as many as were looked for, and where by name of the host."""
-
-    many: int
-    decision: Decision
-    """Of the first that found none, or of the first."""
-    where: Mapping[str, int]
 
 
 def would_fit(context: RequestContext, request: WouldFit) -> Fit:
@@ -103,15 +84,15 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     most = max(request.count, MOST_COUNTED if seeing else MOST_SHOWN)
     spec, options = spec_of(instance), options_now()
     hosts = hosts_for(spec, options)
-    found = count_places(hosts, spec, options, most)
+    found = how_many(hosts, spec, options, most)
     allowed = _allowed(limits_for(context), instance.flavor)
-    sentences = [_sentence(found, request.count, most)]
-    if not found.many:
+    sentences = [_sentence(found, request.count)]
+    if not found.fits:
         sentences.append(smaller_that_fits(instance, hosts, spec, found.decision))
     if allowed is not None and allowed < request.count:
         sentences.append(f"The quota of the project leaves room for {allowed}.")
     return Fit(
-        fits=found.many,
+        fits=found.fits,
         most=most,
         asked=request.count,
         decision=found.decision,
@@ -119,31 +100,6 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
         hosts=sorted(found.where.items()) if seeing else [],
         allowed=allowed,
     )
-
-
-def count_places(hosts: Sequence[HostState], spec: RequestSpec, options: Options, most: int) -> Places:
-    """Return how many guests would find a place if they came together, stopping at ``most``.
-
-    Each is decided as a launch is.  Among all hosts is looked first, and whenever the best of then are full.
-    """
-    first = decide(hosts, spec, options)
-    changed: dict[Any, HostState] = {}
-    where: dict[str, int] = {}
-    decision = first
-    left = {ranked.host.raw_id: ranked.host for ranked in first.ranked}
-    for placed in range(most):
-        if placed:
-            decision = decide(list(left.values()), spec, options)
-        if placed and not decision.ranked:
-            decision = decide([changed.get(host.raw_id, host) for host in hosts], spec, options)
-            left = {ranked.host.raw_id: ranked.host for ranked in decision.ranked}
-        if not decision.ranked:
-            return Places(placed, decision, where)
-        host = decision.ranked[0].host
-        left[host.raw_id] = changed[host.raw_id] = _with_one_more(host, spec)
-        where[host.name] = where.get(host.name, 0) + 1
-        spec = _joined(spec, host)
-    return Places(most, first, where)
 
 
 def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: RequestSpec, decision: Decision) -> str:
@@ -159,7 +115,7 @@ def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: Requ
         smaller = spec_of(instance, flavor=flavor_copy(flavor, _size_of(image)))
         if not facts_needed(smaller, options) <= known:
             continue
-        many = count_places(hosts, smaller, options, MOST_SHOWN).many
+        many = how_many(hosts, smaller, options, MOST_SHOWN).fits
         if many:
             return f"{flavor.name} would fit {_times(many)}."
     return ""
@@ -210,6 +166,7 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
         if image is not None:
             check_fit(flavor, image)
         return flavor_copy(flavor, _size_of(image))
+    policy.enforce(context, SEEING_HOSTS)
     for name, value in numbers.items():
         if not 0 <= value <= MOST:
             raise InvalidInputError(f"Invalid input for {name}: it must be from 0 to {MOST}.", field=name)
@@ -228,34 +185,6 @@ def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
         if amount and (known := limits.left(resource)) is not None
     ]
     return min(left, default=None)
-
-
-# ----- counting -------------------------------------------------------------------------------------------------------
-
-
-def _with_one_more(host: HostState, spec: RequestSpec) -> HostState:
-    """Return the host as it is with one more guest, which is being built."""
-    facts = host.facts
-    return host._replace(
-        vcpus_allocated=host.vcpus_allocated + spec.vcpus,
-        memory_mb_allocated=host.memory_mb_allocated + spec.memory_mb,
-        disk_gb_allocated=host.disk_gb_allocated + spec.disk_gb,
-        instances=host.instances + 1,
-        facts=Facts(
-            io_ops={**facts.io_ops, host.raw_id: host.io_ops + 1},
-            with_image=facts.with_image,
-            aggregate_metadata=facts.aggregate_metadata,
-            cpu_info=facts.cpu_info,
-        ),
-    )
-
-
-def _joined(spec: RequestSpec, host: HostState) -> RequestSpec:
-    """Return the request of the next server: the one before is in its group."""
-    if spec.group is None:
-        return spec
-    members = {**spec.group.members, host.id: spec.group.members.get(host.id, 0) + 1}
-    return replace(spec, group=replace(spec.group, members=members))
 
 
 def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
@@ -286,12 +215,12 @@ def _takes(flavor: Flavor, image: Image | None) -> bool:
 # ----- words ----------------------------------------------------------------------------------------------------------
 
 
-def _sentence(found: Places, asked: int, most: int) -> str:
-    if found.many == most:
-        return f"At least {most} of these would fit now."
-    if found.many >= asked:
-        return f"{found.many} of these would fit now."
-    begin = "None of these would fit now." if not found.many else f"{found.many} of {asked} would fit now."
+def _sentence(found: Count, asked: int) -> str:
+    if found.fits == found.most:
+        return f"At least {found.most} of these would fit now."
+    if found.fits >= asked:
+        return f"{found.fits} of these would fit now."
+    begin = f"{found.fits} of {asked} would fit now." if found.fits else "None of these would fit now."
     return f"{begin} {explain(found.decision)}"
 
 

@@ -87,9 +87,10 @@ def build_failed(host_id: uuid.UUID) -> None:
     Host.objects.filter(id=host_id, failed_builds__lt=_MOST).update(failed_builds=F("failed_builds") + 1)
 
 
-def build_succeeded(host_id: uuid.UUID) -> None:
-    """Forget that builds failed there; a host where none has is not written to."""
-    Host.objects.filter(id=host_id, failed_builds__gt=0).update(failed_builds=0)
+def build_succeeded(host: Host | None) -> None:
+    """Forget that builds failed there; a host where none has is not even asked for."""
+    if host is not None and host.failed_builds:
+        Host.objects.filter(id=host.id, failed_builds__gt=0).update(failed_builds=0)
 
 
 def _check_free_to_move(host: Host) -> None:

@@ -8,9 +8,14 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import Host, ServerGroup
+from provisioning.compute.names import check_text
 from provisioning.compute.requests import LaunchRequest
 from provisioning.compute.services.server_groups import check_hints, group_for_launch
 from provisioning.identity import policy
+
+IGNORED = "ignore_hosts"
+"""The hint by which operators leave out hosts."""
+MOST_IGNORED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class Place:
 def check_place(context: RequestContext, request: LaunchRequest) -> Place:
     """Return where the servers are to be.
 
-    Raises InvalidInputError naming what there is not, and ForbiddenError for a host asked for by others than operators.
+    Raises InvalidInputError naming what there is not, and ForbiddenError for a host asked for, or left out, by others
+    than operators.
     """
     zone, host, node = _parts(request.availability_zone)
     if host or node:
@@ -41,7 +47,11 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
         host, node = request.host or "", request.hypervisor_hostname or ""
     if zone and zone not in selectors.availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
-    return Place(zone, _host(host, node), check_hints(request.scheduler_hints))
+    hints = check_hints(request.scheduler_hints)
+    if IGNORED in request.scheduler_hints:
+        policy.enforce(context, "compute:servers:create:requested_destination")
+        hints[IGNORED] = _ignored(request.scheduler_hints[IGNORED])
+    return Place(zone, _host(host, node), hints)
 
 
 def group_of(context: RequestContext, place: Place, count: int) -> ServerGroup | None:
@@ -56,6 +66,16 @@ def _parts(text: str | None) -> tuple[str, str, str]:
         raise InvalidInputError("Unable to parse availability_zone", field="availability_zone")
     host, node = [*rest, "", ""][:2]
     return zone, host, node
+
+
+def _ignored(hint: object) -> list[str]:
+    """Return the names of hosts that will not do."""
+    named = hint if isinstance(hint, list | tuple) else [hint]
+    if len(named) > MOST_IGNORED or not all(isinstance(name, str) and 1 <= len(name) <= 255 for name in named):
+        raise InvalidInputError(
+            f"Invalid input for {IGNORED}: it must be names of hosts, at most {MOST_IGNORED}.", field=IGNORED
+        )
+    return [check_text(name, IGNORED, shortest=1) for name in named]
 
 
 def _host(name: str, node: str) -> str:

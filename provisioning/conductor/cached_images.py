@@ -1,0 +1,34 @@
+"""Which host has which image in its cache, by its audits: only what differs from the audit before is written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from itertools import islice
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.ids import read_id
+from provisioning.compute.models import CachedImage
+
+MOST = 1000
+"""Images of one host that are kept."""
+
+
+def keep(host_id: uuid.UUID, said: Iterable[str]) -> None:
+    """Note what a host has; what is no image's id is left out, and so is a host that was forgotten meanwhile."""
+    has = {found for text in islice(said, MOST) if (found := read_id(text)) is not None}
+    rows = CachedImage.objects.filter(host_id=host_id)
+    known = set(rows.values_list("image_id", flat=True))
+    gone, new = known - has, has - known
+    if gone:
+        rows.filter(image_id__in=gone).delete()
+    if new:
+        try:
+            with transaction.atomic():
+                CachedImage.objects.bulk_create(
+                    [CachedImage(host_id=host_id, image_id=image_id) for image_id in sorted(new)],
+                    ignore_conflicts=True,
+                )
+        except IntegrityError:
+            return
