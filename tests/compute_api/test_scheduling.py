@@ -71,12 +71,13 @@ def test_before_a_decision_there_is_none(api: Api, people: People, cloud: Cloud)
     assert api.get(path(server)).json() == {"decisions": []}
 
 
-def test_a_deleted_server_keeps_its_history(api: Api, cloud: Cloud) -> None:
+def test_of_a_deleted_server_operators_are_told(api: Api, people: People, cloud: Cloud) -> None:
     server = launch(api, cloud)
     api.delete(f"{V21}/servers/{server}")
     cloud.run()
     assert Instance.objects.get(id=server).deleted_at
-    assert len(api.get(path(server)).json()["decisions"]) == 1
+    assert api.get(path(server)).status_code == 404
+    assert len(Api(people.operator).get(path(server)).json()["decisions"]) == 1
 
 
 def test_what_there_is_not_and_what_is_others_is_404(api: Api, people: People, cloud: Cloud) -> None:

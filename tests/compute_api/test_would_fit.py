@@ -35,7 +35,8 @@ def refused(api: Api, **fields: Any) -> str:
 
 def test_how_many_of_a_flavor(api: Api, cloud: Cloud) -> None:
     answer = ask(api, flavorRef="1")
-    assert answer.keys() == {"fits", "most", "asked", "sentence", "filters"}
+    assert answer.keys() == {"fits", "most", "asked", "quota", "sentence", "filters"}
+    assert answer["quota"] == 10
     assert (answer["fits"], answer["asked"]) == (8, 1)
     assert answer["most"] >= 8
     assert ask(api, flavorRef=2)["fits"] == 2
@@ -55,16 +56,18 @@ def test_it_is_what_launches_then_find(api: Api, cloud: Cloud) -> None:
 def test_nothing_is_written(api: Api, cloud: Cloud) -> None:
     with CaptureQueriesContext(connection) as queries:
         ask(api, flavorRef="1", count=5)
-    assert not [query["sql"] for query in queries if query["sql"].split()[0] not in {"SELECT", "SAVEPOINT", "RELEASE"}]
+    assert not [query["sql"] for query in queries if query["sql"].split()[0] not in {"SELECT", "WITH", "SAVEPOINT", "RELEASE"}]
     assert not Instance.objects.exists()
 
 
-def test_amounts_without_a_flavor(api: Api, cloud: Cloud) -> None:
-    assert ask(api, vcpus=1, ram=1024, disk=2)["fits"] == ask(api, flavorRef="1")["fits"]
-    answer = ask(api, vcpus=1, ram=1 << 20, disk=2)
+def test_operators_ask_for_amounts(api: Api, people: People, cloud: Cloud) -> None:
+    operator = Api(people.operator)
+    assert ask(operator, vcpus=1, ram=1024, disk=2)["fits"] == ask(api, flavorRef="1")["fits"]
+    answer = ask(operator, vcpus=1, ram=1 << 20, disk=2)
     assert answer["fits"] == 0
     assert answer["filters"][-1]["name"] == "ram"
     assert "1024 GiB asked" in answer["sentence"]
+    assert api.post(PATH, {"would_fit": {"vcpus": 1, "ram": 1024, "disk": 2}}).status_code == 403
 
 
 def test_the_image_s_size_counts_where_the_flavor_has_none(api: Api, people: People, cloud: Cloud) -> None:

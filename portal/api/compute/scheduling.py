@@ -14,7 +14,7 @@ from portal.api.compute.server_shapes import timestamp
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
-from provisioning.compute.selectors.explained import Explained
+from provisioning.compute.selectors.explained import SEEING_HOSTS, Explained
 from provisioning.compute.services import dry_run
 from provisioning.compute.services.dry_run import WouldFit
 from provisioning.scheduler import FilterResult
@@ -45,7 +45,7 @@ class SchedulingView(ComputeView):
 
         Hosts, their weights and which hosts each filter took away are for those who may see hosts.
         """
-        seeing = self.allows("compute:servers:show:host")
+        seeing = self.allows(SEEING_HOSTS)
         found = selectors.decisions_for(self.context, server_id)
         return Response({"decisions": [self.shape(decision, seeing=seeing) for decision in found]})
 
@@ -86,13 +86,15 @@ class WouldFitView(ComputeView):
     def post(self, request: Request) -> Response:
         """Say how many servers of a size would find a place now, as the scheduler itself finds it; nothing is written.
 
-        ``fits`` stops at ``most``. The hosts, with how many each would take, are for operators.
+        ``fits`` stops at ``most``; ``quota`` is how many the project may still have, null for any number. Amounts in
+        place of a flavor, and the hosts with how many each would take, are for operators.
         """
         fit = dry_run.would_fit(self.context, asked_for(self.checked_body()["would_fit"]))
         answer: dict[str, Any] = {
             "fits": fit.fits,
             "most": fit.most,
             "asked": fit.asked,
+            "quota": fit.allowed,
             "sentence": fit.sentence,
             "filters": [filter_shape(result) for result in fit.decision.filters],
         }
@@ -113,13 +115,17 @@ def asked_for(body: Mapping[str, Any]) -> WouldFit:
         )
     return WouldFit(
         flavor_ref=tail(str(body["flavorRef"])) if "flavorRef" in body else None,
-        vcpus=int(body.get("vcpus", 0)),
-        memory_mb=int(body.get("ram", 0)),
-        disk_gb=int(body.get("disk", 0)),
+        vcpus=_number(body, "vcpus"),
+        memory_mb=_number(body, "ram"),
+        disk_gb=_number(body, "disk"),
         image_id=tail(body["imageRef"]) if body.get("imageRef") else None,
-        availability_zone=body.get("availability_zone") or "",
+        availability_zone=body.get("availability_zone"),
         hints=body.get("os:scheduler_hints", {}),
         group=body.get("group"),
-        requested_host=body.get("host") or "",
+        requested_host=body.get("host"),
         count=int(body.get("count", 1)),
     )
+
+
+def _number(body: Mapping[str, Any], name: str) -> int | None:
+    return int(body[name]) if name in body else None

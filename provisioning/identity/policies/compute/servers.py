@@ -54,7 +54,6 @@ RULES = (
         "Ask how many servers of a size would find a place now.",
         "POST /novella-would-fit",
     ),
-    rule("compute:would_fit:hosts", ADMIN, "See on which hosts they would be.", "POST /novella-would-fit"),
     rule(
         "compute:servers:create:forced_host",
         ADMIN,
@@ -72,6 +71,12 @@ RULES = (
         MEMBER,
         "Launch a server with trusted image certificates (2.63).",
         "POST /servers",
+    ),
+    rule(
+        "compute:would_fit:hosts",
+        ADMIN,
+        "Ask it for any amounts, and see on which hosts they would be.",
+        "POST /novella-would-fit",
     ),
     rule("compute:servers:update", MEMBER, "Rename, describe or address a server.", "PUT /servers/{server_id}"),
     rule("compute:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{server_id}"),

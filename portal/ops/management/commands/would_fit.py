@@ -1,0 +1,138 @@
+"""``manage.py would_fit``: how many servers of a size would find a place now, and where."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.ops import named
+from provisioning.common.context import RequestContext, system_context
+from provisioning.common.errors import NovellaError
+from provisioning.compute import selectors
+from provisioning.compute.models import Flavor
+from provisioning.compute.services import dry_run
+from provisioning.compute.services.dry_run import Fit, WouldFit
+from provisioning.images import selectors as images
+
+WRONG = 2
+"""The exit status of a question that cannot be answered."""
+
+
+class Command(BaseCommand):
+    """Asks the scheduler, and makes nothing."""
+
+    help = "Say how many servers of a size would find a place now, and on which hosts; nothing is made."
+    epilog = "Exit status: 0 when all that were asked for fit, 1 when not, 2 when the question is wrong."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the size, what else a launch would say, and the form of the answer."""
+        parser.epilog = self.epilog
+        parser.add_argument("--flavor", required=True, help="name or id")
+        parser.add_argument("--image", help="name or id")
+        parser.add_argument("--zone", help="availability zone (default: any)")
+        parser.add_argument("--host", help="the only host that will do")
+        parser.add_argument(
+            "--project",
+            default="admin",
+            help="name or id: whose images and server groups are meant (default %(default)s)",
+        )
+        parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
+        parser.add_argument("--count", type=int, default=1, metavar="N", help="how many are wanted (default 1)")
+        parser.add_argument(
+            "--hint", action="append", default=[], metavar="KEY=VALUE", help="scheduler hint: group=ID; repeatable"
+        )
+        parser.add_argument("--json", action="store_true", help="answer for programs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Ask, tell, and end with the status."""
+        try:
+            fit = self._ask(options)
+        except NovellaError as error:
+            raise CommandError(error.message, returncode=WRONG) from error
+        except CommandError as error:
+            raise CommandError(str(error), returncode=WRONG) from error
+        self.stdout.write(as_json(fit) if options["json"] else as_table(fit, options["flavor"]))
+        if fit.fits < fit.asked:
+            sys.exit(1)
+
+    def _ask(self, options: dict[str, Any]) -> Fit:
+        project = named.project(options["project"], named.domain(options["project_domain"]))
+        context = replace(system_context(), project_id=project.id, project_name=project.name)
+        flavor = flavor_of(context, options["flavor"])
+        request = WouldFit(
+            flavor_ref=flavor.flavorid,
+            image_id=image_of(context, options["image"]) if options["image"] else None,
+            availability_zone=options["zone"],
+            hints=hints_of(options["hint"]),
+            requested_host=options["host"],
+            count=options["count"],
+        )
+        return dry_run.would_fit(context, request)
+
+
+def flavor_of(context: RequestContext, text: str) -> Flavor:
+    """Return the flavor of this name, or else of this id."""
+    found = next((flavor for flavor in selectors.flavors_for(context) if text in {flavor.name, flavor.flavorid}), None)
+    if found is None:
+        raise CommandError(f"There is no flavor {text}.")
+    return found
+
+
+def image_of(context: RequestContext, text: str) -> str:
+    """Return the id of the image of this name, or the text as it is."""
+    listed = [image for image in images.usable_images_for(context) if image.name == text]
+    if len(listed) > 1:
+        raise CommandError(f"{len(listed)} images are called {text}: name one by its id.")
+    return str(listed[0].id) if listed else text
+
+
+def hints_of(said: Sequence[str]) -> dict[str, object]:
+    """Read ``group=ID``; a hint that is said twice is a list."""
+    hints: dict[str, list[str]] = {}
+    for text in said:
+        key, mark, value = text.partition("=")
+        if not (key and mark):
+            raise CommandError(f"--hint {text} must be a key and a value, such as group=ID.")
+        hints.setdefault(key, []).append(value)
+    return {key: values if len(values) > 1 else values[0] for key, values in hints.items()}
+
+
+def as_json(fit: Fit) -> str:
+    """Write the answer for programs."""
+    filters = [asdict(result) for result in fit.decision.filters]
+    hosts = [{"host": name, "servers": many} for name, many in fit.hosts]
+    answer = {"fits": fit.fits, "most": fit.most, "asked": fit.asked, "quota": fit.allowed, "sentence": fit.sentence}
+    return json.dumps(answer | {"driver": fit.decision.driver, "filters": filters, "hosts": hosts}, indent=2)
+
+
+def as_table(fit: Fit, what: str) -> str:
+    """Write the answer for a person: how many, what each filter left, and which hosts take how many."""
+    more = "+" if fit.fits == fit.most else ""
+    lines = [f"{what} fits {fit.fits}{more} times; {fit.asked} asked for.", fit.sentence, ""]
+    lines += _table(
+        ("filter", "before", "after", "why"),
+        [(result.name, result.before, result.after, result.reason) for result in fit.decision.filters],
+    )
+    if fit.hosts:
+        lines += ["", *_table(("host", "servers"), fit.hosts)]
+    return "\n".join(lines)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return aligned lines: numbers to the right, texts to the left."""
+    texts = [head, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
+    numbers = [all(isinstance(row[column], int) for row in rows) for column in range(len(head))]
+    return [
+        "  ".join(
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(row, widths, numbers, strict=True)
+        ).rstrip()
+        for row in texts
+    ]
