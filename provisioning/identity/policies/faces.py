@@ -4,6 +4,18 @@ from provisioning.identity.policies.base import ADMIN, READER, identity_rule, ru
 
 RULES = (
     rule("live:events:follow", READER, "Follow what happens in the project.", "GET /ws/v1/events", "GET /ws/dashboard"),
+    rule(
+        "live:notifications:follow",
+        READER,
+        "Follow the notifications about the project's servers, without names of hosts.",
+        "GET /ws/v1/events (topic=notifications)",
+    ),
+    rule(
+        "live:notifications:follow:all_projects",
+        ADMIN,
+        "Follow all notifications.",
+        "GET /ws/v1/events (topic=notifications&all_projects=1)",
+    ),
     identity_rule(
         "identity:profile:update",
         "user_id:%(user_id)s",
@@ -19,4 +31,19 @@ RULES = (
         "POST /settings/sessions/{sign_in_id}/end/",
     ),
     rule("ops:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
+    rule("ops:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
+    rule("ops:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/rpc/lease/"),
+    rule("ops:notifications", ADMIN, "See what the webhook has not taken.", "GET /admin/notifications/delivery/"),
+    rule(
+        "ops:notifications:send_again",
+        ADMIN,
+        "Send a notification to the webhook again.",
+        "POST /admin/notifications/delivery/ (send_again)",
+    ),
+    rule(
+        "ops:notifications:drop",
+        ADMIN,
+        "Forget notifications that the webhook has not taken.",
+        "POST /admin/notifications/delivery/ (drop)",
+    ),
 )

@@ -1,0 +1,158 @@
+"""The metrics, read from the database at each look, so that all web processes say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from django.db import connection
+from django.utils import timezone
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from provisioning.compute.selectors import gauges, totals
+from provisioning.compute.selectors.gauges import Capacity
+from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
+from provisioning.notifications.selectors import standing
+from provisioning.rpc.selectors import depths, live_workers, periodic_work
+
+LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
+OUTCOMES = ("success", "error", "deleted")
+UNITS = (("vcpus", 1), ("memory_bytes", 1 << 20), ("disk_bytes", 1 << 30))
+"""The amounts of a capacity, and what one of each is in the metric's unit."""
+
+
+class CloudCollector(Collector):
+    """Everything there is to say of the cloud; ``hosts``: of each host as well."""
+
+    def __init__(self, *, hosts: bool = False) -> None:
+        """Read nothing yet."""
+        self._hosts = hosts
+
+    def describe(self) -> list[Metric]:
+        """Say nothing beforehand: a registry that takes this collector does not look at the database."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics; about twenty queries."""
+        yield from _history()
+        yield from _work()
+        yield from _periodic()
+        yield from _notifications()
+        yield from _cloud()
+        now = timezone.now()
+        yield from _capacity("zone", gauges.capacity_by_zone(now), "novella")
+        if self._hosts:
+            yield from _capacity("host", gauges.capacity_by_host(now), "novella_host")
+        yield _gauge("novella_database_bytes", "Size of the database.", database_size())
+
+
+def _history() -> Iterator[Metric]:
+    counted = totals.totals()
+    launches = CounterMetricFamily("novella_launches", "Launches that have ended.", labels=["outcome"])
+    lasted = HistogramMetricFamily(
+        "novella_launch_seconds", "From the request to the end of a launch.", labels=["outcome"]
+    )
+    for outcome in OUTCOMES:
+        tally = counted.get((LAUNCH, "", outcome), Tally())
+        launches.add_metric([outcome], tally.count)
+        lasted.add_metric([outcome], _buckets(tally), tally.seconds)
+    yield launches
+    yield lasted
+    steps = HistogramMetricFamily("novella_step_seconds", "Steps of builds and snapshots.", labels=["step", "result"])
+    actions = CounterMetricFamily("novella_actions", "Actions on servers that have ended.", labels=["action", "result"])
+    for (family, name, result), tally in sorted(counted.items()):
+        if family == STEP:
+            steps.add_metric([name, result], _buckets(tally), tally.seconds)
+        elif family == ACTION:
+            actions.add_metric([name, result], tally.count)
+    yield steps
+    yield actions
+
+
+def _work() -> Iterator[Metric]:
+    waiting = GaugeMetricFamily("novella_queue_messages", "Messages that are not done with.", labels=["topic"])
+    oldest = GaugeMetricFamily("novella_queue_oldest_seconds", "Age of the oldest of them.", labels=["topic"])
+    for topic, (many, age) in sorted(depths().items()):
+        waiting.add_metric([topic], many)
+        oldest.add_metric([topic], age)
+    yield waiting
+    yield oldest
+    yield _gauge("novella_workers", "Worker groups that are alive.", live_workers())
+
+
+def _periodic() -> Iterator[Metric]:
+    interval = GaugeMetricFamily("novella_periodic_interval_seconds", "How often a job is due.", labels=["job"])
+    began = GaugeMetricFamily("novella_periodic_last_run_timestamp_seconds", "When it last began.", labels=["job"])
+    lasted = GaugeMetricFamily("novella_periodic_last_duration_seconds", "How long that took.", labels=["job"])
+    failed = GaugeMetricFamily("novella_periodic_last_failed", "Whether that failed.", labels=["job"])
+    overdue = GaugeMetricFamily("novella_periodic_overdue", "Whether it is overdue.", labels=["job"])
+    for job in periodic_work(timezone.now()):
+        interval.add_metric([job.name], job.every)
+        began.add_metric([job.name], job.last_run_at.timestamp() if job.last_run_at else 0)
+        lasted.add_metric([job.name], job.last_seconds or 0)
+        failed.add_metric([job.name], bool(job.last_error))
+        overdue.add_metric([job.name], job.overdue)
+    yield from (interval, began, lasted, failed, overdue)
+
+
+def _notifications() -> Iterator[Metric]:
+    now = standing()
+    yield _gauge("novella_notifications_waiting", "Notifications that wait for the webhook.", now.waiting)
+    yield _gauge("novella_notifications_failed", "Notifications that were given up and are kept.", now.failed)
+    counters = (
+        ("delivered", "taken by the webhook", now.delivered),
+        ("given_up", "given up", now.given_up),
+        ("dropped", "dropped, because they were too old", now.dropped),
+    )
+    for name, what, many in counters:
+        yield CounterMetricFamily(f"novella_notifications_{name}", f"Notifications {what}.", value=many)
+
+
+def _cloud() -> Iterator[Metric]:
+    instances = GaugeMetricFamily("novella_instances", "Servers that are not deleted.", labels=["state"])
+    for state, many in gauges.instances_by_state().items():
+        instances.add_metric([state], many)
+    yield instances
+    overdue = gauges.tasks_overdue(timezone.now())
+    yield _gauge("novella_tasks_overdue", "Servers with a task past its deadline.", overdue)
+
+
+def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Metric]:
+    rows = list(rows)
+    counts = {
+        "hosts": ("Hosts.", [row.hosts for row in rows]),
+        "agents_connected": ("Hosts whose agent is connected.", [row.connected for row in rows]),
+        "hosts_up": ("Hosts that were heard of lately.", [row.up for row in rows]),
+        "hosts_enabled": ("Hosts that get new servers.", [row.enabled for row in rows]),
+        "servers": ("Servers that hold room.", [row.servers for row in rows]),
+    }
+    for at, (unit, factor) in enumerate(UNITS):
+        counts[unit] = ("What the hosts have.", [row.total[at] * factor for row in rows])
+        counts[f"{unit}_allocatable"] = ("What may be allocated.", [row.limit[at] * factor for row in rows])
+        counts[f"{unit}_allocated"] = ("What is allocated.", [row.allocated[at] * factor for row in rows])
+    for name, (what, values) in counts.items():
+        family = GaugeMetricFamily(f"{prefix}_{name}", what, labels=[label])
+        for row, value in zip(rows, values, strict=True):
+            family.add_metric([row.name], value)
+        yield family
+
+
+def database_size() -> int:
+    """Return how many bytes the database takes."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+def _gauge(name: str, what: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, what, value=value)
+
+
+def _buckets(tally: Tally) -> list[tuple[str, float]]:
+    """Return the buckets as Prometheus has them: each with all the smaller ones."""
+    return list(zip(LIMITS, accumulate(tally.buckets), strict=True))

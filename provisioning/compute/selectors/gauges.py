@@ -1,0 +1,73 @@
+"""What the metrics say of the cloud as it is now: numbers, in a constant number of queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, F, Q, Sum, Value
+from django.db.models.functions import Coalesce
+
+from provisioning.compute.models import Host, Instance
+from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.states import VmState
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Hosts of one zone, or one host: how many there are, are connected, are up, may get servers; what they measure,
+    may allocate and have allocated: vCPUs, MiB of memory, GiB of disk.
+    """
+
+    name: str
+    hosts: int
+    connected: int
+    up: int
+    enabled: int
+    servers: int
+    total: tuple[int, int, int]
+    limit: tuple[int, int, int]
+    allocated: tuple[int, int, int]
+
+
+def capacity_by_zone(now: datetime) -> list[Capacity]:
+    """Return the capacity of each availability zone, by name; one query."""
+    return _capacity("availability_zone", now)
+
+
+def capacity_by_host(now: datetime) -> list[Capacity]:
+    """Return the capacity of each host, by name; one query."""
+    return _capacity("name", now)
+
+
+def instances_by_state() -> dict[str, int]:
+    """Return how many servers that are not deleted are in each state; one query of an index."""
+    rows = Instance.objects.filter(deleted_at=None).values_list("vm_state").annotate(many=Count("pk")).order_by()
+    return {state.value: 0 for state in VmState if state != VmState.DELETED} | dict(rows)
+
+
+def tasks_overdue(now: datetime) -> int:
+    """Return how many servers have a task that is past its deadline; one query of an index."""
+    return Instance.objects.exclude(task_state=None).filter(task_deadline__lt=now).count()
+
+
+def _capacity(column: str, now: datetime) -> list[Capacity]:
+    limits = Host.objects.annotate(vcpus_limit=vcpus_limit(), memory_limit=memory_limit(), disk_limit=disk_limit())
+    sums = (
+        *("instances_allocated", "vcpus_total", "memory_mb_total", "disk_gb_total"),
+        *("vcpus_limit", "memory_limit", "disk_limit"),
+        *("vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated"),
+    )
+    rows = (
+        limits.values_list(column)
+        .annotate(
+            hosts=Count("pk"),
+            linked=Count("pk", filter=Q(connected=True)),
+            up=Count("pk", filter=alive(now)),
+            usable=Count("pk", filter=Q(enabled=True)),
+            **{f"{name}_sum": Coalesce(Sum(F(name)), Value(0)) for name in sums},
+        )
+        .order_by(column)
+    )
+    return [Capacity(*row[:6], row[6:9], row[9:12], row[12:15]) for row in rows]
