@@ -129,7 +129,7 @@ class Follower(AsyncWebsocketConsumer):
         after = handshake.number(self.scope, "since")
         if after is None:
             return []
-        missed = await in_thread(_missed, self.topic, after)
+        missed = await in_thread(_missed, self.topic, after, self.where)
         self._replayed = {event.id for event in missed or ()}
         return missed
 
@@ -151,6 +151,15 @@ class Follower(AsyncWebsocketConsumer):
     def topic(self) -> str:
         """Where the project's events are."""
         return f"project:{self.context.project_id}"
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What the payloads of its events must say, by Django's lookups; of what is new ``concerns`` says it."""
+        return {}
+
+    def concerns(self, event: LoggedEvent) -> bool:
+        """Whether an event of the topic is for this reader."""
+        return True
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -181,6 +190,8 @@ class Follower(AsyncWebsocketConsumer):
         if event.topic == AUTH:
             if self._concerns_me(event.payload):
                 self._recheck.set()
+            return
+        if not self.concerns(event):
             return
         if len(self._pending) >= MOST_PENDING:
             self._overrun = True
@@ -231,9 +242,9 @@ def code_of(error: Exception) -> int:
     return FORBIDDEN if isinstance(error, ForbiddenError) else NOT_FOUND
 
 
-def _missed(topic: str, after: int) -> list[LoggedEvent] | None:
-    """The topic's events after a number; None when some may be gone, or when they are too many to go through."""
+def _missed(topic: str, after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
+    """The topic's events after a number that say what is asked for; None when some may be gone, or when they are too many to go through."""
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None
-    found = events.since_for_reader([topic], after, MOST_PENDING + 1)
+    found = events.since_for_reader([topic], after, MOST_PENDING + 1, where=where)
     return found if len(found) <= MOST_PENDING else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -31,15 +31,18 @@ def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEve
     return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
 
 
-def since_for_reader(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
+def since_for_reader(
+    topics: Iterable[str], after: int, limit: int = 500, *, where: Mapping[str, Any] | None = None
+) -> list[LoggedEvent]:
     """The events that a reader who has come to ``after`` may lack; it may have seen some of them.
 
     Those of ``since``, and on PostgreSQL the recent ones below the number too: they may have been committed late.
+    ``where`` is what their payloads must say, by Django's lookups.
     """
-    if connection.vendor != "postgresql":
-        return since(topics, after, limit)
-    may_be_late = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE)
-    found = Event.objects.filter(may_be_late, topic__in=list(topics)).order_by("id")
+    late = connection.vendor == "postgresql"
+    lacking = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE) if late else Q(id__gt=after)
+    more = {f"payload__{name}": value for name, value in (where or {}).items()}
+    found = Event.objects.filter(lacking, topic__in=list(topics), **more).order_by("id")
     return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
 
 

@@ -76,10 +76,11 @@ def periodic_work(now: datetime) -> list[Periodic]:
     One is overdue that has not begun for three times its interval, and a minute: nobody works, or it hangs.
     """
     leases = {lease.name: lease for lease in Lease.objects.all()}
-    return [_periodic(job.name, job.every, leases.get(job.name), now) for _, job in sorted(periodic_jobs.items())]
+    return [periodic(job.name, job.every, leases.get(job.name), now) for _, job in sorted(periodic_jobs.items())]
 
 
-def _periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Periodic:
+def periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Periodic:
+    """Return how one job goes, by its lease; None: it was never done."""
     if lease is None:
         return Periodic(name, every, None, None, None, "", "", None, overdue=True)
     running = lease.expires_at - LEASE if lease.holder and lease.expires_at > now else None

@@ -1,0 +1,80 @@
+"""Notifications that the webhook has not taken: why, and another try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import Readable, confirmed
+from provisioning.notifications import services
+from provisioning.notifications.models import Delivery
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Waiting, tried in vain, or given up."""
+
+    title = "state"
+    parameter_name = "state"
+    _conditions = {
+        "waiting": Q(failed_at=None, tries=0),
+        "tried": Q(failed_at=None, tries__gt=0),
+        "failed": Q(failed_at__isnull=False),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Name the states."""
+        return [("waiting", "waits"), ("tried", "tried in vain"), ("failed", "given up")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep those of the state."""
+        condition = self._conditions.get(self.value() or "")
+        return queryset.filter(condition) if condition is not None else queryset
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(Readable):
+    """The notifications on their way."""
+
+    rules = {
+        "view": "ops:notifications",
+        "send_again": "ops:notifications:send_again",
+        "drop": "ops:notifications:drop",
+    }
+    list_display = ("event_type", "subject", "state", "tries", "last_error", "created_at", "due_at")
+    list_filter = (StateFilter, "event_type")
+    search_fields = ("subject",)
+    ordering = ("id",)
+    actions = ("send_again", "drop")
+    fields = (
+        "event_type", "message_id", "subject", "state", "tries", "last_error", "created_at", "first_failed_at",
+        "due_at", "failed_at", "body",
+    )  # fmt: skip
+    readonly_fields = ("state", "message_id")
+
+    @admin.display(description="state")
+    def state(self, delivery: Delivery) -> SafeString:
+        """Say whether it waits, in its colour."""
+        tone, word = ("busy", "waits") if not delivery.tries else ("bad", "tried in vain")
+        if delivery.failed_at is not None:
+            tone, word = "bad", "given up"
+        return format_html('<span class="status {}">{}</span>', tone, word)
+
+    @admin.action(description="Send again now")
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        """Let them be tried at once, those that were given up too."""
+        again = services.send_again(list(queryset.values_list("pk", flat=True)))
+        messages.success(request, f"Notifications to be sent again: {again}.")
+
+    @admin.action(description="Drop: do not send")
+    def drop(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
+        """Forget them, after a question."""
+        question = confirmed(self, request, queryset, "drop", "Drop these notifications without sending them?")
+        if question is None:
+            dropped = services.drop(list(queryset.values_list("pk", flat=True)))
+            messages.success(request, f"Notifications dropped: {dropped}.")
+        return question
