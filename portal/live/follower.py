@@ -243,7 +243,9 @@ def code_of(error: Exception) -> int:
 
 
 def _missed(topic: str, after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
-    """The topic's events after a number that say what is asked for; None when some may be gone, or when they are too many to go through."""
+    """The topic's events after a number that say what is asked for; None when some may be gone, or when they are too
+    many to go through.
+    """
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None
     found = events.since_for_reader([topic], after, MOST_PENDING + 1, where=where)
