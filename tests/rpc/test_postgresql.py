@@ -21,6 +21,7 @@ pytestmark = pytest.mark.postgresql
 
 AT_ONCE = [
     "tests/core/test_parallel.py",
+    "tests/core/test_classic_faults_at_once.py",
     "tests/core/test_groups_at_once.py",
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",
