@@ -112,10 +112,15 @@ def _faults_say_why(books: Books) -> Iterable[Wrong]:
         faults[fault["instance_id"]].append(fault["message"])
         if not fit(fault["message"]):
             yield Wrong(f"A fault of {fault['instance_id']} says {fault['message']!r}.", fault["instance_id"])
-    by_hand = {row["instance_id"] for row in books.actions if row["action"] == BY_HAND}
+    by_hand = _by_hand(books)
     for row in books.instances:
         if row["vm_state"] == "error" and row["id"] not in by_hand and not faults[row["id"]]:
             yield Wrong(f"{name_of(row)} has no fault.", row["id"])
+
+
+def _by_hand(books: Books) -> set[str]:
+    """Return the servers whose state an operator has set."""
+    return {row["instance_id"] for row in books.actions if row["action"] == BY_HAND}
 
 
 def fit(message: str) -> bool:
@@ -178,11 +183,12 @@ def _domains_are_servers(books: Books) -> Iterable[Wrong]:
         yield Wrong(f"{uuid} had a domain on {where}.", uuid)
     hosts = {row["id"]: row["name"] for row in books.hosts}
     domains = dict(books.domains)
-    kept = dict(books.kept)
+    by_hand = _by_hand(books)
     for row in books.instances:
         host, domain = domains.pop(row["id"], ("", {}))
-        kept.pop(row["id"], None)
         if row["vm_state"] in AT_A_HOST and not host:
+            if row["id"] in by_hand and row["vm_state"] == "stopped" and row["power_state"] == 0:
+                continue  # an operator has called a server active that was never built, and the cloud has noticed
             yield Wrong(f"{name_of(row)} has no domain on {hosts.get(row['host_id'])}.", row["id"])
         elif host and not should_be_placed(row):
             yield Wrong(f"{name_of(row)} still has a domain on {host}.", row["id"])

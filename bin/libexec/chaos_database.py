@@ -24,6 +24,8 @@ from psycopg.rows import dict_row
 
 Row = dict[str, Any]
 START_WITHIN = 60.0
+IMPATIENT = 1.0
+"""Seconds that a change waits for others: they may have been stopped in the middle of a transaction."""
 CHANNELS = ("queue", "events")
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -58,7 +60,10 @@ class Database(ABC):
 
     @abstractmethod
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
-        """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``)."""
+        """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``).
+
+        Raises an error of the driver when somebody else is in the way for longer than a moment.
+        """
 
     @abstractmethod
     def lock(self, seconds: float) -> None:
@@ -96,8 +101,8 @@ class Sqlite(Database):
     def moment(self, when: datetime) -> object:
         return str(when.astimezone(UTC).replace(tzinfo=None))
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+    def _connect(self, patience: float = 30) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=patience, isolation_level=None)
         connection.row_factory = sqlite3.Row
         return connection
 
@@ -106,12 +111,12 @@ class Sqlite(Database):
             return [dict(row) for row in connection.execute(statement)]
 
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
-        with self._writing() as connection:
+        with self._writing(IMPATIENT) as connection:
             work(lambda statement, *values: [dict(row) for row in connection.execute(statement, values)])
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with closing(self._connect()) as connection:
+    def _writing(self, patience: float = 30) -> Iterator[sqlite3.Connection]:
+        with closing(self._connect(patience)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             yield connection
             connection.execute("COMMIT")
@@ -217,6 +222,7 @@ class Postgresql(Database):
 
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
         with self._connect() as connection:
+            connection.execute(f"SET lock_timeout = {IMPATIENT * 1000:.0f}".encode())
 
             def run(statement: str, *values: object) -> list[Row]:
                 cursor = connection.execute(statement.replace("?", "%s").encode(), values)
