@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
@@ -11,10 +12,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.compute.models import Instance, SchedulingDecision
-from provisioning.compute.selectors.host_rows import hosts_for
+from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.services import actions
 from provisioning.compute.services.actions import Span
-from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, options_of
+from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, facts_needed, options_of
 
 SHOWN = 10
 """Of the best hosts so many are kept with their weights."""
@@ -40,17 +41,35 @@ def options_now() -> Options:
 
 def look(spec: RequestSpec) -> Look:
     """Read the hosts as they are now, and decide; nothing is written."""
-    options, started, before = options_now(), timezone.now(), perf_counter()
-    hosts = hosts_for(spec, options)
+    options = options_now()
+    return _look(spec, options, lambda: hosts_for(spec, options))
+
+
+def look_at(host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState], HostState]) -> Look:
+    """Do the same with one host, which is looked at as ``seen_as`` says, whatever is being built there."""
+    options = options_now()
+    facts = facts_needed(spec, options) - {"io_ops"}
+
+    def read() -> list[HostState]:
+        return [seen_as(host) for host in host_states(facts, image_id=spec.image_id, only=host_id)]
+
+    return _look(spec, options, read)
+
+
+def _look(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence[HostState]]) -> Look:
+    started, before = timezone.now(), perf_counter()
+    hosts = read_hosts()
     read = perf_counter()
     decision = decide(hosts, spec, options)
     return Look(spec, hosts, decision, actions.since(started), read - before, perf_counter() - read)
 
 
-def record_decision(instance: Instance, action: str, found: Look, chosen: HostState | None) -> None:
+def record_decision(
+    instance: Instance, action: str, found: Look, chosen: HostState | None, *, flavor: Mapping[str, Any] | None = None
+) -> None:
     """Keep what a look has found for this attempt of an action, inside the caller's transaction; a repeat replaces it.
 
-    ``chosen``: the host that was taken; None: none.
+    ``chosen``: the host that was taken; None: none.  ``flavor``: the size that was asked for when it is not its own.
     """
     row = SchedulingDecision(
         instance=instance,
@@ -60,7 +79,7 @@ def record_decision(instance: Instance, action: str, found: Look, chosen: HostSt
         driver=found.decision.driver,
         filters=[_rounded(asdict(result)) for result in found.decision.filters],
         weights=[_weight(ranked) for ranked in found.decision.ranked[:SHOWN]],
-        asked=_asked(instance, found.spec),
+        asked=_asked(instance, found.spec, flavor),
         losses={name: list(hosts) for name, hosts in found.decision.losses.items()},
         seconds=found.read_seconds + found.decide_seconds,
         read_seconds=found.read_seconds,
@@ -82,10 +101,10 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
     return {"host": ranked.host.name, "weight": round(ranked.weight, 4), "parts": parts}
 
 
-def _asked(instance: Instance, spec: RequestSpec) -> Mapping[str, Any]:
+def _asked(instance: Instance, spec: RequestSpec, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what was asked for, in words fit for the owner: no host is named, and what nobody asked is left out."""
     said = {
-        "flavor": instance.flavor.get("name", ""),
+        "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),
         "availability_zone": spec.availability_zone,
         "architecture": spec.architecture,
         "hypervisor_type": spec.hypervisor_type,

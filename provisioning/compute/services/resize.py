@@ -24,10 +24,11 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Host, Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.services import actions, state
+from provisioning.compute.services.decisions import record_decision
 from provisioning.compute.services.faults import record_fault
 from provisioning.compute.services.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.services.migrations import close_migration, open_migration, set_migration
-from provisioning.compute.services.resize_checks import wanted_size, why_not_here
+from provisioning.compute.services.resize_checks import look_here, wanted_size
 from provisioning.compute.services.room import lower_room, raise_room
 from provisioning.compute.services.tasks import HOST_AWAY, Deed, check_lock
 from provisioning.compute.services.tasks import order as give_order
@@ -35,6 +36,7 @@ from provisioning.compute.sizes import larger_room, quota_held, room_of
 from provisioning.compute.states import VmState
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
+from provisioning.scheduler import explain
 
 CAN_RESIZE = {VmState.ACTIVE, VmState.STOPPED}
 NO_VALID_HOST = "No valid host was found. "
@@ -95,12 +97,16 @@ def _settle(instance: Instance, host: Host) -> None:
 def _claim(instance: Instance, host: Host) -> str:
     """Raise what the server holds on its host; return why it cannot be, empty when it is done."""
     wanted = instance.old_flavor or instance.flavor
-    why = why_not_here(instance, host, wanted)
-    if why:
-        return f"{STAYS} does not suit the flavor. {why}"
+    found = look_here(instance, host, wanted)
+    why = explain(found.decision)
+    suits = not why or found.decision.filters[-1].asked is not None  # what room there is, the claim says
     room = larger_room(instance.flavor, wanted)
-    if raise_room(instance.id, room):
+    claimed = suits and raise_room(instance.id, room)
+    record_decision(instance, "resize", found, found.hosts[0] if claimed else None, flavor=wanted)
+    if claimed:
         return ""
+    if not suits:
+        return f"{STAYS} does not suit the flavor. {why}"
     cores = "vCPU" if room.vcpus == 1 else "vCPUs"
     return f"{STAYS} has not got {room.vcpus} {cores}, {room.memory_mb} MiB of memory and {room.disk_gb} GiB of disk."
 

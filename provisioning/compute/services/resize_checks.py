@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
-from provisioning.compute.extra_specs import aggregate_specs
 from provisioning.compute.models import Flavor, Host, Instance
-from provisioning.compute.selectors.host_rows import host_states
+from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services.checks import check_fit
-from provisioning.compute.sizes import GIB, flavor_copy, root_gb
+from provisioning.compute.services.decisions import Look, look_at
+from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
 from provisioning.images.models import Image
-from provisioning.scheduler import RequestSpec, explain, rank
+from provisioning.scheduler import HostState
 
 FIELD = "flavorRef"
+NOTHING = Room(0, 0, 0)
 NOT_RESIZED = "Server disk was unable to be resized because: {reason}"
 
 
@@ -58,10 +61,46 @@ def _disk(reason: str) -> InvalidInputError:
     return InvalidInputError(NOT_RESIZED.format(reason=reason), field=FIELD)
 
 
-def why_not_here(instance: Instance, host: Host, flavor: dict[str, Any]) -> str:
-    """Say why the server's host will not do for this flavor, its room aside; empty when it will."""
-    asked = aggregate_specs(flavor["extra_specs"])
-    [state] = host_states({"aggregate_metadata"} if asked else (), only=host.id)
-    properties = instance.image_properties
-    architecture = str(properties.get("hw_architecture") or properties.get("architecture") or "")
-    return explain(rank([state], RequestSpec(0, 0, 0, architecture=architecture, aggregate_specs=asked)))
+def look_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Look:
+    """Ask the scheduler whether the server's host will do for this flavor, as if the server were not there yet.
+
+    Room is asked for only of what grows, and whether the host takes anything more only when something does.  What
+    led a server to its first place (zone, hints, group, hosts that failed it) is not asked again.
+    """
+    room = larger_room(instance.flavor, flavor)
+    grows = _growth(room, room_of(instance.flavor))
+    spec = replace(
+        spec_of(instance, flavor=flavor),
+        vcpus=grows.vcpus,
+        memory_mb=grows.memory_mb,
+        disk_gb=grows.disk_gb,
+        availability_zone=host.availability_zone,
+        excluded_hosts=frozenset(),
+        requested_host="",
+        same_hosts=None,
+        different_hosts=frozenset(),
+        group=None,
+        ignored_hosts=frozenset(),
+        query=None,
+    )
+
+    def without(state: HostState) -> HostState:
+        held = room_of(instance.flavor)
+        return state._replace(
+            enabled=state.enabled or grows == NOTHING,
+            vcpus_allocated=state.vcpus_allocated - held.vcpus,
+            memory_mb_allocated=state.memory_mb_allocated - held.memory_mb,
+            disk_gb_allocated=state.disk_gb_allocated - held.disk_gb,
+            instances=0,
+        )
+
+    return look_at(host.id, spec, without)
+
+
+def _growth(room: Room, before: Room) -> Room:
+    """Return what is asked for of each thing that grows, of the others nothing."""
+    return Room(
+        room.vcpus if room.vcpus > before.vcpus else 0,
+        room.memory_mb if room.memory_mb > before.memory_mb else 0,
+        room.disk_gb if room.disk_gb > before.disk_gb else 0,
+    )
