@@ -29,6 +29,7 @@ from provisioning.compute.models import (
     InstanceFault,
     KeyPair,
     Migration,
+    SchedulingDecision,
     ServerGroup,
 )
 from provisioning.images.models import Image
@@ -121,6 +122,7 @@ class World:
         action = InstanceAction.objects.create(
             instance_id=first, action=f"do{number}", request_id=f"req-{number}", started_at=EPOCH, project_id=project
         )
+        SchedulingDecision.objects.create(instance_id=first, attempt=number, filters=[], seconds=0.001)
         newest = InstanceAction.objects.get(request_id="req-0") if number else action
         InstanceActionEvent.objects.create(action=newest, name=f"e{number}", started_at=EPOCH, host="h")
         type(server).objects.filter(id=server.id).update(server_group_id=self.ids["server_group"])
