@@ -16,6 +16,8 @@ def funnel(decision: Decision) -> str:
         return NO_HOSTS
     losing = [result for result in decision.filters if result.after < result.before]
     stops = [hosts_in_words(decision.hosts), *(f"{result.after} {result.words}" for result in losing)]
+    if decision.suitable and not decision.ranked:
+        return f"{hosts_in_words(decision.suitable)} can take it, and the driver {decision.driver} chose none."
     if decision.suitable:
         return f"{' → '.join(stops)}." if losing else f"{stops[0]}, and all will do."
     return f"{' → '.join(stops)}: {why(losing[-1])}."
@@ -25,7 +27,10 @@ def why(result: FilterResult) -> str:
     """Say why a filter took hosts away: what was asked for and what the best of them has, or its reason."""
     if result.asked is None or result.after:
         return result.reason
-    asked, most = (in_words(amount or 0, result.unit) for amount in (result.asked, result.most))
+    amounts = result.asked, result.most or 0
+    asked, most = (in_words(amount, result.unit) for amount in amounts)
+    if asked == most:  # only rounded
+        asked, most = (f"{amount} {result.unit}" for amount in amounts)
     return f"{asked} asked, {most} is the most free"
 
 

@@ -1,0 +1,205 @@
+"""What the settings make of the scheduler: names, an operator's own classes, multipliers, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from provisioning.scheduler import Options, RequestSpec, decide, explain, facts_needed, options_of
+from provisioning.scheduler.options import FILTERS
+from provisioning.scheduler.plugins import SchedulerSettingError
+from tests.scheduler.test_ranking import SPEC, chance, host
+
+OWN = "tests.scheduler.own_parts"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def options(**settings: Any) -> Options:
+    return options_of(SimpleNamespace(**{f"SCHEDULER_{name}": value for name, value in settings.items()}))
+
+
+def multipliers(made: Options) -> dict[str, float]:
+    return {weigher.name: weigher.multiplier for weigher in made.weighers}
+
+
+def test_without_settings_it_is_the_default() -> None:
+    made, default = options(), Options()
+    assert made.driver.name == "filter"
+    assert [judge.name for judge in made.filters] == [judge.name for judge in default.filters]
+    assert multipliers(made) == {
+        "ram": 1.0,
+        "cpu": 1.0,
+        "disk": 1.0,
+        "io": 1.0,
+        "soft_affinity": 10.0,
+        "soft_anti_affinity": 10.0,
+        "build_failure": 2.0,
+        "image_cached": 0.5,
+    }
+
+
+def test_what_was_made_of_the_same_settings_is_kept() -> None:
+    assert options(FILTERS=["default"]) is options(FILTERS=["default"])
+    assert options(SUBSET_SIZE=2) is not options(SUBSET_SIZE=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"PLACEMENT": "pack"}, {"ram": -1.0, "cpu": -1.0, "disk": -1.0, "io": 1.0}),
+        ({"PLACEMENT": "pack", "RAM_WEIGHT": 2.5}, {"ram": 2.5, "cpu": -1.0}),
+        ({"PLACEMENT": "spread", "DISK_WEIGHT": 0.0, "IO_WEIGHT": -3.0}, {"ram": 1.0, "disk": 0.0, "io": -3.0}),
+        ({"IMAGE_CACHED_WEIGHT": 4.0, "BUILD_FAILURE_WEIGHT": 0.0}, {"image_cached": 4.0, "build_failure": 0.0}),
+        ({"SOFT_AFFINITY_WEIGHT": 1.0, "SOFT_ANTI_AFFINITY_WEIGHT": 2.0}, {"soft_affinity": 1.0}),
+    ],
+)
+def test_multipliers_are_those_of_the_settings(settings: dict[str, Any], expected: dict[str, float]) -> None:
+    assert expected.items() <= multipliers(options(**settings)).items()
+
+
+def test_filters_that_keep_promises_always_run() -> None:
+    left_out = {judge.name for judge in FILTERS} - {judge.name for judge in options(FILTERS=[]).filters}
+    assert left_out == {
+        "architecture",
+        "hypervisor",
+        "aggregate_extra_specs",
+        "capabilities",
+        "query",
+        "number_of_instances",
+        "io_operations",
+    }
+    named = [judge.name for judge in options(FILTERS=["ram", "query", "vcpus"]).filters]
+    assert named[-3:] == ["ram", "query", "vcpus"]
+    assert len(named) == len(set(named)) == len(FILTERS) - len(left_out) + 1
+
+
+def test_limits_are_those_of_the_settings_unless_the_aggregates_say_another() -> None:
+    made = options(MAX_INSTANCES_PER_HOST=3)
+    hosts = [
+        host("full", instances=3),
+        host("ours", instances=3, max_instances=4),
+        host("strict", instances=2, max_instances=2),
+        host("none", max_instances=0),
+        host("free", instances=2),
+    ]
+    assert {item.host.name for item in decide(hosts, SPEC, made).ranked} == {"ours", "free"}
+    unlimited = {item.host.name for item in decide(hosts, SPEC, options()).ranked}
+    assert unlimited == {"full", "ours", "free"}
+
+
+def test_a_filter_of_ones_own_is_run_and_told_of() -> None:
+    made = options(FILTERS=["default", f"{OWN}.QuietHosts"])
+    decision = decide([host("loud", instances=2), host("quiet", instances=1)], SPEC, made)
+    assert [item.host.name for item in decision.ranked] == ["quiet"]
+    assert (decision.filters[-1].name, decision.filters[-1].reason) == ("quiet", "1 of them are not quiet")
+    assert decision.losses == {"quiet": ("loud",)}
+    none = decide([host("loud", instances=2)], SPEC, made)
+    assert explain(none) == "1 host → 0 are quiet: 1 of them are not quiet."
+
+
+def test_a_part_without_a_name_has_its_path_for_one() -> None:
+    assert options(FILTERS=["default", f"{OWN}.EmptierHalf"]).filters[-1].name == f"{OWN}.EmptierHalf"
+
+
+def test_a_weigher_of_ones_own_weighs() -> None:
+    made = options(WEIGHERS=["ram", f"{OWN}.LastLetter"])
+    ranked = decide([host("a"), host("c", memory_mb_allocated=4096), host("b")], SPEC, made).ranked
+    assert [item.host.name for item in ranked] == ["c", "b", "a"]
+    assert dict(ranked[0].parts) == {"ram": 0.0, "last_letter": 7.0}
+    assert dict(ranked[1].parts) == {"ram": 1.0, "last_letter": 3.5}
+
+
+def test_a_driver_of_ones_own_is_given_suitable_hosts_only() -> None:
+    hosts = [host("c"), host("b"), host("a", alive=False), host("d")]
+    decision = decide(hosts, SPEC, options(DRIVER=f"{OWN}.ByName"))
+    assert [item.host.name for item in decision.ranked] == ["b", "c"]
+    assert (decision.driver, decision.suitable, decision.hosts) == ("by-name", 3, 4)
+
+
+def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
+    decision = decide([host("c")], SPEC, options(DRIVER=f"{OWN}.Nobody"))
+    assert explain(decision) == "1 host can take it, and the driver by-name chose none."
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"DRIVER": "best"}, ["NOVELLA_SCHEDULER_DRIVER", "'best'", "chance"]),
+        ({"FILTERS": ["ram", "rain"]}, ["NOVELLA_SCHEDULER_FILTERS", "'rain'", "number_of_instances"]),
+        ({"FILTERS": ["default", "ram"]}, ["NOVELLA_SCHEDULER_FILTERS", "ram twice"]),
+        ({"WEIGHERS": [""]}, ["NOVELLA_SCHEDULER_WEIGHERS", "''"]),
+        ({"WEIGHERS": ["no.such.Module"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "cannot be imported", "no.such.Module"]),
+        ({"FILTERS": [f"{OWN}.Nothing"]}, ["cannot be imported", "Nothing"]),
+        ({"FILTERS": [f"{OWN}.LastLetter"]}, ["not a subclass of provisioning.scheduler.condition.Filter"]),
+        ({"WEIGHERS": [f"{OWN}.NO_CLASS"]}, ["not a subclass of provisioning.scheduler.weighers.Weigher"]),
+        ({"DRIVER": f"{OWN}.QuietHosts"}, ["not a subclass of provisioning.scheduler.drivers.Driver"]),
+        ({"FILTERS": [f"{OWN}.WithArguments"]}, ["cannot be made", "most"]),
+        ({"FILTERS": ["provisioning.scheduler.room.RoomFilter"]}, ["cannot be made"]),
+        ({"PLACEMENT": "pile"}, ["NOVELLA_SCHEDULER_PLACEMENT", "'pile'", "spread or pack"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(SchedulerSettingError) as refused:
+        options(**settings)
+    assert [word for word in words if word not in str(refused.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("FILTERS", "default,no.such.Filter", "cannot be imported"),
+        ("RAM_WEIGHT", "inf", "must be a number"),
+        ("SUBSET_SIZE", "0", "must be a whole number"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start(tmp_path: Path, name: str, value: str, words: str) -> None:
+    environment = {"NOVELLA_DATA": str(tmp_path), f"NOVELLA_SCHEDULER_{name}": value, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", "import portal.settings"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert f"NOVELLA_SCHEDULER_{name}" in last
+    assert words in last
+
+
+def test_settings_of_the_environment_reach_the_scheduler(tmp_path: Path) -> None:
+    given = {
+        "DRIVER": "simple",
+        "FILTERS": f"default, {OWN}.QuietHosts",
+        "WEIGHERS": "ram",
+        "PLACEMENT": "pack",
+        "MAX_IO_OPS_PER_HOST": "8",
+    }
+    environment = {"NOVELLA_DATA": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment |= {f"NOVELLA_SCHEDULER_{name}": value for name, value in given.items()}
+    program = (
+        "import portal.settings as s; from provisioning.scheduler import options_of; o = options_of(s);"
+        "print(o.driver.name, o.filters[-1].name, [(w.name, w.multiplier) for w in o.weighers], o.max_io_ops_per_host)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "simple quiet [('ram', -1.0)] 8"
+
+
+def test_only_the_facts_that_are_looked_at_are_needed() -> None:
+    image = replace(SPEC, image_id=host().id)
+    assert facts_needed(SPEC, options()) == {"io_ops"}
+    assert facts_needed(image, options()) == {"io_ops", "with_image"}
+    assert facts_needed(image, options(FILTERS=[], IO_WEIGHT=0.0, IMAGE_CACHED_WEIGHT=0.0)) == set()
+    assert facts_needed(replace(SPEC, aggregate_specs={"ssd": "true"}), options()) >= {"aggregate_metadata"}
+    assert facts_needed(replace(SPEC, capabilities={"cpu_info:arch": "x86_64"}), options()) >= {"cpu_info"}
+    assert facts_needed(replace(SPEC, query=["=", "$vcpus", 1]), options()) >= {"cpu_info", "io_ops"}
+    assert facts_needed(SPEC, options(WEIGHERS=[f"{OWN}.LastLetter"], FILTERS=[])) == {"cpu_info"}
+
+
+def test_the_subset_is_of_any_driver() -> None:
+    hosts = [host(f"h{number}", vcpus_allocated=number) for number in range(4)]
+    made = options(DRIVER="simple", SUBSET_SIZE=2)
+    firsts = {decide(hosts, RequestSpec(1, 1, 1), made, choose=chance(seed)).ranked[0].host.name for seed in range(50)}
+    assert firsts == {"h0", "h1"}
