@@ -1,0 +1,112 @@
+"""Every task has a deadline and a setting, and the operator guide says which."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
+
+from compute_agent.contract.orders import BuildRequest
+from portal import environment
+from provisioning.common.context import RequestContext
+from provisioning.compute import services
+from provisioning.compute.models import Instance
+from provisioning.compute.services import deadlines
+from provisioning.compute.states import TaskState
+from provisioning.conductor import reaper
+from provisioning.rpc.models import HostCommand
+from provisioning.rpc.testing import drain
+from tests.support.clouds import Cloud, context, state_of
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs/operator-guide.md"
+
+
+def test_every_task_has_a_deadline_and_a_setting(settings: Any) -> None:
+    now = timezone.now()
+    assert set(deadlines.SETTING_OF) == set(TaskState)
+    for task in TaskState:
+        assert getattr(settings, deadlines.SETTING_OF[task]) > 0
+        assert deadlines.deadline_of(task, now) == now + timedelta(seconds=deadlines.seconds_of(task))
+    assert deadlines.deadline_of(None, now) is None
+
+
+def test_the_guide_lists_them_all() -> None:
+    """The table of the guide, made from the code: copy the left side when this fails."""
+    text = GUIDE.read_text().partition("### Deadlines")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `([a-z_-]+)` \| `NOVELLA_(\w+)` \| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    wanted = [(task.value, deadlines.SETTING_OF[task], str(deadlines.seconds_of(task))) for task in TaskState]
+    assert wanted == [row[:3] for row in rows]
+    assert all(len(row[3]) > 10 for row in rows)
+
+
+@pytest.mark.parametrize("setting", sorted(set(deadlines.SETTING_OF.values())))
+def test_each_setting_is_followed(settings: Any, setting: str) -> None:
+    setattr(settings, setting, 7)
+    for task, named in deadlines.SETTING_OF.items():
+        assert (deadlines.seconds_of(task) == 7) == (
+            named == setting or (named == "CAST_TIMEOUT" and setting == "BUILD_TIMEOUT")
+        )
+
+
+def test_one_task_may_have_its_own(settings: Any) -> None:
+    settings.TASK_TIMEOUTS = {"rebuilding": 900, "scheduling": 5000}
+    assert deadlines.seconds_of(TaskState.REBUILDING) == 900
+    assert deadlines.seconds_of(TaskState.SCHEDULING) == 5000
+    assert deadlines.seconds_of(TaskState.RESCUING) == settings.BUILD_TIMEOUT
+
+
+def test_an_order_has_the_deadline_of_its_task(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
+    cloud.add_host("kelvin")
+    settings.TASK_TIMEOUTS = {"spawning": 77, "powering-off": 33}
+    instance = cloud.launch(alice)
+    drain()
+    (build,) = cloud.agents["kelvin"].take()
+    assert isinstance(build.body, BuildRequest)
+    assert build.deadline == pytest.approx((timezone.now() + timedelta(seconds=77)).timestamp(), abs=20)
+    assert cloud.fresh(instance).task_deadline is not None
+    cloud.agents["kelvin"].carry_out(build)
+    services.stop(context("alice"), instance.id)
+    order = HostCommand.objects.get(kind="power_request")
+    assert order.deadline == cloud.fresh(instance).task_deadline
+    assert order.deadline is not None
+    assert order.deadline < timezone.now() + timedelta(seconds=34)
+
+
+def test_what_its_own_deadline_has_passed_is_looked_after(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
+    cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    cloud.run()
+    settings.TASK_TIMEOUTS = {"powering-off": 33}
+    services.stop(context("alice"), instance.id)
+    Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reaper.reap()
+    assert state_of(instance) == ("active", None)
+
+
+def test_a_name_that_no_task_has_stops_the_start(settings: Any) -> None:
+    settings.TASK_TIMEOUTS = {"rebuilding": 1}
+    deadlines.check()
+    settings.TASK_TIMEOUTS = {"rebuild": 1}
+    with pytest.raises(ImproperlyConfigured, match="NOVELLA_TASK_TIMEOUTS names rebuild, which is no task_state"):
+        deadlines.check()
+
+
+@pytest.mark.parametrize(
+    "text", ["rebuilding", "rebuilding=", "=5", "rebuilding=0", "rebuilding=x", "rebuilding=9999999", "a=1,b"]
+)
+def test_what_is_no_list_of_seconds_stops_the_start(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("NOVELLA_TASK_TIMEOUTS", text)
+    with pytest.raises(ImproperlyConfigured, match="NOVELLA_TASK_TIMEOUTS has"):
+        environment.seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
+
+
+def test_a_list_of_seconds_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOVELLA_TASK_TIMEOUTS", "rebuilding=900, deleting = 60")
+    assert environment.seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 3600) == {"rebuilding": 900, "deleting": 60}
+    monkeypatch.delenv("NOVELLA_TASK_TIMEOUTS")
+    assert environment.seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 3600) == {}
