@@ -1,6 +1,6 @@
 """The sender: one in the cloud at a time takes what waits to the webhook, at least once, in order for each subject.
 
-A sender that dies is followed by another when its hold has ended: what it had sent, and had not noted, is sent again
+A sender that dies is followed by another at once on its machine, elsewhere when its hold has ended: what it had sent, and had not noted, is sent again
 with the same message id.  A webhook that does not answer is left in peace for growing pauses and asked with one
 notification then; one notification that it alone refuses waits for growing pauses without keeping those of other
 subjects waiting, and is given up after ``MOST_TRIES``.
@@ -8,6 +8,7 @@ subjects waiting, and is given up after ``MOST_TRIES``.
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Sequence
@@ -16,12 +17,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from provisioning.notifications import webhook
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING, call_sender
+from provisioning.rpc import groups
 
 AT_ONCE = 8
 """Subjects that are sent of at a time."""
@@ -37,7 +39,7 @@ SLACK = timedelta(seconds=20)
 
 def deliver() -> None:
     """Send what is due until there is nothing; returns at once while another sender does."""
-    mark, end = uuid.uuid4().hex, time.monotonic() + LONGEST_RUN
+    mark, end = _new_mark(), time.monotonic() + LONGEST_RUN
     if not settings.NOTIFICATION_WEBHOOK:
         return
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook") as pool:
@@ -63,7 +65,8 @@ def is_due() -> bool:
 
 def is_held() -> bool:
     """Whether a sender is at work."""
-    return Webhook.objects.exclude(holder="").filter(name=STANDING, held_until__gt=timezone.now()).exists()
+    standing = Webhook.objects.filter(name=STANDING).first()
+    return standing is not None and _is_held(standing, timezone.now())
 
 
 def pause_after(tries: int) -> timedelta:
@@ -71,13 +74,30 @@ def pause_after(tries: int) -> timedelta:
     return timedelta(seconds=min(2 ** max(min(tries, 20) - 1, 0), LONGEST_PAUSE))
 
 
+def _new_mark() -> str:
+    return f"{groups.machine()}/{groups.process_mark(os.getpid())}/{uuid.uuid4().hex[:8]}"
+
+
+def _is_held(standing: Webhook, now: datetime) -> bool:
+    """Whether a sender has it, as far as can be known here: one of this machine may be seen to be dead."""
+    if not standing.holder or standing.held_until <= now:
+        return False
+    machine, _, rest = standing.holder.partition("/")
+    return machine != groups.machine() or groups.is_running(rest.partition("/")[0])
+
+
 def _hold(mark: str) -> bool:
     """Become the one sender, when nobody else is and the webhook need not be left in peace."""
     now = timezone.now()
-    until = now + timedelta(seconds=settings.NOTIFICATION_WEBHOOK_TIMEOUT) + SLACK
-    Webhook.objects.get_or_create(name=STANDING, defaults={"held_until": now})
-    free = Webhook.objects.filter(Q(held_until__lte=now) | Q(holder=""), name=STANDING)
-    return bool(free.exclude(paused_until__gt=now).update(holder=mark, held_until=until))
+    standing, _ = Webhook.objects.get_or_create(name=STANDING, defaults={"held_until": now})
+    if _is_held(standing, now) or (standing.paused_until is not None and standing.paused_until > now):
+        return False
+    as_it_was = Webhook.objects.filter(name=STANDING, holder=standing.holder, held_until=standing.held_until)
+    return bool(as_it_was.update(holder=mark, held_until=_until(now)))
+
+
+def _until(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.NOTIFICATION_WEBHOOK_TIMEOUT) + SLACK
 
 
 def _heads(now: datetime, most: int) -> list[Delivery]:
@@ -114,10 +134,9 @@ def _post(delivery: Delivery) -> str:
 def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:
     """Write down what became of some; False, and nothing written, when the sender is not the one any more."""
     now = timezone.now()
-    until = now + timedelta(seconds=settings.NOTIFICATION_WEBHOOK_TIMEOUT) + SLACK
     with transaction.atomic():
         mine = Webhook.objects.filter(name=STANDING, holder=mark)
-        if not mine.update(held_until=until):
+        if not mine.update(held_until=_until(now)):
             return False
         standing = mine.get()
         taken = [delivery.pk for delivery, error in zip(sent, errors, strict=True) if not error]

@@ -39,7 +39,7 @@ class Webhook(models.Model):
     """How the webhook does, and who sends to it now: one row."""
 
     name = models.CharField(max_length=16, primary_key=True)
-    holder = models.CharField(max_length=32, blank=True)  # the run that sends now
+    holder = models.CharField(max_length=120, blank=True)  # the run that sends now: machine, process, mark
     held_until = models.DateTimeField()
     failures = models.PositiveIntegerField(default=0)  # in a row
     paused_until = models.DateTimeField(null=True)

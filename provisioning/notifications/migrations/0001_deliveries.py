@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name='Webhook',
             fields=[
                 ('name', models.CharField(max_length=16, primary_key=True, serialize=False)),
-                ('holder', models.CharField(blank=True, max_length=32)),
+                ('holder', models.CharField(blank=True, max_length=120)),
                 ('held_until', models.DateTimeField()),
                 ('failures', models.PositiveIntegerField(default=0)),
                 ('paused_until', models.DateTimeField(null=True)),
