@@ -30,7 +30,7 @@ from provisioning.compute import notifications
 from provisioning.compute.models import Host, Instance, JoinToken
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor import cached_images
-from provisioning.conductor.guests import compare
+from provisioning.conductor.guests import compare, take_belongings
 from provisioning.images.models import Image
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
@@ -182,6 +182,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     if known:
         cached_images.keep(host_id, report.cached_images)
     compare(host_id, report.guests, complete=False)
+    if known:
+        take_belongings(host_id, report)
 
 
 def image_for_order(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:

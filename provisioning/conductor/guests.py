@@ -1,4 +1,6 @@
-"""Comparing the guests that a host has with the records: strangers are removed, power states are brought up to date."""
+"""Comparing what a host has with the records: strangers are removed, power states are brought up to date, owners are
+told when their guest is gone, and what is left of servers that are over is ordered away.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,20 @@ import logging
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import islice
 
 from django.db import transaction
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from compute_agent.contract.messages import GuestState
+from compute_agent.contract.messages import MOST_BELONGINGS, GuestState, ResourceAudit
 from compute_agent.contract.power import PowerState
+from provisioning.common.context import new_request_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.states import VmState
+from provisioning.conductor import belongings
 from provisioning.conductor.reports import power_state_of, sync_power
 from provisioning.rpc import hosts
 
@@ -23,7 +29,16 @@ log = logging.getLogger(__name__)
 
 SETTLED = timedelta(seconds=60)
 """An audit may be older than the last report about an instance: one that changed so lately is left alone."""
-_LIVE = (VmState.ACTIVE, VmState.STOPPED)
+_LIVE = (
+    VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
+    VmState.SHELVED, VmState.SOFT_DELETED,
+)  # fmt: skip
+_MOVED = (VmState.ACTIVE, VmState.PAUSED)
+"""Without a guest they are found stopped; the others keep their state."""
+GONE = (
+    "Its guest is gone from the host: somebody or something has removed it there. Starting the server makes the guest"
+    " again from its disk, if that is still there; else rebuild or delete it."
+)
 
 
 @when_broken_off
@@ -53,11 +68,65 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
                 _remove(host_id, instance, guest)
             elif guest.attempt == instance.attempt and (complete or instance.updated_at < quiet):
                 sync_power(instance, power_state_of(guest.power_state))
-        lost = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
-        lost = lost.exclude(id__in=list(seen)).exclude(vm_state=VmState.STOPPED, power_state=PowerState.NOSTATE.value)
+        here = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
+        absent = here.exclude(id__in=list(seen))
+        lost = absent.filter(Q(vm_state__in=_MOVED) | ~Q(power_state=PowerState.NOSTATE.value))
         for instance in (lost if complete else lost.filter(updated_at__lt=quiet)).order_by("id"):
             log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
             sync_power(instance, PowerState.NOSTATE)
+        _tell_owners(absent)
+
+
+def _tell_owners(absent: QuerySet[Instance]) -> None:
+    """Write down for the owners, once, that their guests are gone; whatever they do next is written behind it."""
+    newest = InstanceAction.objects.filter(instance_id=OuterRef("id")).order_by("-started_at", "-id")
+    gone = absent.filter(power_state=PowerState.NOSTATE.value)
+    untold = gone.annotate(told=Subquery(newest.values("message")[:1]))
+    untold = untold.filter(Q(told=None) | ~Q(told=GONE))
+    now = timezone.now()
+    InstanceAction.objects.bulk_create(
+        InstanceAction(
+            instance_id=instance.id,
+            action="stop",
+            request_id=new_request_id(),
+            project_id=instance.project_id,
+            started_at=now,
+            finished_at=now,
+            message=GONE,
+        )
+        for instance in untold.order_by("id")
+    )
+
+
+@when_broken_off
+def take_belongings(host_id: uuid.UUID, report: ResourceAudit) -> None:
+    """Keep what an audit says is left over on a host, and order away what is of servers that are over.
+
+    Guests of servers that no record knows are kept with it.  An agent that did not look changes nothing.
+    """
+    if report.belongings is None:
+        return
+    things: dict[belongings.Thing, uuid.UUID | None] = {}
+    for each in islice(report.belongings, MOST_BELONGINGS):
+        things[_line(each.kind, 20), _line(each.name, 255)] = _uuid(each.instance_id)
+    with transaction.atomic():
+        ids = {found for guest in report.guests if (found := _uuid(guest.instance_id)) is not None}
+        unknown = ids - set(Instance.objects.filter(id__in=list(ids)).values_list("id", flat=True))
+        things |= {("guest", str(instance_id)): instance_id for instance_id in sorted(unknown)}
+        belongings.record(host_id, things)
+        belongings.clear(host_id)
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+def _line(text: str, longest: int) -> str:
+    """Return a word of a host, which is not trusted, as one line, cut."""
+    return "".join(character if character.isprintable() else "?" for character in text[:longest])
 
 
 def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from compute_agent.contract.power import PowerState
+from compute_agent.contract.messages import Belonging
+from compute_agent.contract.orders import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
 from provisioning.compute.states import TaskState, VmState
 from provisioning.conductor import doctor
 from provisioning.conductor.doctor import Finding
+from provisioning.conductor.doctor.runs import KEPT
+from provisioning.conductor.models import DoctorRun
+from provisioning.conductor.reaper import reap
+from provisioning.conductor.undo import retry
+from provisioning.images import services as images
+from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage
+from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand, Lease, WorkerBeat
+from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 
@@ -71,7 +82,7 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     assert look() == []
     services.stop(context("alice"), first.id)
     services.delete(context("alice"), second.id)
-    services.snapshot(context("alice"), third.id, "copy") if hasattr(services, "snapshot") else None
+    services.create_image(context("alice"), third.id, "copy")
     assert look() == []
     Host.objects.filter(name="one").update(last_seen_at=timezone.now() - timedelta(hours=1))
     assert {found.check for found in look()} == {"hosts"}
@@ -100,3 +111,429 @@ def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None
     Port.objects.update(device_id=row.id)
     assert [each.repaired for each in doctor.treat(found, repair=True)] == [None]
     assert Port.objects.filter(device_id=row.id).exists()
+
+
+# ----- servers --------------------------------------------------------------------------------------------------------
+
+OLD = timedelta(hours=1)
+
+
+def broken(row: Instance, **columns: Any) -> None:
+    Instance.objects.filter(id=row.id).update(**columns)
+
+
+def test_a_task_without_a_deadline(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    broken(row, task_deadline=None)
+    found = only("tasks")
+    assert (found.severity, found.subject) == ("error", f"instance {row.id}")
+    assert found.sentence == "It is scheduling and has no deadline: nothing would ever end that."
+    assert mended("tasks").startswith("The deadline is ")
+
+
+def test_a_deadline_without_a_task(cloud: Cloud, alice: RequestContext) -> None:
+    broken(at_rest(cloud, alice), task_deadline=timezone.now())
+    assert mended("tasks") == "The deadline is gone."
+
+
+def test_a_task_that_nobody_ends(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    broken(row, task_deadline=timezone.now() - OLD)
+    assert only("tasks").sentence.startswith("It is scheduling, 3600 seconds past the deadline")
+    assert mended("tasks") == "The reaper has looked after it: building, scheduling."
+
+
+def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, vm_state=VmState.PAUSED, task_state=TaskState.SPAWNING, task_deadline=timezone.now() + OLD)
+    assert only("states").sentence == (
+        "It is paused with the task spawning, which is no state a server can be in. An operator may reset it to error."
+    )
+
+
+def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    services.delete(context("alice"), row.id)
+    cloud.run()
+    broken(row, deleted_at=None)
+    assert mended("states") == "The time of its last change was written down."
+
+
+def test_a_date_of_a_deletion_that_was_none(cloud: Cloud, alice: RequestContext) -> None:
+    broken(at_rest(cloud, alice), deleted_at=timezone.now())
+    assert only("states").sentence == "It is active, and has the date of a deletion."
+
+
+def test_a_launch_whose_job_is_lost(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    assert look("launches") == []
+    OrmQ.objects.all().delete()
+    assert only("launches").sentence == "It is scheduling, and no job in the queue looks for a place for it."
+    mended("launches")
+    cloud.run()
+    assert cloud.fresh(row).vm_state == VmState.ACTIVE
+
+
+def test_a_launch_that_waits_for_the_host_that_failed_is_not_lost(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    drain()
+    fresh = cloud.fresh(row)
+    assert fresh.host_id is not None
+    retry(fresh, fresh.host_id, "It is silent.", clean=False)
+    assert look("launches", "orders", "missing_orders", "allocations", "ports") == []
+    cloud.run()
+    assert cloud.fresh(row).vm_state == VmState.ACTIVE
+
+
+def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    InstanceAction.objects.update(finished_at=None)
+    assert only("actions").sentence.startswith("The action create of ")
+    assert mended("actions") == "The action create is closed."
+    assert InstanceAction.objects.get().message == doctor.actions.LEFT_OPEN
+
+
+def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    services.resize(context("alice"), row.id, "2")
+    cloud.run()
+    assert look("migrations") == []
+    services.confirm_resize(context("alice"), row.id)
+    cloud.run()
+    Migration.objects.update(status="migrating")
+    assert only("migrations").sentence == "Its resize is migrating, and nothing goes on with it."
+    assert mended("migrations") == "It is closed."
+
+
+# ----- orders ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_order_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    assert row.host_id
+    hosts.command(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
+    assert only("orders").sentence == (
+        f"The order power_request of attempt {row.attempt} is open: the server is active, no task."
+    )
+    assert mended("orders") == "The order is withdrawn."
+    hosts.command(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
+    assert f"the server is at attempt {row.attempt}" in only("orders").sentence
+    mended("orders")
+    hosts.command(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
+    assert "its host is not there any more" in only("orders").sentence
+    mended("orders")
+    hosts.command(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
+    assert "no record knows the server" in only("orders").sentence
+    assert doctor.treat(look("orders"), repair=True)[0].repaired
+    assert look("orders") == []
+
+
+def test_a_task_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    services.stop(context("alice"), row.id)
+    HostCommand.objects.filter(finished_at=None).delete()
+    assert only("missing_orders").sentence == "It is powering-off, and no order for that is open at any host."
+    (treated,) = doctor.treat([only("missing_orders")], repair=True)
+    assert treated.repaired == "Its time is up: the reaper ends the task with its next round."
+    reap()
+    assert look("missing_orders", "tasks", "actions") == []
+    assert cloud.fresh(row).task_state is None
+
+
+def test_a_delete_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    services.delete(context("alice"), row.id)
+    HostCommand.objects.filter(finished_at=None).delete()
+    assert "is not asked to remove it" in only("missing_orders").sentence
+    mended("missing_orders")
+    cloud.run()
+    invariants.check_empty()
+
+
+# ----- room -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    assert row.host is not None
+    Host.objects.filter(id=row.host_id).update(vcpus_allocated=5, instances_allocated=7)
+    found = only("host_counters")
+    assert found.subject == f"host {row.host.name}"
+    assert found.sentence == (
+        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; the servers there hold 1 servers with 1 vCPUs, 1024 MiB"
+        " and 2 GiB."
+    )
+    mended("host_counters")
+
+
+def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    held = Allocation.objects.values().get()
+    Host.objects.update(last_seen_at=timezone.now() - OLD)
+    services.delete(context("alice"), row.id)
+    Host.objects.update(last_seen_at=timezone.now())
+    HostCommand.objects.all().delete()
+    assert look("allocations") == [], "the reaper has its time"
+    broken(row, updated_at=timezone.now() - OLD)
+    assert "which nobody asks to remove it" in only("allocations").sentence
+    mended("allocations")
+    cloud.run()
+    assert not Allocation.objects.exists()
+    assert held
+    invariants.check_empty()
+
+
+def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Allocation.objects.update(vcpus=3)
+    Host.objects.filter(instances_allocated=1).update(vcpus_allocated=3)
+    assert only("allocations").sentence.endswith("its flavor says 1, 1024 and 2.")
+    mended("allocations")
+
+
+def test_room_on_another_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, host=Host.objects.exclude(id=row.host_id).get())
+    assert "It is on another host than" in only("allocations").sentence
+
+
+def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.all().delete()
+    Host.objects.filter(id=row.host_id).update(
+        vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0
+    )
+    assert "holds no room there: others may take it" in only("without_room").sentence
+    mended("without_room")
+
+
+# ----- addresses ------------------------------------------------------------------------------------------------------
+
+
+def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Port.objects.create(
+        network=cloud.network, project_id=uuid.uuid4(), mac_address="fa:16:3e:00:00:99", device_id=uuid.uuid4(),
+        delete_with_device=True,
+    )  # fmt: skip
+    assert only("ports").sentence == "1 ports with their addresses are taken by this server, no record knows."
+    assert mended("ports") == "1 ports were given back."
+
+
+def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Port.objects.update(device_id=None)
+    services.delete(context("alice"), row.id)
+    cloud.run()
+    Port.objects.update(device_id=row.id)
+    assert "which is deleted" in only("ports").sentence
+    (treated,) = doctor.treat([only("ports")], repair=True)
+    assert treated.repaired == "1 ports were given back."
+    assert not FixedIP.objects.exists()
+
+
+def test_cards_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Port.objects.all().delete()
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 cards."
+    Port.objects.create(
+        network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
+    )
+    assert only("addresses").sentence.startswith("It has no address")
+
+
+# ----- quota, images --------------------------------------------------------------------------------------------------
+
+
+def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    QuotaUsage.objects.filter(resource="cores").update(in_use=9)
+    assert "cores: the counters say 9 in use; the reservations add up to 1 in use." in only("quota").sentence
+    assert mended("quota") == "Counted anew."
+
+
+def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    image_id = services.create_image(context("alice"), row.id, "copy")
+    assert look("images") == []
+    HostCommand.objects.filter(kind="snapshot_request").delete()
+    broken(row, task_state=None, task_deadline=None)
+    InstanceAction.objects.update(finished_at=timezone.now())
+    assert only("images").sentence == "It is queued, and no host is asked for its data: it will never be whole."
+    assert mended("images") == "It is deleted."
+    assert Image.objects.get(id=image_id).status == "deleted"
+
+
+def test_an_image_that_a_person_calls_so_is_theirs(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    images.create(alice, name="mine", properties={"instance_uuid": str(row.id), "image_type": "snapshot"})
+    assert look("images") == []
+
+
+# ----- guests and belongings ------------------------------------------------------------------------------------------
+
+
+def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    agent = cloud.agent_of(row)
+    agent.guests.clear()
+    agent.hello()
+    found = only("guests")
+    assert found.sentence.startswith(f"It is stopped, and host {agent.host.name} has no guest of it. Starting it")
+    assert found.severity == "warning"
+    services.start(context("alice"), row.id)
+    cloud.run()
+    assert look("guests") == []
+
+
+def test_a_server_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
+    broken(at_rest(cloud, alice), host=None)
+    assert only("guests").sentence == "It is active, and on no host. An operator may reset it to error."
+
+
+def test_belongings(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    agent, lost = cloud.agent_of(row), str(uuid.uuid4())
+    agent.left = [
+        Belonging(kind="folder", name=lost, instance_id=lost),
+        Belonging(kind="tap", name="tap01234567-89"),
+        *(Belonging(kind="foreign_domain", name=f"vm{number}") for number in range(7)),
+    ]
+    agent.measured()
+    assert look("belongings") == [], "one audit may have seen what was on its way"
+    agent.measured()
+    found = {each.severity: each.sentence for each in look("belongings") if "tap" not in each.sentence}
+    assert found == {
+        "warning": f"It has a folder of disks ({lost}) of the server {lost}, which no record knows. It is left alone:"
+        " the records may be what is lost.",
+        "note": "It has 7 guests that Novella did not make: vm0, vm1, vm2, vm3, vm4 …. They are left alone.",
+    }
+    assert any(each.sentence.startswith("It has a network card (tap01234567-89) of no server.")
+               for each in look("belongings"))  # fmt: skip
+    assert not any(each.mend for each in look("belongings"))
+
+
+def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    agent = cloud.agent_of(row)
+    services.delete(context("alice"), row.id)
+    cloud.run()
+    agent.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
+    agent.measured()
+    agent.measured()
+    assert only("belongings").sentence.endswith(f"of the server {row.id}, which is deleted.")
+    (treated,) = doctor.treat([only("belongings")], repair=True)
+    assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
+    (order,) = agent.take()
+    assert order.instance_id == str(row.id)
+    agent.carry_out(order)
+
+
+# ----- machines, queue, clock -----------------------------------------------------------------------------------------
+
+
+def test_a_silent_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Host.objects.filter(id=row.host_id).update(last_seen_at=timezone.now() - OLD)
+    assert only("hosts").sentence.endswith("; 1 servers are on it.")
+    Host.objects.filter(id=row.host_id).update(forced_down=True)
+    assert only("hosts").severity == "note"
+
+
+def test_workers_that_are_silent(cloud: Cloud) -> None:
+    WorkerBeat.objects.update(beat_at=timezone.now() - OLD)
+    severities = [(each.severity, each.subject) for each in look("workers")]
+    assert severities == [("error", "workers"), ("warning", "workers m:b:1")]
+
+
+def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("provisioning.rpc.cast.time.time", lambda: timezone.now().timestamp() - 3600)
+    cloud.launch(alice)
+    assert only("queue").sentence == "The oldest message waits for 60 minutes; nobody has begun with it."
+    monkeypatch.setattr(doctor.queues, "DEEP", 0)
+    assert len(look("queue")) == 2
+
+
+@pytest.mark.parametrize("payload", ["nonsense", "\0", "ab.{}"])
+def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
+    message = OrmQ.objects.create(key="scheduler", payload=payload, lock=timezone.now())
+    assert only("foreign_messages").sentence == (
+        "It is none of ours: it is not signed with this cloud's key. It is never run."
+    )
+    assert mended("foreign_messages") == "It is removed."
+    assert not OrmQ.objects.filter(id=message.id).exists()
+
+
+def test_periodic_work_that_is_not_done(cloud: Cloud) -> None:
+    long_ago = timezone.now() - timedelta(days=2)
+    Lease.objects.create(name="conductor.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
+    found = only("periodic")
+    assert found.subject == "periodic work conductor.reaper"
+    assert found.sentence.startswith("It is done every 5 seconds, and was last done: ")
+
+
+def test_a_check_that_breaks_does_not_keep_the_others_from_being_made(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks() -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(doctor.checks, "quota", breaks)
+    WorkerBeat.objects.all().delete()
+    assert [each.check for each in look()] == ["quota", "workers"]
+
+
+# ----- runs -----------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> tuple[str, int]:
+    out = StringIO()
+    try:
+        call_command("doctor", "--pause", "0", *arguments, stdout=out)
+    except SystemExit as end:
+        return out.getvalue(), int(str(end.code))
+    return out.getvalue(), 0
+
+
+def test_the_command_says_all_is_well(cloud: Cloud) -> None:
+    text, status = command()
+    assert (text.strip(), status) == (f"{len(doctor.checks)} checks: all is well.", 0)
+
+
+def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    QuotaUsage.objects.filter(resource="cores").update(in_use=9)
+    text, status = command()
+    assert status == 1
+    assert "--repair would: Count anew." in text
+    assert "Wrong: 1. Mended: 0. Left: 1." in text
+    text, status = command("--repair", "--check", "quota")
+    assert status == 0
+    assert "Mended: Counted anew." in text
+    assert command()[1] == 0
+    broken(row, deleted_at=timezone.now())
+    assert command("--repair")[1] == 1
+
+
+def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Host.objects.update(vcpus_allocated=5)
+    text, status = command("--json", "--repair")
+    said = json.loads(text)
+    assert status == 0
+    assert (said["errors"], said["repaired"], said["left"]) == (2, 2, 0)
+    assert set(said["findings"][0]) == {"check", "severity", "subject", "sentence", "repair", "repaired"}
+
+
+def test_the_command_knows_its_checks(cloud: Cloud) -> None:
+    assert command("--list")[0].split() == list(doctor.checks)
+    with pytest.raises(CommandError, match="There is no check 'nothing'; there are tasks, "):
+        command("--check", "nothing")
+
+
+def test_runs_are_kept_but_not_for_ever(cloud: Cloud) -> None:
+    old = timezone.now() - OLD
+    DoctorRun.objects.bulk_create(DoctorRun(started_at=old, finished_at=old, trigger="clock") for _ in range(KEPT + 5))
+    run = doctor.run("command", pause=0)
+    assert DoctorRun.objects.count() == KEPT
+    assert DoctorRun.objects.order_by("-started_at")[:1].get() == run

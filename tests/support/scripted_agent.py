@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compute_agent.contract.messages import AgentEvent, Command, Enrol, GuestState, Hello, ResourceAudit
+from compute_agent.contract.messages import AgentEvent, Belonging, Command, Enrol, GuestState, Hello, ResourceAudit
 from compute_agent.contract.orders import (
     BuildRequest,
     CommandBody,
@@ -41,6 +41,8 @@ class ScriptedAgent:
     guests: dict[str, tuple[int, PowerState]] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
     sent: list[AgentEvent] = field(default_factory=list)
+    left: list[Belonging] | None = None
+    """What its audits say is left over; None: nothing is said of it."""
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @classmethod
@@ -70,7 +72,13 @@ class ScriptedAgent:
             hypervisor_version=1,
             hypervisor_hostname=self.host.name,
             guests=self.states(),
+            belongings=self.left,
         )
+
+    def measured(self) -> None:
+        """Send another audit."""
+        host = Host.objects.get(id=self.host.id)
+        agents.audit(host.id, self.audit(host.vcpus_total, host.memory_mb_total, host.disk_gb_total))
 
     def states(self) -> list[GuestState]:
         return [

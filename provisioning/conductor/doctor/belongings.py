@@ -34,7 +34,9 @@ def belongings() -> Iterator[Finding]:
         if row.kind == FOREIGN:
             foreign.setdefault(row.host.name, []).append(row.name)
         else:
-            yield _left_over(row, known.get(row.instance_id) if row.instance_id else None)
+            instance = known.get(row.instance_id) if row.instance_id else None
+            if instance is None or row.kind == "domain" or is_left_over(row, instance):
+                yield _left_over(row, instance)
     for host, names in foreign.items():
         listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         sentence = f"It has {len(names)} guests that Novella did not make: {listed}. They are left alone."

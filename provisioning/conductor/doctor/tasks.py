@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance
 from provisioning.compute.services import state
-from provisioning.compute.states import MOVES, VmState
+from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.conductor import reaper
 from provisioning.conductor.doctor.finding import Finding, Mend, check
 from provisioning.conductor.doctor.mending import moment_of, named, of_instance
 
 PATIENCE = timedelta(seconds=60)
 """The reaper comes every few seconds: a deadline that passed so long ago was not looked after."""
-_STATES = {move.source for move in MOVES} | {move.target for move in MOVES}
+_STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in MOVES)}
 
 
 @check("tasks")

@@ -1,0 +1,30 @@
+"""In the middle of every task, and behind each of its ends, the doctor finds nothing."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from provisioning.conductor import doctor
+from provisioning.rpc.models import WorkerBeat
+from tests.core.test_every_task import Scene, the_order
+from tests.core.test_every_task import scene as scene
+
+
+def well() -> None:
+    WorkerBeat.objects.update_or_create(name="m:b:1", defaults={"topics": "scheduler", "beat_at": timezone.now()})
+    assert [str(found) for found in doctor.examine(pause=0)] == []
+
+
+def test_a_task_and_its_good_end_are_well(scene: Scene) -> None:
+    well()
+    scene.cloud.run()
+    well()
+    scene.do("delete", force=True)
+    well()
+    scene.cloud.run()
+    well()
+
+
+def test_a_bad_end_is_well(scene: Scene) -> None:
+    scene.host.report(the_order(scene), "failed", error_code="host_failed", message="It broke.")
+    well()
