@@ -88,11 +88,9 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
 
 
 def _io_ops() -> dict[RawId, int]:
-    """Return host → servers with a task that keeps its disks busy; whoever has a task has a deadline, and is in the
-    index of those.
-    """
-    busy = Instance.objects.filter(task_deadline__isnull=False, task_state__isnull=False, task_state__in=IO_TASKS)
-    counted = busy.filter(host__isnull=False).order_by().values_list("host_id").annotate(many=Count("id"))
+    """Return host → servers with a task that keeps its disks busy, by the index of those that have a task."""
+    busy = Instance.objects.filter(task_state__isnull=False, task_state__in=IO_TASKS, host__isnull=False)
+    counted = busy.order_by().values_list("host_id").annotate(many=Count("*"))
     return dict(_raw(counted))
 
 
