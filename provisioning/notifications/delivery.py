@@ -1,9 +1,9 @@
 """The sender: one in the cloud at a time takes what waits to the webhook, at least once, in order for each subject.
 
-A sender that dies is followed by another at once on its machine, elsewhere when its hold has ended: what it had sent, and had not noted, is sent again
-with the same message id.  A webhook that does not answer is left in peace for growing pauses and asked with one
-notification then; one notification that it alone refuses waits for growing pauses without keeping those of other
-subjects waiting, and is given up after ``MOST_TRIES``.
+A sender that dies is followed by another, at once on its machine and elsewhere when its hold has ended: what it had
+sent, and had not noted, is sent again with the same message id.  A webhook that does not answer is left in peace for
+growing pauses and asked with one notification then; one notification that it alone refuses waits for growing pauses
+without keeping those of other subjects waiting, and is given up after ``MOST_TRIES``.
 """
 
 from __future__ import annotations
