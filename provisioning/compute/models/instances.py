@@ -82,7 +82,9 @@ class Instance(models.Model):
             ),
             models.Index(fields=["-created_at", "-id"], name="instance_kept", condition=models.Q(deleted_at=None)),
             models.Index(fields=["task_deadline"], name="instance_deadline", condition=~models.Q(task_state=None)),
-            models.Index(fields=["host", "task_state"], name="instance_busy", condition=~models.Q(task_state=None)),
+            models.Index(
+                fields=["host", "task_state"], name="instance_busy", condition=models.Q(task_state__isnull=False)
+            ),
             models.Index(fields=["vm_state"], name="instance_by_state", condition=models.Q(deleted_at=None)),
         ]
 
