@@ -89,7 +89,6 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
         ([took("ram", 0, 0)], "", "There are no hosts in this cloud yet."),
         ([took("ram", 2, 2)], "h", "2 hosts, and all will do."),
         ([took("ram", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
-        ([took("ram", 2, 2)], "", f"2 hosts, and all will do. {ALL_TAKEN}"),
         ([took("zone", 3, 0, reason="all are elsewhere")], "", "3 hosts → 0 are left by zone: all are elsewhere."),
         ([took("ram", 1, 0, words="have the memory", asked=3072, most=512, unit="MiB")], "",
          "1 host → 0 have the memory: 3 GiB asked, 512 MiB is the most free."),
@@ -100,6 +99,12 @@ def test_the_sentence(
 ) -> None:
     decide(web, *filters, host_name=found)
     assert decisions_on(at_alice, web)[0].sentence == sentence
+
+
+def test_hosts_that_others_took(at_alice: Client, web: Instance) -> None:
+    decide(web, took("ram", 2, 2), weights=[{"host": "h", "weight": 1.0}])
+    assert decisions_on(at_alice, web)[0].sentence == f"2 hosts, and all will do. {ALL_TAKEN}"
+    assert "Other servers took them" in page_of(at_alice, web).content.decode()
 
 
 def test_attempts_are_newest_first_with_the_reasons_of_those_that_failed(

@@ -10,8 +10,11 @@ import pytest
 from django.test import Client
 
 from provisioning.compute import services
-from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.models import Host, Instance, KeyPair
 from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.choices import FlavorChoice
+from provisioning.compute.services.dry_run import MOST_SHOWN
+from provisioning.compute.services.server_groups import create_server_group
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
@@ -20,6 +23,7 @@ from tests.support.cast import Person
 from tests.support.clouds import Cloud
 
 PATH = "/instances/launch/"
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def typed(cloud: Cloud, **changes: Any) -> dict[str, Any]:
@@ -70,11 +74,14 @@ def test_it_opens_with_what_one_chose_last(at_alice: Client, alice: Person, clou
     assert at_alice.get(PATH).context["wizard"].image.name == "a-first"
 
 
-def test_it_opens_with_few_queries(
-    at_alice: Client, cloud: Cloud, django_assert_num_queries: Callable[..., object]
+def test_it_opens_with_few_queries_however_many_sizes_there_are(
+    at_alice: Client, operator: Person, cloud: Cloud, django_assert_num_queries: Callable[..., object]
 ) -> None:
+    """The hosts are read once for all sizes."""
     at_alice.get(PATH)
-    with django_assert_num_queries(15):  # type: ignore[attr-defined]
+    for number in range(10):
+        services.create_flavor(operator.context, FlavorRequest(f"m2.{number}", 1, 64 + number, 1))
+    with django_assert_num_queries(18):  # type: ignore[attr-defined]
         at_alice.get(PATH)
 
 
@@ -250,13 +257,91 @@ def test_sizes_that_do_not_fit_say_why(at_alice: Client, alice: Person, operator
     assert choices["m1.small"].reason == ""
 
 
-def test_sizes_say_how_many_more_there_is_room_for(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    rooms = {choice.flavor.name: choice.room for choice in at_alice.get(PATH).context["wizard"].flavors}
+def sizes(answer: Any) -> dict[str, FlavorChoice]:
+    return {choice.flavor.name: choice for choice in answer.context["wizard"].flavors}
+
+
+def test_sizes_say_how_many_find_a_place(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    rooms = {name: choice.room for name, choice in sizes(at_alice.get(PATH)).items()}
     assert rooms == {"m1.small": 8, "m1.big": 2}
     cloud.launch(alice.context, flavor_ref="2")
     cloud.run()
-    rooms = {choice.flavor.name: choice.room for choice in at_alice.get(PATH).context["wizard"].flavors}
+    rooms = {name: choice.room for name, choice in sizes(at_alice.get(PATH)).items()}
     assert rooms == {"m1.small": 4, "m1.big": 1}
+
+
+def test_the_figure_is_the_scheduler_s(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    """As many as it says find a place, and no more."""
+    foretold = sizes(at_alice.get(PATH))["m1.big"].room
+    for number in range(4):
+        cloud.launch(alice.context, flavor_ref="2", name=f"big-{number}")
+        cloud.run()
+    assert Instance.objects.filter(vm_state="active").count() == foretold == 2
+
+
+def test_counting_stops_where_it_is_nobody_s_business(at_alice: Client, cloud: Cloud) -> None:
+    cloud.add_host("second")
+    answer = at_alice.get(PATH)
+    assert sizes(answer)["m1.small"].room == MOST_SHOWN
+    assert f"fits {TIMES}{MOST_SHOWN}+" in answer.content.decode()
+
+
+def test_what_finds_no_place_says_why_in_a_short_sentence(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    for number in range(2):
+        cloud.launch(alice.context, flavor_ref="2", name=f"big-{number}")
+        cloud.run()
+    answer = at_alice.get(PATH)
+    big = sizes(answer)["m1.big"]
+    assert (big.room, big.reason) == (0, "")
+    assert big.full.startswith("No hosts have the ")
+    assert "asked, " in big.full
+    assert f"fits {TIMES}0" in answer.content.decode()
+    assert "host-1" not in answer.content.decode()
+
+
+def test_a_cloud_without_hosts(at_alice: Client, cloud: Cloud) -> None:
+    Host.objects.all().delete()
+    assert sizes(at_alice.get(PATH))["m1.small"].full == "There are no hosts in this cloud yet."
+
+
+def test_the_figure_follows_image_zone_group_and_count(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.add_host("second", zone="other")
+    group = create_server_group(alice.context, "apart", "anti-affinity")
+    assert sizes(quote(at_alice, typed(cloud)))["m1.big"].room == 4
+    assert sizes(quote(at_alice, typed(cloud, availability_zone="other")))["m1.big"].room == 2
+    assert sizes(quote(at_alice, typed(cloud, server_group=str(group.id))))["m1.big"].room == 2
+    few = sizes(quote(at_alice, typed(cloud, count="5")))["m1.big"]
+    assert few.full == "Only 4 of 5 find a place now."
+    Image.objects.filter(id=cloud.image.id).update(properties={"hw_architecture": "s390x"})
+    none = sizes(quote(at_alice, typed(cloud)))["m1.big"]
+    assert (none.room, none.full[:25]) == (0, "No hosts have the process")
+
+
+def test_a_scheduler_that_fails_does_not_keep_the_wizard_shut(
+    at_alice: Client, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a filter of the operators' own")
+
+    monkeypatch.setattr("provisioning.compute.services.choices.how_many", broken)
+    answer = at_alice.get(PATH)
+    assert answer.status_code == 200
+    assert sizes(answer)["m1.small"].room is None
+    assert f"fits {TIMES}" not in answer.content.decode()
+    assert "could not say what would fit" in caplog.text
+
+
+def test_a_server_group_is_joined(at_alice: Client, alice: Person, charlie: Person, cloud: Cloud) -> None:
+    assert "Server group" not in at_alice.get(PATH).content.decode()
+    group = create_server_group(alice.context, "apart", "anti-affinity")
+    other = create_server_group(charlie.context, "theirs", "affinity")
+    page = at_alice.get(PATH).content.decode()
+    assert "apart (anti-affinity)" in page
+    assert "theirs" not in page
+    assert list(refused(at_alice, typed(cloud, server_group=str(other.id)))) == ["server_group"]
+    assert list(refused(at_alice, typed(cloud, server_group="nonsense"))) == ["server_group"]
+    assert at_alice.post(PATH, typed(cloud, server_group=str(group.id))).status_code == 303
+    assert Instance.objects.get().server_group == group
 
 
 def test_an_empty_name_is_no_complaint_while_one_types(at_alice: Client, cloud: Cloud) -> None:

@@ -20,6 +20,7 @@ FIELDS: Mapping[str, str] = {
     "networks": "networks",
     "security_groups": "security_groups",
     "availability_zone": "availability_zone",
+    "group": "server_group",
     "user_data": "user_data",
     "metadata": "metadata",
     "description": "description",
@@ -31,7 +32,9 @@ FIELDS: Mapping[str, str] = {
 MOST_DIGITS = 18
 FAR_TOO_MANY = 9999
 """Any greater number of servers is refused, and drawn, as this one."""
-ADVANCED = {"count", "networks", "security_groups", "availability_zone", "user_data", "metadata", "description"}
+ADVANCED = {
+    "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
+}  # fmt: skip
 NO_NETWORK = "none"
 
 
@@ -47,6 +50,7 @@ class Choices:
     networks: list[str] = field(default_factory=list)
     security_groups: list[str] = field(default_factory=list)
     availability_zone: str = ""
+    server_group: str = ""
     user_data: str = ""
     metadata: str = ""
     description: str = ""
@@ -70,6 +74,7 @@ def read(data: QueryDict) -> Choices:
         networks=data.getlist("networks"),
         security_groups=data.getlist("security_groups"),
         availability_zone=data.get("availability_zone", ""),
+        server_group=data.get("server_group", ""),
         user_data=data.get("user_data", "").replace("\r\n", "\n"),
         metadata=data.get("metadata", ""),
         description=data.get("description", "").strip(),
@@ -100,6 +105,7 @@ def request_of(choices: Choices) -> LaunchRequest:
         min_count=choices.number,
         max_count=choices.number,
         availability_zone=choices.availability_zone or None,
+        scheduler_hints={"group": choices.server_group} if choices.server_group else {},
         description=choices.description or None,
         idempotency_key=choices.idempotency_key,
     )

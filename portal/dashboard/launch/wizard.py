@@ -11,9 +11,11 @@ from portal.dashboard.launch.forms import ADVANCED, NO_NETWORK, Choices
 from portal.dashboard.launch.quote import meters
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
-from provisioning.compute.models import KeyPair
+from provisioning.compute.models import KeyPair, ServerGroup
 from provisioning.compute.selectors import Limits
-from provisioning.compute.services.choices import FlavorChoice, flavor_choices
+from provisioning.compute.selectors.server_groups import server_groups_for
+from provisioning.compute.services.choices import FlavorChoice, Wanted, flavor_choices
+from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
@@ -32,6 +34,7 @@ class Wizard:
     networks: list[Network]
     groups: list[SecurityGroup]
     zones: list[str]
+    server_groups: list[ServerGroup]
     limits: Limits
     flavors: list[FlavorChoice] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -45,6 +48,12 @@ class Wizard:
     def flavor(self) -> FlavorChoice | None:
         """The chosen size."""
         return next((choice for choice in self.flavors if choice.flavor.flavorid == self.choices.flavor), None)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What the choices say of the place."""
+        group = next((group for group in self.server_groups if str(group.id) == self.choices.server_group), None)
+        return Wanted(self.choices.number, self.choices.availability_zone, group)
 
     @property
     def chosen_networks(self) -> list[Network]:
@@ -84,17 +93,12 @@ def open_wizard(context: RequestContext, choices: Choices | None = None) -> Wiza
         networks=list(network.usable_networks_for(context).prefetch_related("subnets")),
         groups=list(network.security_groups_for(context).order_by("name")),
         zones=compute.availability_zones(),
+        server_groups=server_groups_for(context) if policy.allows(context, "compute:server_groups:list") else [],
         limits=compute.limits_for(context),
     )
     if choices is None:
         _choose(context, wizard)
-    wizard.flavors = flavor_choices(
-        context,
-        wizard.image,
-        wizard.limits,
-        count=wizard.choices.number,
-        availability_zone=wizard.choices.availability_zone,
-    )
+    wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.wanted)
     if choices is None:
         fitting = [choice for choice in wizard.flavors if not choice.reason]
         best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)

@@ -17,7 +17,7 @@ from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.attempts import BUILDS, attempts_for
 from provisioning.compute.selectors.instances import instance_for
 from provisioning.identity import policy
-from provisioning.scheduler import Decision, FilterResult, funnel
+from provisioning.scheduler import Decision, FilterResult, HostState, Ranked, funnel
 from provisioning.scheduler.explain import why
 
 SEEING_HOSTS = "compute:servers:show:host"
@@ -29,6 +29,9 @@ LABELS: Mapping[str, str] = {
     "ignored_hosts": "hosts left out",
     "availability_zone": "zone",
     "architecture": "processor",
+    "hypervisor": "hypervisor",
+    "capabilities": "capabilities",
+    "query": "query",
     "aggregate_extra_specs": "aggregates",
     "not_tried_before": "failed before",
     "same_host": "servers to be with",
@@ -42,6 +45,21 @@ LABELS: Mapping[str, str] = {
     "disk": "disk",
 }
 """Filter → what it looks at; one of the operators' own is called by its name."""
+_NAMELESS = HostState(
+    uuid.UUID(int=0),
+    "",
+    "",
+    enabled=True,
+    alive=True,
+    vcpus_total=0,
+    vcpus_limit=0,
+    memory_mb_limit=0,
+    disk_gb_limit=0,
+    vcpus_allocated=0,
+    memory_mb_allocated=0,
+    disk_gb_allocated=0,
+)
+"""Stands for a host that was found, where no host is to be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,8 @@ class Explained:
     asked: Mapping[str, Any]
     checks: tuple[Check, ...]
     found: bool
+    sentence: str
+    """The whole decision in one line."""
     failure: str = ""
     """Why the attempt failed after a host had been found; empty when it did not."""
     host: str = ""
@@ -132,13 +152,6 @@ class Explained:
         """``bad`` without a host, ``warn`` where the one that was found failed, else ``ok``."""
         return "bad" if not self.found else "warn" if self.failure else "ok"
 
-    @property
-    def sentence(self) -> str:
-        """The whole decision in one line."""
-        filters = tuple(check.result for check in self.checks)
-        said = funnel(Decision((), filters, self.driver, self.hosts, self.suitable))
-        return f"{said} {ALL_TAKEN}" if self.suitable and not self.found else said
-
 
 def checks_of(filters: Iterable[FilterResult], losses: Mapping[str, Sequence[str]] | None = None) -> tuple[Check, ...]:
     """Return the filters of a decision, with the hosts they took away where those are given."""
@@ -171,6 +184,7 @@ def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Ex
         asked=row.asked,
         checks=checks_of(map(_result, row.filters), row.losses if seeing else None),
         found=bool(row.host_name),
+        sentence=_sentence(row),
         failure=failure if seeing else _nameless(failure, row),
         host=row.host_name if seeing else "",
         weights=tuple(_weight(item) for item in row.weights) if seeing else (),
@@ -191,6 +205,14 @@ def _result(stored: Mapping[str, Any]) -> FilterResult:
         unit=str(stored.get("unit") or ""),
         seconds=float(stored.get("seconds") or 0),
     )
+
+
+def _sentence(row: SchedulingDecision) -> str:
+    filters = tuple(map(_result, row.filters))
+    hosts, suitable = (filters[0].before, filters[-1].after) if filters else (0, 0)
+    ranked = (Ranked(_NAMELESS, 0),) if row.host_name or row.weights else ()
+    said = funnel(Decision(ranked, filters, row.driver, hosts, suitable))
+    return said if row.host_name or not ranked else f"{said} {ALL_TAKEN}"
 
 
 def _weight(item: Mapping[str, Any]) -> Weight:
