@@ -42,7 +42,7 @@ from provisioning.rpc.threads import in_thread
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
 """Seconds."""
-REFUSED, REPLACED, FAILED = 4401, 4409, 1011
+REFUSED, REPLACED, FAILED = 4401, 4409, 4500
 """Codes the link is closed with."""
 
 logger = logging.getLogger(__name__)

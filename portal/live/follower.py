@@ -31,7 +31,7 @@ from provisioning.identity import policy
 from provisioning.identity import selectors as identity
 from provisioning.rpc.threads import in_thread
 
-ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 1011
+ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 4500
 """Codes a socket is closed with; the first four as HTTP's with 4000 added."""
 REFUSALS = (NotAuthenticatedError, ForbiddenError, NotFoundError, ConflictError)
 AUTH = "auth"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from types import ModuleType
 
 import pytest
 from django.db import InterfaceError, OperationalError
 
 from portal.api.common import faults
+from portal.live import agents, follower
 from provisioning.common import outage
 
 
@@ -52,3 +54,17 @@ class TestAnOutageOfTheDatabase:
         assert faults.status_of(error, "compute") is None
         assert faults.status_of(_postgresql(OperationalError, "42601"), "compute") is None
         assert not outage.is_outage(ValueError("locked"))
+
+
+class TestALinkThatFails:
+    """It was closed with 1011, which the web server refuses to send: the link's end was an exception, and what it had
+    subscribed to was never let go.
+    """
+
+    @pytest.mark.parametrize("module", [agents, follower])
+    def test_is_closed_with_a_code_that_an_application_may_send(self, module: ModuleType) -> None:
+        codes = [value for name, value in vars(module).items() if name.isupper() and isinstance(value, int)]
+        assert 4500 in codes
+        for code in codes:
+            if 1000 <= code < 5000:
+                assert code == 1000 or code >= 3000, f"{module.__name__} closes with {code}"
