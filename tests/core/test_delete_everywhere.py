@@ -1,0 +1,169 @@
+"""Deleting from every state there is, with the host up, down, forced down, and back later: it completes, and in the end
+nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import services
+from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.services.hosts import change_host
+from provisioning.compute.services.release import leave_host
+from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.conductor import place, reaper
+from provisioning.network.models import FixedIP, Port
+from provisioning.quotas import services as quotas
+from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.rpc.models import HostCommand
+from provisioning.rpc.testing import drain
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.invariants import OF_SERVERS
+from tests.support.scripted_agent import ScriptedAgent
+
+Pair = tuple[VmState, TaskState | None]
+_GO_ON = [move for move in MOVES if move.name not in {"delete", "deleted"} and not move.name.startswith("reset_")]
+PAIRS: list[Pair] = sorted({state for move in _GO_ON for state in (move.source, move.target)}, key=str)
+"""Every state that a server comes into before it is deleted; ``deleting`` is reached from each of them."""
+UNPLACED = {(VmState.BUILDING, TaskState.SCHEDULING)}
+CLAIMED = {(VmState.BUILDING, TaskState.NETWORKING), (VmState.BUILDING, TaskState.BLOCK_DEVICE_MAPPING)}
+
+
+def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
+    """Servers of one host, one in each state."""
+    for resource in (*OF_SERVERS, "cores", "ram"):
+        quotas.set_limit(caller.project_id, resource, -1)
+    cloud.network.subnets.update(cidr="10.20.0.0/22", allocation_pools=[{"start": "10.20.0.10", "end": "10.20.3.9"}])
+    agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)
+    made = [pair for pair in PAIRS if pair not in UNPLACED | CLAIMED]
+    servers = dict(zip(made, _launch(cloud, len(made)), strict=True))
+    drain()
+    servers |= dict(zip(UNPLACED | CLAIMED, _launch(cloud, len(UNPLACED | CLAIMED)), strict=True))
+    OrmQ.objects.all().delete()
+    orders = {order.instance_id: order for order in agent.take()}
+    for pair, server in servers.items():
+        if pair in CLAIMED:
+            action = InstanceAction.objects.get(instance=server)
+            assert place.find_place(cloud.fresh(server), action) is not None
+        if pair not in {*UNPLACED, *CLAIMED, (VmState.BUILDING, TaskState.SPAWNING)}:
+            agent.carry_out(orders[str(server.id)])
+        _put(agent, server, pair)
+    return servers
+
+
+def _launch(cloud: Cloud, count: int) -> list[Instance]:
+    return services.launch(context("alice"), cloud.request(min_count=count, max_count=count))
+
+
+def _put(agent: ScriptedAgent, server: Instance, pair: Pair) -> None:
+    """Set a server into the state, as its end on the way there would."""
+    columns: dict[str, object] = {"vm_state": pair[0], "task_state": pair[1]}
+    if pair[1] is not None:
+        columns["task_deadline"] = timezone.now() + timedelta(minutes=5)
+    if pair[0] == VmState.SHELVED_OFFLOADED and pair[1] != TaskState.SPAWNING:
+        agent.guests.pop(str(server.id))
+        leave_host(server.id)
+        columns["host"] = None
+    Instance.objects.filter(id=server.id).update(**columns)
+
+
+def up(cloud: Cloud) -> None:
+    return
+
+
+def down(cloud: Cloud) -> None:
+    Host.objects.update(connected=False, last_seen_at=timezone.now() - timedelta(hours=1))
+
+
+def forced_down(cloud: Cloud) -> None:
+    """An operator says that the host is down; its agent's link still stands."""
+    change_host(context("operator", ADMIN), cloud.agents["kelvin"].host.id, forced_down=True)
+
+
+def gone_for_its_owner(server: Instance) -> None:
+    assert state_of(server) == ("deleted", None)
+    with pytest.raises(NotFoundError):
+        services.delete(context("alice"), server.id, force=True)
+
+
+def nothing_is_left(cloud: Cloud) -> None:
+    assert cloud.agents["kelvin"].guests == {}
+    assert not Allocation.objects.exists()
+    assert not Port.objects.exists()
+    assert not FixedIP.objects.exists()
+    assert not Reservation.objects.filter(resource__in=OF_SERVERS).exists()
+    assert not HostCommand.objects.filter(finished_at=None).exists()
+    assert not InstanceAction.objects.filter(finished_at=None).exists()
+    used = {row.resource: row.in_use + row.reserved for row in QuotaUsage.objects.filter(resource__in=OF_SERVERS)}
+    assert set(used.values()) == {0}, used
+    host = Host.objects.get()
+    assert (host.vcpus_allocated, host.memory_mb_allocated, host.instances_allocated) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("host", [up, down, forced_down], ids=lambda host: host.__name__)
+def test_from_every_state(db: None, alice: RequestContext, settings: Any, host: Callable[[Cloud], None]) -> None:
+    settings.HOST_DOWN_AFTER = 1800
+    cloud = Cloud.make()
+    servers = everywhere(cloud, alice)
+    before = {pair: state_of(server) for pair, server in servers.items()}
+    assert before == {pair: (pair[0].value, pair[1].value if pair[1] else None) for pair in servers}
+    host(cloud)
+    for pair, server in servers.items():
+        services.delete(context("alice"), server.id, force=True)
+        if host is not up:
+            gone_for_its_owner(server)
+        elif state_of(server) != ("deleted", None):
+            assert state_of(server) == (pair[0].value, "deleting")
+            services.delete(context("alice"), server.id, force=True)  # again: nothing more happens
+    assert InstanceAction.objects.filter(action="delete").count() == len(servers)
+    if host is down:
+        held = Allocation.objects.count()
+        assert held == Port.objects.count() > 50, "what a host may still run stays accounted for"
+        reaper.reap()
+        assert Allocation.objects.count() == held
+        cloud.agents["kelvin"].hello()
+    cloud.run()
+    for server in servers.values():
+        gone_for_its_owner(server)
+    nothing_is_left(cloud)
+
+
+def test_a_host_that_comes_back_without_its_orders_is_told_by_its_guests(cloud: Cloud, alice: RequestContext) -> None:
+    """It was deleted in the host's absence, and the order was lost: the guest that the host shows is removed."""
+    agent = cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    cloud.run()
+    down(cloud)
+    services.delete(context("alice"), server.id)
+    HostCommand.objects.all().delete()
+    agent.guests[str(server.id)] = (1, PowerState.RUNNING)
+    agent.hello()
+    cloud.run()
+    nothing_is_left(cloud)
+
+
+def test_the_owner_waits_no_longer_than_the_host_counts_as_up(cloud: Cloud, alice: RequestContext) -> None:
+    """The host went silent before it confirmed: the delete ends in the round after HOST_DOWN_AFTER."""
+    agent = cloud.add_host("kelvin")
+    server = cloud.launch(alice)
+    cloud.run()
+    services.delete(context("alice"), server.id)
+    silent = timezone.now() - timedelta(seconds=33)
+    Host.objects.update(last_seen_at=silent)
+    reaper.reap()
+    assert state_of(server) == ("active", "deleting"), "35 seconds have not passed"
+    Host.objects.update(last_seen_at=silent - timedelta(seconds=3))
+    reaper.reap()
+    gone_for_its_owner(server)
+    agent.hello()
+    cloud.run()
+    nothing_is_left(cloud)
