@@ -361,6 +361,10 @@ RECLAIM_INSTANCE_INTERVAL = integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 3
 RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
 """Seconds after which a resize is confirmed by itself; 0: never."""
 DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
+DOCTOR_INTERVAL = integer("NOVELLA_DOCTOR_INTERVAL", 3600, 0, 2_592_000)
+"""Seconds between two examinations of the whole cloud; 0: none by the clock."""
+DOCTOR_REPAIR = env.bool("NOVELLA_DOCTOR_REPAIR", default=False)
+"""Whether those mend what they find."""
 EVENT_RETENTION = integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""
 ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)

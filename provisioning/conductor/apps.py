@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class ConductorConfig(AppConfig):
-    """The line a launch runs along; it has no records of its own."""
+    """The line a launch runs along, and the doctor with its reports."""
 
     name = "provisioning.conductor"
     label = "conductor"
@@ -18,3 +18,4 @@ class ConductorConfig(AppConfig):
         import_module("provisioning.conductor.reclaim")
         import_module("provisioning.conductor.offload")
         import_module("provisioning.conductor.confirm_resizes")
+        import_module("provisioning.conductor.examine")

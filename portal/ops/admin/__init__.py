@@ -2,6 +2,7 @@
 
 from portal.ops.admin import (
     aggregates,
+    doctor,
     hosts,
     identity,
     images,
@@ -15,6 +16,7 @@ from portal.ops.admin import (
 
 __all__ = [
     "aggregates",
+    "doctor",
     "hosts",
     "identity",
     "images",

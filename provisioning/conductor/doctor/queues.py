@@ -1,24 +1,25 @@
-"""The queue, the workers and the work by the clock."""
+"""The queue, the workers, the work by the clock, and the way to the webhook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from provisioning.conductor.doctor.finding import Finding, Mend, check
-from provisioning.rpc import queue, registry
-from provisioning.rpc.models import Lease, WorkerBeat
-from provisioning.rpc.periodic import LEASE
-from provisioning.rpc.selectors import ALIVE_WITHIN, live_workers
+from provisioning.notifications.models import Webhook
+from provisioning.notifications.selectors import standing
+from provisioning.notifications.services import STANDING
+from provisioning.rpc import queue
+from provisioning.rpc.models import WorkerBeat
+from provisioning.rpc.selectors import ALIVE_WITHIN, live_workers, periodic_work
 from provisioning.rpc.waiting import Foreign, depth, foreign_messages
 
 OLD = timedelta(minutes=5)
 """A message that nobody began with for so long waits too long."""
 DEEP = 5_000
-MISSED = 3
-"""Rounds that periodic work may miss."""
 
 
 @check("workers")
@@ -64,15 +65,27 @@ def _remove(found: Foreign) -> Mend:
 
 
 @check("periodic")
-def periodic_work() -> Iterator[Finding]:
-    """Find work by the clock that is not done, although there are workers."""
-    now = timezone.now()
+def overdue_work() -> Iterator[Finding]:
+    """Find work by the clock that is not done, or fails, although there are workers."""
     if not live_workers():  # said already
         return
-    rows = {row.name: row for row in Lease.objects.all()}
-    for name, job in sorted(registry.periodic_jobs.items()):
-        row, late = rows.get(name), timedelta(seconds=job.every * MISSED) + LEASE
-        if row is not None and (row.last_run_at is None or now - row.last_run_at > late) and row.expires_at < now:
-            last = f"{row.last_run_at:%Y-%m-%d %H:%M:%S}" if row.last_run_at else "never"
-            sentence = f"It is done every {job.every:.0f} seconds, and was last done: {last}."
-            yield Finding("warning", f"periodic work {name}", sentence, evidence=row.last_run_at)
+    for job in periodic_work(timezone.now()):
+        subject = f"periodic work {job.name}"
+        if job.overdue and job.holder:
+            last = f"{job.last_run_at:%Y-%m-%d %H:%M:%S}" if job.last_run_at else "never"
+            sentence = f"It is due every {job.every:.0f} seconds, and was last begun: {last}."
+            yield Finding("warning", subject, sentence, evidence=job.last_run_at)
+        elif job.last_error:
+            yield Finding("warning", subject, f"It failed when it was last done: {job.last_error}", evidence="failed")
+
+
+@check("webhook")
+def webhook() -> Iterator[Finding]:
+    """Find a webhook that takes no notifications, and notifications that were given up."""
+    row = Webhook.objects.filter(name=STANDING).first()
+    if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
+        sentence = f"It cannot be reached, or refuses: {row.last_error} {standing().waiting} notifications wait."
+        yield Finding("warning", "webhook", sentence, evidence="unreachable")
+    if standing().failed:
+        sentence = f"{standing().failed} notifications were given up; the operators' pages can send them again."
+        yield Finding("warning", "webhook", sentence, evidence="given up")

@@ -14,7 +14,7 @@ from provisioning.conductor.models import DoctorRun
 from provisioning.identity import policy
 
 KEPT = 100
-RULE = "compute:doctor"
+RULE = "ops:doctor:run"
 Trigger = Literal["clock", "command", "operator"]
 
 

@@ -1,0 +1,95 @@
+"""The doctor's reports: what was wrong, what was mended, and the way to have the cloud examined now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.cache import never_cache
+
+from portal.ops.admin.base import Readable, context_of
+from provisioning.common.errors import NovellaError
+from provisioning.conductor import doctor
+from provisioning.conductor.models import DoctorRun
+
+TONES = {"error": "bad", "warning": "warn", "note": "off"}
+ASKED = {"clock": "by the clock", "command": "manage.py doctor"}
+
+
+@admin.register(DoctorRun)
+class DoctorRunAdmin(Readable):
+    """The runs, newest first."""
+
+    rules = {"view": "ops:doctor", "examine": "ops:doctor:run"}
+    list_display = ("started_at", "result", "errors", "warnings", "notes", "repaired", "asked")
+    fields = ("started_at", "finished_at", "asked", "result", "made", "report")
+    readonly_fields = ("asked", "result", "made", "report")
+    ordering = ("-started_at", "-id")
+    change_list_template = "admin/novella/doctor.html"
+
+    @admin.display(description="result")
+    def result(self, run: DoctorRun) -> SafeString:
+        """Say in a word how the cloud was behind it."""
+        left = doctor.left(run)
+        if left:
+            return format_html('<span class="status {}">{} wrong</span>', "bad" if run.errors else "warn", left)
+        return format_html('<span class="status ok">{}</span>', "mended" if run.repaired else "all is well")
+
+    @admin.display(description="asked for")
+    def asked(self, run: DoctorRun) -> str:
+        """Say who had it made."""
+        what = " with repair" if run.repair else ""
+        return f"{ASKED.get(run.trigger, f'by {run.asked_by}')}{what}"
+
+    @admin.display(description="checks made")
+    def made(self, run: DoctorRun) -> str:
+        """Name the checks."""
+        return ", ".join(run.checks)
+
+    @admin.display(description="report")
+    def report(self, run: DoctorRun) -> SafeString:
+        """Show the findings, the worst first."""
+        rows = format_html_join(
+            "",
+            '<tr><td><span class="status {}">{}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>',
+            (
+                (TONES.get(each["severity"], "off"), each["severity"], each["check"], each["subject"],
+                 each["sentence"], each["repaired"] or (each["repair"] and f"not yet: {each['repair']}") or "")
+                for each in run.findings
+            ),
+        )  # fmt: skip
+        if not run.findings:
+            return format_html("<p>{}</p>", "Nothing was found.")
+        heads = format_html_join("", '<th scope="col">{}</th>', ((head,) for head in HEADS))
+        return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", heads, rows)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Offer an examination to whom it is open."""
+        more = {"title": "The doctor", "may_examine": self.may(request, "examine")}
+        return super().changelist_view(request, {**(extra_context or {}), **more})
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add where an examination is asked for."""
+        examine = self.admin_site.admin_view(never_cache(self.examine))
+        return [path("examine/", examine, name="conductor_doctorrun_examine"), *super().get_urls()]
+
+    def examine(self, request: HttpRequest) -> HttpResponse:
+        """Have the cloud examined, mended if ``repair`` is sent along, and show the report."""
+        if not self.may(request, "examine"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            run = doctor.run_for(context_of(request), repair="repair" in request.POST)
+        except NovellaError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(reverse("admin:conductor_doctorrun_changelist"))
+        return HttpResponseRedirect(reverse("admin:conductor_doctorrun_change", args=[run.pk]))
+
+
+HEADS = ("severity", "check", "of", "what is wrong", "repair")
