@@ -89,7 +89,7 @@ class Cloud:
         self.seeded = self.data.read_json("run/bootstrap.json")
         self.data.write_json(JOIN_TOKENS, self.seeded["join_tokens"])
         self._programs = self._make_programs()
-        self._supervisor = Supervisor(self.data, self._programs, lambda line: self.log(f"supervisor: {line}"))
+        self._supervisor = Supervisor(self.data, self._programs, self._hear)
         self._supervisor.prepare()
 
     def _make_programs(self) -> list[Program]:
@@ -106,6 +106,11 @@ class Cloud:
             command += ["--fake-capacity", CAPACITY]
             programs.append(Program(f"{AGENT}-{name}", command, _agent_environment()))
         return programs
+
+    def _hear(self, line: str) -> None:
+        """Pass on what the supervisor says; what the programs say is in their logs."""
+        if " | " not in line:
+            self.log(f"supervisor: {line}")
 
     def step(self) -> None:
         """Run what other threads have handed over, and the supervisor's next pass."""

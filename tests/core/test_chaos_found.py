@@ -6,9 +6,11 @@ import sqlite3
 from types import ModuleType
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import ConnectionHandler, InterfaceError, OperationalError
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from portal.api.common import faults
+from portal.environment import env
 from portal.live import agents, follower
 from provisioning.common import outage
 
@@ -68,3 +70,13 @@ class TestALinkThatFails:
         for code in codes:
             if 1000 <= code < 5000:
                 assert code == 1000 or code >= 3000, f"{module.__name__} closes with {code}"
+
+
+def test_the_web_can_pool_its_connections_to_postgresql() -> None:
+    """The pool is a package of its own, which was not installed: no web process could use PostgreSQL at all."""
+    web = env.db_url_config("postgres://novella@/postgres?host=/nowhere")
+    web.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
+    database = ConnectionHandler({"default": web})["default"]
+    assert isinstance(database, DatabaseWrapper)
+    assert database.pool.max_size == 8
+    database.close_pool()
