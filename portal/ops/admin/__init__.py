@@ -2,6 +2,7 @@
 
 from portal.ops.admin import (
     aggregates,
+    decisions,
     doctor,
     hosts,
     identity,
@@ -16,6 +17,7 @@ from portal.ops.admin import (
 
 __all__ = [
     "aggregates",
+    "decisions",
     "doctor",
     "hosts",
     "identity",

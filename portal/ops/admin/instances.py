@@ -53,11 +53,11 @@ class InstanceAdmin(Readable):
     actions = ("delete_instances", "stop_instances", "start_instances", "give_up")
     inlines = (FaultInline,)
     fields = (
-        "name", "page", "id", "status", "vm_state", "task_state", "power_state", "task_deadline", "attempt", "project",
-        "owner", "host", "size", "image_name", "image_id", "key_name", "hostname", "availability_zone",
+        "name", "page", "decisions", "id", "status", "vm_state", "task_state", "power_state", "task_deadline",
+        "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname", "availability_zone",
         "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at", "updated_at", "deleted_at",
     )  # fmt: skip
-    readonly_fields = ("page", "status", "project", "owner", "size")
+    readonly_fields = ("page", "decisions", "status", "project", "owner", "size")
 
     @admin.display(description="status")
     def status(self, instance: Instance) -> SafeString:
@@ -86,6 +86,14 @@ class InstanceAdmin(Readable):
         """Lead to the timeline and the console log."""
         address = reverse("dashboard:instance", args=[instance.id])
         return format_html('<a href="{}">Timeline and console log</a>', address)
+
+    @admin.display(description="placement")
+    def decisions(self, instance: Instance) -> SafeString:
+        """Lead to how its host was found, or why there was none."""
+        address = reverse("admin:compute_schedulingdecision_changelist")
+        many = instance.decisions.count()
+        words = "1 scheduling decision" if many == 1 else f"{many} scheduling decisions"
+        return format_html('<a href="{}?instance__id__exact={}">{}</a>', address, instance.id, words)
 
     @admin.action(description="Delete")
     def delete_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
