@@ -1,0 +1,280 @@
+"""``/metrics``: who may read it, what it says, and that its counters only rise."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from prometheus_client import Metric
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from provisioning.common.context import RequestContext
+from provisioning.compute import services
+from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, Total
+from provisioning.compute.selectors import totals
+from provisioning.compute.services.totals import fold
+from provisioning.notifications.models import Delivery
+from provisioning.rpc import groups
+from provisioning.rpc.models import Lease
+from provisioning.rpc.registry import periodic_jobs
+from tests.support.cast import People, sign_in_browser
+from tests.support.clouds import Cloud, context
+
+pytestmark = pytest.mark.django_db
+TOKEN = "for prometheus"
+Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def cloud(db: None) -> Cloud:
+    return Cloud.make()
+
+
+@pytest.fixture
+def alice() -> RequestContext:
+    return context("alice")
+
+
+@pytest.fixture(autouse=True)
+def _token(settings: Any) -> None:
+    settings.METRICS_TOKEN = TOKEN
+
+
+def scrape(query: str = "") -> dict[str, Metric]:
+    answer = Client().get(f"/metrics{query}", headers={"authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 200
+    return {family.name: family for family in text_string_to_metric_families(answer.content.decode())}
+
+
+def values(families: dict[str, Metric] | None = None) -> Values:
+    found = scrape() if families is None else families
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in found.values()
+        for sample in family.samples
+    }
+
+
+def of(found: Values, name: str, **labels: str) -> float:
+    return found[name, tuple(sorted(labels.items()))]
+
+
+def test_nobody_reads_them_by_default(client: Client, settings: Any) -> None:
+    settings.METRICS_TOKEN = ""
+    assert client.get("/metrics").status_code == 401
+    for given in ("Bearer", "Bearer ", "Bearer x", f"Bearer {TOKEN}"):
+        assert client.get("/metrics", headers={"authorization": given}).status_code == 401
+
+
+@pytest.mark.parametrize("given", ["Bearer wrong", f"Basic {TOKEN}", TOKEN, "Bearer \u00e9", f"Bearer {TOKEN}x"])
+def test_a_wrong_token_reads_nothing(client: Client, given: str) -> None:
+    answer = client.get("/metrics", headers={"authorization": given})
+    assert (answer.status_code, b"novella_" in answer.content) == (401, False)
+
+
+def test_operators_read_them_with_a_token_or_a_session(people: People) -> None:
+    assert Client().get("/metrics", headers=people.operator.headers).status_code == 200
+    browser = Client()
+    sign_in_browser(browser, people.operator)
+    assert browser.get("/metrics").status_code == 200
+    assert Client().get("/metrics", headers=people.alice.headers).status_code == 403
+    member = Client()
+    sign_in_browser(member, people.alice)
+    assert member.get("/metrics").status_code == 403
+
+
+def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "accept": "application/openmetrics-text; version=1.0.0"}
+    answer = Client().get("/metrics", headers=headers)
+    assert answer["Content-Type"].startswith("application/openmetrics-text")
+    names = {family.name for family in openmetrics.text_string_to_metric_families(answer.content.decode())}
+    assert {"novella_launches", "novella_step_seconds", "novella_instances"} <= names
+
+
+def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin", vcpus=8, memory_mb=8192, disk_gb=100)
+    cloud.add_host("celsius", vcpus=4, memory_mb=2048, disk_gb=50, zone="cold")
+    groups.beat("g:1", ["scheduler"])
+    running = cloud.launch(alice)
+    cloud.run()
+    cloud.launch(context("alice"), flavor_ref="2", availability_zone="cold")
+    cloud.run()
+    gone = cloud.launch(context("alice"))
+    services.delete(context("alice"), gone.id)
+    cloud.run()
+    cloud.launch(context("alice"))
+    Instance.objects.filter(id=running.id).update(task_state="rebooting", task_deadline=timezone.now())
+    found = values()
+    assert of(found, "novella_launches_total", outcome="success") == 1
+    assert of(found, "novella_launches_total", outcome="error") == 1
+    assert of(found, "novella_launches_total", outcome="deleted") == 1
+    assert of(found, "novella_launch_seconds_count", outcome="success") == 1
+    assert of(found, "novella_launch_seconds_bucket", outcome="success", le="+Inf") == 1
+    assert of(found, "novella_step_seconds_count", step="schedule", result="success") == 1
+    assert of(found, "novella_step_seconds_count", step="schedule", result="error") == 1
+    assert of(found, "novella_step_seconds_count", step="wait_for_boot", result="success") == 1
+    assert of(found, "novella_queue_messages", topic="scheduler") == 1
+    assert 0 <= of(found, "novella_queue_oldest_seconds", topic="scheduler") < 60
+    assert of(found, "novella_workers") == 1
+    assert of(found, "novella_instances", state="active") == 1
+    assert of(found, "novella_instances", state="error") == 1
+    assert of(found, "novella_instances", state="building") == 1
+    assert of(found, "novella_tasks_overdue") == 1
+    assert of(found, "novella_hosts", zone="nova") == of(found, "novella_agents_connected", zone="nova") == 1
+    assert of(found, "novella_vcpus", zone="cold") == 4
+    assert of(found, "novella_memory_bytes", zone="nova") == 8192 << 20
+    assert of(found, "novella_memory_bytes_allocated", zone="nova") == 1024 << 20
+    assert of(found, "novella_vcpus_allocatable", zone="nova") == 8
+    assert of(found, "novella_database_bytes") > 0
+    assert not [name for name, labels in found if any(key == "host" for key, _ in labels)]
+
+
+def test_each_host_alone_for_who_asks(cloud: Cloud) -> None:
+    cloud.add_host("kelvin", vcpus=8)
+    assert of(values(scrape("?hosts=1")), "novella_host_vcpus", host="kelvin") == 8
+
+
+def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    for _ in range(3):
+        cloud.launch(context("alice"))
+    cloud.run()
+    before = history(values())
+    assert of(before, "novella_launches_total", outcome="success") == 3
+    assert fold() > 0
+    assert history(values()) == before
+    assert fold() == 0
+    assert not InstanceActionEvent.objects.filter(counted=False, finished_at__isnull=False).exists()
+    cloud.agents["kelvin"].repeat_everything()
+    assert history(values()) == before
+    cloud.launch(context("alice"))
+    cloud.run()
+    fold()
+    after = history(values())
+    assert all(after[key] >= value for key, value in before.items())
+    assert of(after, "novella_launches_total", outcome="success") == 4
+
+
+def test_counters_stay_when_the_history_goes(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    cloud.launch(alice)
+    cloud.run()
+    fold()
+    before = history(values())
+    InstanceAction.objects.all().delete()
+    assert history(values()) == before
+
+
+def test_what_is_folded_while_it_is_read_is_counted_once(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.add_host("kelvin")
+    cloud.launch(alice)
+    cloud.run()
+    expected = {key: tally.count for key, tally in totals.totals().items()}
+    read, folded = totals._folded, []
+
+    def fold_in_between() -> Any:
+        found = read()
+        if not folded:
+            folded.append(fold())
+        return found
+
+    monkeypatch.setattr(totals, "_folded", fold_in_between)
+    assert {key: tally.count for key, tally in totals.totals().items()} == expected
+    assert folded[0] > 0
+
+
+def history(found: Values) -> Values:
+    return {
+        key: value
+        for key, value in found.items()
+        if key[0].startswith(("novella_launch", "novella_step", "novella_actions"))
+    }
+
+
+def test_steps_that_a_host_makes_up_are_one_label(cloud: Cloud, alice: RequestContext) -> None:
+    server = cloud.launch(alice)
+    action = InstanceAction.objects.get(instance=server)
+    now = timezone.now()
+    for number in range(5):
+        InstanceActionEvent.objects.create(
+            action=action, name=f"made_up_{'x' * number}", started_at=now, finished_at=now, result="Success"
+        )
+    found = values()
+    assert of(found, "novella_step_seconds_count", step="other", result="success") == 5
+    fold()
+    assert Total.objects.filter(family="step").count() == 1
+
+
+def test_buckets_are_cumulative_and_their_bounds_belong_to_them() -> None:
+    tally = totals.Tally()
+    for seconds in (0.005, 0.0051, 1.0, 9999.0):
+        tally.take(seconds)
+    assert (tally.buckets[0], tally.buckets[1], tally.buckets[-1], tally.count) == (1, 1, 1, 4)
+    assert tally.buckets[totals.BOUNDS.index(1.0)] == 1
+
+
+def test_periodic_work_and_notifications(db: None) -> None:
+    now = timezone.now()
+    ran = now - timedelta(seconds=3)
+    Lease.objects.create(
+        name="conductor.reaper",
+        holder="g",
+        expires_at=now,
+        last_run_at=ran,
+        last_finished_at=now,
+        last_seconds=0.25,
+        last_error="LookupError: gone",
+    )
+    Delivery.objects.create(message_id=uuid.uuid4(), subject="a", event_type="x", body="{}", created_at=now, due_at=now)
+    found = values()
+    assert of(found, "novella_periodic_last_run_timestamp_seconds", job="conductor.reaper") == pytest.approx(
+        ran.timestamp()
+    )
+    assert of(found, "novella_periodic_last_duration_seconds", job="conductor.reaper") == 0.25
+    assert of(found, "novella_periodic_last_failed", job="conductor.reaper") == 1
+    assert of(found, "novella_periodic_overdue", job="conductor.reaper") == 0
+    assert of(found, "novella_periodic_overdue", job="events.prune") == 1
+    assert {labels[0][1] for name, labels in found if name == "novella_periodic_overdue"} == set(periodic_jobs)
+    assert of(found, "novella_notifications_waiting") == 1
+
+
+def test_the_cost_does_not_grow_with_the_cloud(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("h0")
+    cloud.launch(alice)
+    cloud.run()
+    counted = []
+    for number in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            scrape()
+        counted.append(len(queries))
+        cloud.add_host(f"more{number}")
+        for _ in range(3):
+            cloud.launch(context("alice"))
+        cloud.run()
+    with CaptureQueriesContext(connection) as queries:
+        scrape()
+    assert counted == [len(queries)] * 2
+    assert len(queries) < 30
+
+
+@pytest.mark.parametrize(
+    ("rows", "index"),
+    [
+        (lambda: Instance.objects.filter(deleted_at=None).values_list("vm_state").order_by("vm_state"), "by_state"),
+        (lambda: totals.steps_to_count().order_by("id"), "step_to_count"),
+        (lambda: totals.actions_to_count().order_by("id"), "action_to_count"),
+    ],
+)
+def test_what_is_counted_has_an_index(cloud: Cloud, rows: Any, index: str) -> None:
+    if connection.vendor == "sqlite":
+        assert index in rows().explain()
+    assert not Host.objects.exists()
