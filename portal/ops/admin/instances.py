@@ -54,8 +54,9 @@ class InstanceAdmin(Readable):
     inlines = (FaultInline,)
     fields = (
         "name", "page", "decisions", "id", "status", "vm_state", "task_state", "power_state", "task_deadline",
-        "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname", "availability_zone",
-        "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at", "updated_at", "deleted_at",
+        "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname",
+        "availability_zone", "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at",
+        "updated_at", "deleted_at",
     )  # fmt: skip
     readonly_fields = ("page", "decisions", "status", "project", "owner", "size")
 
