@@ -83,7 +83,8 @@ def periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Per
     """Return how one job goes, by its lease; None: it was never done."""
     if lease is None:
         return Periodic(name, every, None, None, None, "", "", None, overdue=True)
-    running = lease.expires_at - LEASE if lease.holder and lease.expires_at > now else None
+    held = lease.holder and lease.expires_at > now and lease.expires_at != lease.last_finished_at
+    running = lease.expires_at - LEASE if held else None
     patience = timedelta(seconds=3 * every + PATIENCE)
     overdue = lease.last_run_at is None or lease.last_run_at < now - patience
     if running is not None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
-from provisioning.rpc import groups
+from provisioning.rpc import groups, keeper
+from provisioning.rpc.keeper import Keeper, StuckError
 from provisioning.rpc.models import Lease, WorkerBeat
 from provisioning.rpc.periodic import PeriodicLoop
 from provisioning.rpc.registry import PeriodicJob, periodic_jobs
+from provisioning.rpc.selectors import periodic_work
 from provisioning.rpc.testing import run_periodic
 from tests.rpc.conftest import Group, eventually
 
@@ -84,3 +92,126 @@ def test_a_group_does_the_periodic_work(start_group: Callable[..., Group]) -> No
     eventually(lambda: done.get().last_run_at > first, "and again")
     assert group.stop() == 0
     assert done.get().expires_at <= timezone.now()
+
+
+def test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first() -> None:
+    ran: Counter[str] = Counter()
+    jobs = [
+        PeriodicJob(name, job.every + 3600, lambda name=name: ran.update([name])) for name, job in periodic_jobs.items()
+    ]  # type: ignore[misc]
+    loops = [PeriodicLoop(f"g{number}", jobs) for number in range(4)]
+    start = threading.Barrier(len(loops))
+
+    def work(loop: PeriodicLoop) -> None:
+        start.wait(10)
+        loop.run_due()
+        loop.run_due()
+        connection.close()
+
+    threads = [threading.Thread(target=work, args=[loop]) for loop in loops]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert ran == dict.fromkeys(periodic_jobs, 1)
+    assert {"conductor.reaper", "identity.flush", "compute.usage_audit", "quotas.check"} <= set(ran)
+
+
+def test_a_run_says_when_it_was_and_how_long_it_took() -> None:
+    before = timezone.now()
+    PeriodicLoop("g", [PeriodicJob("slow", 1, lambda: time.sleep(0.02))]).run_due()
+    lease = Lease.objects.get(name="slow")
+    assert lease.last_run_at is not None
+    assert lease.last_finished_at is not None
+    assert lease.last_seconds is not None
+    assert before <= lease.last_run_at < lease.last_finished_at <= timezone.now()
+    assert 0.02 <= lease.last_seconds < 30
+    assert (lease.last_error, lease.holder) == ("", "g")
+    assert lease.expires_at <= timezone.now()
+
+
+def test_a_failure_is_kept_until_a_run_goes_well() -> None:
+    groups.beat("g", [])
+    broken = [True]
+
+    def work() -> None:
+        if broken:
+            raise LookupError("out of\norder" + "x" * 2000)
+
+    PeriodicLoop("g", [PeriodicJob("p", 1, work)]).run_due()
+    said = Lease.objects.get().last_error
+    assert said.startswith("LookupError: out of orderx")
+    assert len(said) == 500
+    broken.clear()
+    Lease.objects.update(last_run_at=timezone.now() - timedelta(seconds=2))
+    PeriodicLoop("g", [PeriodicJob("p", 1, work)]).run_due()
+    assert Lease.objects.get().last_error == ""
+
+
+def test_a_job_that_hangs_does_not_hold_up_the_others() -> None:
+    release, stop, ran = threading.Event(), threading.Event(), list[str]()
+    hang = PeriodicJob("hang", 0.05, lambda: release.wait(30))
+    loop = PeriodicLoop("g", [hang, job("sound", 0.05, ran)])
+    thread = threading.Thread(target=loop.run, args=[stop])
+    thread.start()
+    try:
+        eventually(lambda: len(ran) >= 3, "the sound job ran again and again")
+        running = loop.running
+        assert running is not None
+        assert running[0] == "hang"
+    finally:
+        release.set()
+        stop.set()
+        thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_group_with_a_job_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "PERIODIC_STUCK_AFTER", 0.0)
+    kept = Keeper("g", [], periodic=True)
+    release, stop = threading.Event(), threading.Event()
+    kept._loop = PeriodicLoop("g", [PeriodicJob("hang", 60, lambda: release.wait(30))])
+    thread = threading.Thread(target=kept._loop.run, args=[stop])
+    thread.start()
+    try:
+        eventually(lambda: kept._loop is not None and kept._loop.running, "it hangs")
+        with pytest.raises(StuckError, match="The periodic job hang does not end"):
+            kept.look()
+    finally:
+        release.set()
+        stop.set()
+        thread.join(30)
+
+
+def lease(name: str, **columns: object) -> None:
+    now = timezone.now()
+    values = {"holder": "g", "expires_at": now, "last_run_at": now, "last_finished_at": now, **columns}
+    Lease.objects.update_or_create(name=name, defaults=values)
+
+
+def test_what_is_overdue_is_known() -> None:
+    now = timezone.now()
+    for name in periodic_jobs:
+        lease(name)
+    lease("events.prune", last_run_at=now - timedelta(seconds=3 * 60 + 61))
+    lease("rpc.prune", last_run_at=now - timedelta(seconds=3 * 60 + 50))
+    lease("conductor.reaper", last_run_at=now - timedelta(seconds=300), expires_at=now + timedelta(seconds=299))
+    Lease.objects.filter(name="identity.flush").delete()
+    work = {each.name: each for each in periodic_work(now)}
+    assert {name for name, each in work.items() if each.overdue} == {"events.prune", "identity.flush"}
+    assert work["conductor.reaper"].running_since is not None
+
+
+def test_the_command_lists_it() -> None:
+    for name in periodic_jobs:
+        lease(name)
+    said = StringIO()
+    call_command("periodic", stdout=said)
+    assert all(name in said.getvalue() for name in periodic_jobs)
+    lease("events.prune", last_error="LookupError: gone")
+    said = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("periodic", "--json", stdout=said)
+    found = {each["name"]: each for each in json.loads(said.getvalue())}
+    assert found["events.prune"]["last_error"] == "LookupError: gone"
+    assert found["events.prune"]["every"] == 60
