@@ -78,7 +78,7 @@ class Mischief:
     def _make(self, fault: Fault) -> None:
         began = time.monotonic()
         try:
-            how = _MAKE[fault.kind](self._means, fault)
+            how = MAKE[fault.kind](self._means, fault)
         except Exception as error:  # noqa: BLE001 - the database may be away while its rows should be changed
             how = f"not done: {type(error).__name__}: {str(error).strip()[:200]}"
         self.made += 1
@@ -250,7 +250,7 @@ def _mangle(what: str) -> Callable[[Means, Fault], str]:
     return make
 
 
-_MAKE: dict[str, Callable[[Means, Fault], str]] = {
+MAKE: dict[str, Callable[[Means, Fault], str]] = {
     "kill a worker process": _kill_process,
     "kill a worker group": _kill("worker"),
     "kill the web": _kill("web"),
