@@ -6,6 +6,7 @@ import json
 import re
 import uuid
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -387,3 +388,13 @@ def test_a_launch_costs_no_query_more(cloud: Cloud, settings: Any, alice: Reques
 
 def test_the_failures_that_nova_tells_are_among_ours() -> None:
     assert set(every_type()) >= NOVAS_ERRORS
+
+
+def test_the_page_lists_every_type_with_its_payload() -> None:
+    page = Path(__file__).resolve().parents[2].joinpath("docs/notifications.md").read_text()
+    listed = {}
+    for line in page.split("## Every event type\n", 1)[1].split("\n## ", 1)[0].splitlines():
+        cells = line.split(" | ")
+        for name in re.findall(r"`([a-z_.]+)`", cells[0]) if len(cells) == 3 else ():
+            listed[name] = cells[1]
+    assert listed == {name: " ".join(payload_of(name)) for name in every_type()}

@@ -39,7 +39,9 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "network/network": (403, 403, 403),
     "network/port": (403, 403, 403),
     "network/securitygroup": (403, 403, 403),
+    "notifications/delivery": (403, 403, 403),
     "quotas/quotalimit": (200, 200, 200),
+    "rpc/lease": (403, 403, 403),
 }
 """The admin's records: what an operator gets for adding, for an empty form that changes, and for deleting."""
 
