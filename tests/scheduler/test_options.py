@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,3 +204,28 @@ def test_the_subset_is_of_any_driver() -> None:
     made = options(DRIVER="simple", SUBSET_SIZE=2)
     firsts = {decide(hosts, RequestSpec(1, 1, 1), made, choose=chance(seed)).ranked[0].host.name for seed in range(50)}
     assert firsts == {"h0", "h1"}
+
+
+def guide() -> str:
+    """The section of the operator guide."""
+    page = (ROOT / "docs/operator-guide.md").read_text()
+    return page.partition("\n## Choosing hosts\n")[2].partition("\n## ")[0]
+
+
+def test_the_guide_names_every_driver_filter_and_weigher() -> None:
+    made = options()
+    parts = [*made.filters, *made.weighers, *(options(DRIVER=name).driver for name in ("chance", "simple"))]
+    assert [part.name for part in parts if f"`{part.name}`" not in guide()] == []
+    starred = set(re.findall(r"`(\w+)` \*", guide()))
+    assert starred == {judge.name for judge in options(FILTERS=[]).filters}
+
+
+def test_the_example_of_the_guide_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("acme_placement")
+    exec(guide().partition("```python\n")[2].partition("```")[0], module.__dict__)  # noqa: S102 - our own page
+    monkeypatch.setitem(sys.modules, "acme_placement", module)
+    made = options(FILTERS=["default", "acme_placement.QuietHosts"], WEIGHERS=["acme_placement.OldHostsLast"])
+    hosts = [host("old-1"), host("new"), host("loud", instances=20)]
+    decision = decide(hosts, SPEC, made)
+    assert [item.host.name for item in decision.ranked] == ["new", "old-1"]
+    assert decision.filters[-1].reason == "1 of them have 20 servers or more"
