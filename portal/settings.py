@@ -155,7 +155,7 @@ def _database() -> dict[str, Any]:
                 "transaction_mode": "IMMEDIATE",
                 "timeout": integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600),
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000",
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456",
             },
             "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
         }

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench_scheduler
 import bench_servers
 import bench_tokens
 from bench_cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
@@ -246,6 +247,8 @@ def main() -> int:
             rows += simulated(Path(folder) / "simulated", options.launches, say)
             say("lists of servers")
             rows += list_rows(bench_servers.measure(Path(folder) / "lists"))
+            say("decisions of the scheduler")
+            rows += [Row(*line) for line in bench_scheduler.lines(bench_scheduler.measure(Path(folder) / "scheduler"))]
             if options.real_launches:
                 rows += real(Path(folder) / "real", options.real_launches, say)
     except BenchError as error:

@@ -1,0 +1,143 @@
+"""How long the scheduler takes over 100 to 10,000 hosts, and how many decisions two workers make a second."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_cloud import BenchError
+from programs import CHECKOUT
+
+SIZES = (100, 300, 1_000, 3_000, 10_000)
+SHARED = 1_000
+"""Hosts over which two workers decide side by side."""
+WORKERS = 2
+EACH = 151
+"""Decisions of each worker; the first is not counted."""
+START_WITHIN = 4.0
+"""Seconds in which a worker is ready."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Seconds of decisions over so many hosts, claim and records included, and of their parts."""
+
+    hosts: int
+    servers: int
+    filled: float
+    total: list[float]
+    read: list[float]
+    decide: list[float]
+    claim: list[float]
+
+    def line(self) -> str:
+        """Say it in one line."""
+        parts = ", ".join(f"{name} {ms(getattr(self, name))}" for name in ("read", "decide", "claim"))
+        ordered = sorted(self.total)
+        p95 = ordered[round(0.95 * (len(ordered) - 1))]
+        return f"median {ms(self.total)}, p95 {p95 * 1000:.1f} ms ({parts}; {self.servers} servers)"
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """What was measured."""
+
+    points: list[Point]
+    a_second: float
+    """Decisions of two workers over SHARED hosts."""
+
+
+def ms(seconds: list[float]) -> str:
+    """The median."""
+    return f"{statistics.median(seconds) * 1000:.1f} ms"
+
+
+def measure(folder: Path) -> Scheduling:
+    """Measure in a database of its own in ``folder``."""
+    _manage(folder, "migrate", "--verbosity", "0")
+    until = [size for size in SIZES if size <= SHARED]
+    found = _inside(folder, f"curve({', '.join(map(str, until))}, asked={WORKERS * EACH})")
+    rate = _side_by_side(folder, found["asked"])
+    more = _inside(folder, f"curve({', '.join(str(size) for size in SIZES if size > SHARED)}, asked=0)")
+    points = [Point(hosts=int(size), **values) for size, values in (found["points"] | more["points"]).items()]
+    return Scheduling(points, rate)
+
+
+def _side_by_side(folder: Path, ids: list[str]) -> float:
+    """Let the workers decide at the same time; returns decisions a second from the first begin to the last end."""
+    begin = time.time() + START_WITHIN
+    shares = [ids[number::WORKERS] for number in range(WORKERS)]
+    running = [_start(folder, f"work({share!r}, {begin})") for share in shares]
+    ends = [_end(process) for process in running]
+    spent = max(end["ended"] for end in ends) - min(end["began"] for end in ends)
+    return float(sum(end["done"] for end in ends) / spent)
+
+
+def _inside(folder: Path, call: str) -> dict[str, dict[str, dict[str, list[float]]]]:
+    return _end(_start(folder, call))
+
+
+def _start(folder: Path, call: str) -> subprocess.Popen[str]:
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import bench_decisions as b; b.{call}"
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=CHECKOUT,
+        env=_environment(folder),
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> dict:
+    said, wrong = process.communicate()
+    if process.returncode != 0:
+        raise BenchError(f"scheduler: {wrong.strip()[-500:]}")
+    return json.loads(said.splitlines()[-1])
+
+
+def _manage(folder: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        env=_environment(folder),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BenchError(f"scheduler: {done.stderr.strip()[-500:]}")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return os.environ | {"NOVELLA_DATA": str(folder), "NOVELLA_LOG_LEVEL": "ERROR"}
+
+
+def lines(found: Scheduling) -> list[tuple[str, str, str]]:
+    """What, measured, goal: for the table."""
+    rows = [(f"one decision over {point.hosts:,} hosts", point.line(), "") for point in found.points]
+    rows[-1] = (*rows[-1][:2], "median under 50 ms")
+    rate = f"{found.a_second:.0f} decisions a second"
+    return [*rows, (f"two workers over {SHARED:,} hosts", rate, "100 a second")]
+
+
+def main() -> int:
+    """Print the figures alone, without a cloud."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
+        found = measure(Path(folder))
+    for what, measured, goal in lines(found):
+        print(f"{what:<32} {measured}   {goal}".rstrip())
+    print(f"({time.monotonic() - began:.0f} s, {sum(point.filled for point in found.points):.0f} of them filling)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
