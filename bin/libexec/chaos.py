@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import chaos_database
@@ -76,6 +77,9 @@ def run(given: argparse.Namespace, plan: chaos_plan.Plan) -> int:
         trouble = str(error)
     except KeyboardInterrupt:
         trouble = "interrupted"
+    except Exception as error:  # noqa: BLE001 - whatever it is, the seed is said
+        trouble = f"the run itself failed: {type(error).__name__}: {error}"
+        log(traceback.format_exc())
     clean = not wrongs and not trouble
     database.stop(keep=given.keep or not clean)
     spent = f"{time.monotonic() - began:.0f} s"

@@ -41,6 +41,8 @@ class Database(ABC):
     name: str
     url = ""
     """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
+    in_main: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
+    """Does something in the main thread; another function once that thread runs a cloud."""
 
     @abstractmethod
     def start(self) -> None:
@@ -180,6 +182,17 @@ class Postgresql(Database):
         self._run()
 
     def _run(self) -> None:
+        """Start it from the main thread, whose end the kernel tells it, and wait until it answers."""
+        self.in_main(self._spawn)
+        deadline = time.monotonic() + START_WITHIN
+        while time.monotonic() < deadline:
+            with contextlib.suppress(psycopg.Error):
+                self.read("SELECT 1")
+                return
+            time.sleep(0.1)
+        raise DatabaseError(f"PostgreSQL did not start; {self._folder}/server.log has more.")
+
+    def _spawn(self) -> None:
         user = _server_user()
         command = [str(_programs() / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
         with (self._folder / "server.log").open("ab") as log:
@@ -194,13 +207,6 @@ class Postgresql(Database):
                 preexec_fn=_end_with_parent,
                 **user,
             )
-        deadline = time.monotonic() + START_WITHIN
-        while time.monotonic() < deadline:
-            with contextlib.suppress(psycopg.Error):
-                self.read("SELECT 1")
-                return
-            time.sleep(0.1)
-        raise DatabaseError(f"PostgreSQL did not start; {self._folder}/server.log has more.")
 
     def stop(self, *, keep: bool) -> None:
         if self._process is not None:

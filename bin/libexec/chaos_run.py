@@ -78,6 +78,7 @@ class Run:
         try:
             self._run(hypervisors)
         finally:
+            self.database.in_main = lambda work: work()
             hypervisors.stop()
             self.cloud.stop()
             self.proxy.stop()
@@ -89,6 +90,7 @@ class Run:
         self.proxy.start()
         self.cloud.wait_until_ready()
         hypervisors.start()
+        self.database.in_main = self.cloud.do
         world = self._stepping(
             lambda: chaos_people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
         )
