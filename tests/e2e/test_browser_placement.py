@@ -1,0 +1,141 @@
+"""A person sees how many of each size fit, launches one that does not, and reads why; an operator sees the hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.e2e.conftest import watch
+from tests.support.one_machine import CHECKOUT, OneMachine, wait_for
+
+pytestmark = [pytest.mark.e2e]
+PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
+TIMES = "\N{MULTIPLICATION SIGN}"
+SENTENCE = "4 hosts → 3 are at work → 2 have the memory → 0 have the disk: 40 GiB asked, 30 GiB is the most free."
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[OneMachine]:
+    """Four simulated hosts of 60 GiB: one is disabled, one is short of memory, two are short of disk for m1.medium."""
+    folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
+    settings = {"NOVELLA_AGENT_FAKE_CAPACITY": "8:6144:60"}
+    cloud = OneMachine(folder / "data", simulate=4, settings=settings)
+    try:
+        cloud.up()
+        fill(cloud)
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fill(cloud: OneMachine) -> None:
+    """Put servers where they make the difference."""
+
+    def all_up() -> list[str]:
+        listed = cloud.openstack_json("hypervisor", "list", cloud="admin")
+        names = sorted(row["Hypervisor Hostname"] for row in listed if row["State"] == "up")
+        return names if len(names) == 4 else []
+
+    first, second, third, last = wait_for("four hosts are up", all_up, 30)
+    cloud.openstack(*("compute", "service", "set", "--disable", last, "nova-compute"), cloud="admin")
+    cloud.openstack(*("flavor", "create", "--vcpus", "1", "--ram", "96", "--disk", "30", "wide"), cloud="admin")
+    for host, flavor in ((first, "m1.small"), (second, "wide"), (third, "wide")):
+        cloud.openstack(
+            *("--os-compute-api-version", "2.74", "server", "create", "--image", "novella-guest", "--flavor", flavor),
+            *("--network", "demo-net", "--host", host, "--wait", f"on-{host}"),
+            cloud="admin",
+        )
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def signed_in(cloud: OneMachine, chromium: Browser, name: str) -> Page:
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.goto(cloud.url)
+    page.get_by_label("User name").fill(name)
+    page.get_by_label("Password").fill(cloud.password(name))
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{cloud.url}/")
+    return page
+
+
+def size(page: Page, name: str) -> Locator:
+    return page.locator("#flavors label", has=page.get_by_text(name, exact=True))
+
+
+def test_the_wizard_says_what_fits_while_choices_change(cloud: OneMachine, chromium: Browser) -> None:
+    watched = watch(signed_in(cloud, chromium, "demo").context, f"{cloud.url}/instances/launch/")
+    page = watched.page
+    expect(size(page, "m1.nano").get_by_test_id("room")).to_have_text(f"fits {TIMES}10+")
+    expect(size(page, "m1.small").get_by_test_id("room")).to_have_text(f"fits {TIMES}3")
+    expect(size(page, "m1.medium").get_by_test_id("room")).to_have_text(f"fits {TIMES}0")
+    expect(size(page, "m1.medium")).to_contain_text("No hosts have the disk: 40 GiB asked, 30 GiB is the most free.")
+    picture(page, "fits")
+
+    page.locator("summary", has_text="Advanced").click()
+    page.locator("#count").fill("5")
+    expect(size(page, "m1.small")).to_contain_text("Only 3 of 5 find a place now.")
+    assert page.evaluate("document.activeElement.id") == "count"
+    picture(page, "fits-some")
+    cloud.openstack(
+        *("server", "create", "--image", "novella-guest", "--flavor", "m1.small", "--network", "demo-net"),
+        *("--wait", "meanwhile"),
+    )
+    page.locator("#count").fill("1")
+    expect(size(page, "m1.small").get_by_test_id("room")).to_have_text(f"fits {TIMES}2")
+    cloud.openstack("server", "delete", "--wait", "meanwhile")
+    assert watched.complaints == []
+
+
+def test_the_page_says_why_there_is_no_host(cloud: OneMachine, chromium: Browser) -> None:
+    watched = watch(signed_in(cloud, chromium, "demo").context, f"{cloud.url}/instances/launch/")
+    page = watched.page
+    size(page, "m1.medium").click()
+    page.locator("#name").fill("too-wide")
+    page.get_by_test_id("launch-submit").click()
+    page.wait_for_url(re.compile(r"/instances/[0-9a-f-]{36}/"))
+    expect(page.get_by_test_id("fault")).to_contain_text("m1.small would fit 3 times", timeout=30_000)
+    decision = page.get_by_test_id("decision-1")
+    expect(decision).to_contain_text(SENTENCE)
+    expect(decision).to_have_attribute("open", "")
+    assert "sim" not in page.get_by_test_id("decisions").inner_text()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        picture(page, f"explain-{scheme}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    picture(page, "explain-phone")
+    assert watched.complaints == []
+
+    operator = watch(signed_in(cloud, chromium, "admin").context, page.url)
+    expect(operator.page.get_by_test_id("decisions")).to_contain_text("without")
+    picture(operator.page, "explain-operator")
+    assert operator.complaints == []
+
+
+def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromium: Browser) -> None:
+    """With the keyboard alone."""
+    server = cloud.openstack_json("server", "list", "--flavor", "m1.small", cloud="admin")[0]["ID"]
+    watched = watch(signed_in(cloud, chromium, "admin").context, f"{cloud.url}/instances/{server}/")
+    page = watched.page
+    page.locator(".decision summary").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".decision-weights")).to_be_visible()
+    picture(page, "explain-weights")
+    page.goto(f"{cloud.url}/admin/compute/schedulingdecision/")
+    picture(page, "admin-decisions")
+    page.locator("#result_list tbody th a").first.click()
+    expect(page.locator(".sieve")).to_be_visible()
+    picture(page, "admin-decision")
+    assert watched.complaints == []
