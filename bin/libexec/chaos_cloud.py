@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from supervisor import Supervisor
 
 READY_WITHIN = 120.0
 STEP = 0.05
+DOCTOR_WITHIN = 120.0
 GROUPS = 2
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
@@ -217,21 +219,18 @@ def _agent_environment() -> dict[str, str]:
     return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
 
 
-def doctor(cloud: Cloud, run: Callable[..., Any]) -> list[dict[str, Any]] | None:
-    """Return what ``manage.py doctor --json`` finds wrong; None when there is no such command."""
-    done = run(
+def doctor(cloud: Cloud) -> list[str]:
+    """Return what ``manage.py doctor`` finds wrong, in sentences; what it only notes is well."""
+    done = subprocess.run(
         manage("doctor", "--json"),
         env=environment(cloud.data, cloud.port),
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DOCTOR_WITHIN,
     )
-    if "Unknown command" in done.stderr:
-        return None
     try:
-        said = json.loads(done.stdout)
-    except ValueError:
-        return [{"problem": f"doctor did not answer in JSON: {done.stderr.strip()[-500:]}"}]
-    found = said.get("findings", said.get("problems", [])) if isinstance(said, dict) else said
-    return [each if isinstance(each, dict) else {"problem": str(each)} for each in found]
+        found = json.loads(done.stdout)["findings"]
+    except (ValueError, KeyError):
+        return [f"it did not answer: {done.stderr.strip()[-500:]}"]
+    return [f"{each['subject']}: {each['sentence']}" for each in found if each["severity"] != "note"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,11 +14,12 @@ import chaos_checks
 import chaos_operations
 import chaos_outcomes
 import chaos_people
+from chaos_books import Books
 from chaos_checks import Wrong
 from chaos_cloud import Cloud, doctor
 from chaos_database import Database
 from chaos_faults import Means, Mischief
-from chaos_journals import Hypervisors
+from chaos_journals import Hypervisors, plain
 from chaos_operations import COMPUTE, World
 from chaos_plan import PROJECTS, Plan
 from chaos_proxy import Proxy
@@ -32,6 +32,8 @@ SECONDS_PER_OPERATION = 1.5
 LEAST_SECONDS = 120.0
 STORIES = 6
 """Servers whose events are told when something is wrong."""
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Log:
@@ -70,37 +72,40 @@ class Run:
     proxy: Proxy
     log: Log
     wrongs: list[Wrong] = field(default_factory=list)
+    hypervisors: Hypervisors = field(init=False)
 
     def result(self) -> list[Wrong]:
         """Do everything in order; the cloud is stopped at the end, whatever happens."""
-        hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
+        self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
         self.cloud.log = self.log
         try:
-            self._run(hypervisors)
+            self._run()
         finally:
             self.database.in_main = lambda work: work()
-            hypervisors.stop()
+            self.hypervisors.stop()
             self.cloud.stop()
             self.proxy.stop()
         return self.wrongs
 
-    def _run(self, hypervisors: Hypervisors) -> None:
+    def _run(self) -> None:
         began = time.monotonic()
         self.cloud.prepare()
         self.proxy.start()
         self.cloud.wait_until_ready()
-        hypervisors.start()
+        self.hypervisors.start()
         self.database.in_main = self.cloud.do
         world = self._stepping(
             lambda: chaos_people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
         )
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
-        self._rest(world, hypervisors)
+        self._rest(world)
         if not self.wrongs:
-            self._delete(world, hypervisors)
+            self._ask_the_doctor("at rest")
         if not self.wrongs:
-            self._ask_the_doctor()
+            self._delete(world)
+        if not self.wrongs:
+            self._ask_the_doctor("at the end")
 
     def _stepping(self, work: Callable[[], World]) -> World:
         """Do something in a thread while the supervisor goes on."""
@@ -156,11 +161,11 @@ class Run:
 
     # ----- rest -----------------------------------------------------------------------------------------------------
 
-    def _rest(self, world: World, hypervisors: Hypervisors) -> None:
+    def _rest(self, world: World) -> None:
         """Wait until all is well, or until it can no longer be expected."""
         began = time.monotonic()
-        wrongs = self._until_nothing_is_wrong(hypervisors, chaos_checks.settled, SETTLES_WITHIN)
-        books = chaos_books.read(self.database, hypervisors)
+        wrongs = self._until_nothing_is_wrong(chaos_checks.settled, SETTLES_WITHIN)
+        books = self._read()
         wrongs += chaos_outcomes.check(books, world)
         wrongs += [
             Wrong(f"{each}: an internal error.", each.server) for each in chaos_outcomes.internal_errors(world.outcomes)
@@ -168,9 +173,10 @@ class Run:
         self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape(books)}.")
         self._tell(wrongs, books)
 
-    def _until_nothing_is_wrong(
-        self, hypervisors: Hypervisors, check: Callable[[chaos_books.Books], list[Wrong]], within: float
-    ) -> list[Wrong]:
+    def _read(self) -> Books:
+        return chaos_books.read(self.database, self.hypervisors)
+
+    def _until_nothing_is_wrong(self, check: Callable[[Books], list[Wrong]], within: float) -> list[Wrong]:
         deadline = time.monotonic() + within
         wrongs = [Wrong("the cloud never came to rest")]
         while time.monotonic() < deadline and not self.cloud.interrupted:
@@ -179,12 +185,12 @@ class Run:
                 self.cloud.step()
             if chaos_books.unsettled(self.database) and deadline - time.monotonic() > 5:
                 continue
-            wrongs = check(chaos_books.read(self.database, hypervisors))
+            wrongs = check(self._read())
             if not wrongs:
                 break
         return wrongs
 
-    def _tell(self, wrongs: Sequence[Wrong], books: chaos_books.Books) -> None:
+    def _tell(self, wrongs: Sequence[Wrong], books: Books) -> None:
         """Write down what is wrong, with the stories of the servers concerned."""
         self.wrongs += wrongs
         for wrong in wrongs:
@@ -197,24 +203,20 @@ class Run:
 
     # ----- the end --------------------------------------------------------------------------------------------------
 
-    def _delete(self, world: World, hypervisors: Hypervisors) -> None:
+    def _delete(self, world: World) -> None:
         """Delete every server and what was made of them, as their users."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_nothing_is_wrong(
-            hypervisors, lambda books: [*chaos_checks.empty(books), *chaos_checks.settled(books)], GONE_WITHIN
+            lambda books: [*chaos_checks.empty(books), *chaos_checks.settled(books)], GONE_WITHIN
         )
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
-        self._tell(wrongs, chaos_books.read(self.database, hypervisors))
+        self._tell(wrongs, self._read())
 
-    def _ask_the_doctor(self) -> None:
-        found = doctor(self.cloud, subprocess.run)
-        if found is None:
-            self.log.say("There is no doctor to ask.")
-            return
-        self.log.say(f"The doctor finds {len(found)} things wrong.")
-        for each in found:
-            self.wrongs.append(Wrong(f"doctor: {json.dumps(each)}"))
+    def _ask_the_doctor(self, when: str) -> None:
+        found = doctor(self.cloud)
+        self.log.say(f"The doctor finds {len(found)} things wrong {when}.")
+        self._tell([Wrong(f"doctor: {sentence}", _instance_in(sentence)) for sentence in found], self._read())
 
 
 def _delete_all(world: World) -> World:
@@ -230,7 +232,13 @@ def _delete_all(world: World) -> World:
     return world
 
 
-def _shape(books: chaos_books.Books) -> str:
+def _instance_in(sentence: str) -> str:
+    """Return the first id in a sentence, without hyphens; empty when there is none."""
+    found = _ID.search(sentence)
+    return plain(found[0]) if found else ""
+
+
+def _shape(books: Books) -> str:
     """How many servers are in which state, in words."""
     states: dict[str, int] = {}
     for row in books.instances:
