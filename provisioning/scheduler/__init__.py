@@ -2,14 +2,16 @@
 
 from provisioning.scheduler.counting import Count, how_many
 from provisioning.scheduler.decision import Decision, FilterResult, Ranked
+from provisioning.scheduler.driver import Options
 from provisioning.scheduler.explain import explain, funnel
 from provisioning.scheduler.neighbours import group_allows
-from provisioning.scheduler.options import Options, facts_needed, options_of
+from provisioning.scheduler.options import DEFAULTS, facts_needed, options_of
 from provisioning.scheduler.query import check_query
 from provisioning.scheduler.ranking import decide, rank
 from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
 
 __all__ = [
+    "DEFAULTS",
     "Count",
     "Decision",
     "Facts",

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Decision
+from provisioning.scheduler.driver import Options
 from provisioning.scheduler.neighbours import AFFINITY
-from provisioning.scheduler.options import Options
 from provisioning.scheduler.ranking import decide, sift
 from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import abc
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
 
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Ranked
+from provisioning.scheduler.driver import Driver, Options
 from provisioning.scheduler.filters import ZoneSaidFilter
 from provisioning.scheduler.order import best, shares
 from provisioning.scheduler.spec import HostState, RequestSpec
-
-if TYPE_CHECKING:
-    from provisioning.scheduler.options import Options
-
-
-class Driver(abc.ABC):
-    """Orders the hosts that all filters let pass; so no driver can give a guest to a host that must not have it."""
-
-    name: str
-    alone: ClassVar[bool] = False
-    """Whether ``order`` leaves no suitable host out, however many there are: then places are counted quickly."""
-
-    def request(self, spec: RequestSpec, options: Options) -> RequestSpec:
-        """Return the request as this driver reads it."""
-        return spec
-
-    def filters(self, options: Options) -> tuple[Filter, ...]:
-        """Return the filters in running order."""
-        return options.filters
-
-    @abc.abstractmethod
-    def order(
-        self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
-    ) -> list[Ranked]:
-        """Return the best ``options.best`` of ``hosts``, which all can take the guest, best first; there is one at
-        least.
-        """
 
 
 class FilterDriver(Driver):

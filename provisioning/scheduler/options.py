@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from provisioning.scheduler.condition import Filter
-from provisioning.scheduler.drivers import AvailabilityZoneDriver, ChanceDriver, Driver, FilterDriver, SimpleDriver
+from provisioning.scheduler.driver import Driver, Options
+from provisioning.scheduler.drivers import AvailabilityZoneDriver, ChanceDriver, FilterDriver, SimpleDriver
 from provisioning.scheduler.filters import (
     AliveFilter,
     AvailabilityZoneFilter,
@@ -94,27 +94,8 @@ _PLACEMENTS = {"spread": 1.0, "pack": -1.0}
 FILTERS: tuple[Filter, ...] = tuple(each() for each in _OUR_FILTERS)
 """All of ours, with no limit to the number of servers on a host."""
 WEIGHERS: tuple[Weigher, ...] = tuple(each() for each in _OUR_WEIGHERS)
-_FILTER_DRIVER = FilterDriver()
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the settings say of choosing hosts."""
-
-    driver: Driver = _FILTER_DRIVER
-    filters: tuple[Filter, ...] = FILTERS
-    """In running order."""
-    weighers: tuple[Weigher, ...] = WEIGHERS
-    subset_size: int = 1
-    """One of this many best hosts, chosen at random, is put in front, so that schedulers working side by side do not
-    all run to the same host."""
-    max_instances_per_host: int = 0
-    """For hosts whose aggregates say nothing else; 0: any number."""
-    max_io_ops_per_host: int = 0
-    default_zone: str = ""
-    """For requests that name none, with the driver ``availability-zone``."""
-    best: int = 50
-    """How many hosts are ranked, at most."""
+DEFAULTS = Options(FilterDriver(), FILTERS, WEIGHERS)
+"""What holds without settings."""
 
 
 class _Said(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Decision, FilterResult
-from provisioning.scheduler.options import FILTERS, WEIGHERS, Options
+from provisioning.scheduler.driver import Options
+from provisioning.scheduler.options import DEFAULTS, FILTERS, WEIGHERS
 from provisioning.scheduler.spec import HostState, RequestSpec
 from provisioning.scheduler.weighers import Weigher
 
@@ -96,7 +98,11 @@ def rank(
     weighers: Sequence[Weigher] = WEIGHERS,
 ) -> Decision:
     """Rank all the hosts that pass with filters and weighers as they are without settings."""
-    options = Options(
-        filters=tuple(filters), weighers=tuple(weighers), subset_size=subset_size, best=max(len(hosts), 1)
+    options = replace(
+        DEFAULTS,
+        filters=tuple(filters),
+        weighers=tuple(weighers),
+        subset_size=subset_size,
+        best=max(len(hosts), 1),
     )
     return decide(hosts, spec, options, choose=choose)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from provisioning.scheduler import HostState, Options, Ranked, RequestSpec
 from provisioning.scheduler.condition import Filter
-from provisioning.scheduler.drivers import Driver
+from provisioning.scheduler.driver import Driver
 from provisioning.scheduler.weighers import Weigher
 
 

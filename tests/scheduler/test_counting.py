@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from provisioning.scheduler import (
+    DEFAULTS,
     Facts,
     GroupSpec,
     HostState,
@@ -46,13 +47,13 @@ def test_each_host_takes_what_it_has_room_for() -> None:
 
 
 def test_when_counting_ends_for_lack_of_room_the_lack_is_explained() -> None:
-    count = how_many([host("four"), host("also")], SPEC, Options(), 100)
+    count = how_many([host("four"), host("also")], SPEC, DEFAULTS, 100)
     assert (count.fits, count.most) == (8, 100)
     assert explain(count.decision) == "2 hosts → 0 have the memory: 2 GiB asked, 0 MiB is the most free."
 
 
 def test_when_all_find_a_place_the_first_decision_is_told() -> None:
-    count = how_many([host("four"), host("also")], SPEC, Options(), 3)
+    count = how_many([host("four"), host("also")], SPEC, DEFAULTS, 3)
     assert (count.fits, count.decision.suitable) == (3, 2)
     assert {item.host.instances for item in count.decision.ranked} == {0}
 
@@ -64,7 +65,7 @@ def test_fewer_than_there_is_room_for_go_where_the_driver_says(placement: str, e
 
 def test_nothing_is_asked_or_nothing_fits() -> None:
     assert where([host()], most=0) == {}
-    count = how_many([host(alive=False)], SPEC, Options(), 5)
+    count = how_many([host(alive=False)], SPEC, DEFAULTS, 5)
     assert (count.fits, count.most, count.decision.suitable) == (0, 5, 0)
 
 
@@ -125,5 +126,5 @@ def test_the_filters_go_over_many_hosts_a_few_times_only(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(ranking, "sift", counted)
     hosts = [host(f"h{number}") for number in range(300)]
-    assert how_many(hosts, SPEC, Options(), 50).fits == 50
+    assert how_many(hosts, SPEC, DEFAULTS, 50).fits == 50
     assert looked[300] <= 3

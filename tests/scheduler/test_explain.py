@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from provisioning.scheduler import Options, RequestSpec, decide, explain, funnel, rank
+from provisioning.scheduler import DEFAULTS, RequestSpec, decide, explain, funnel, rank
 from provisioning.scheduler.ranking import NAMED_LOSSES
 from tests.scheduler.test_ranking import SPEC, host
 
@@ -16,23 +16,23 @@ HOSTS = [
 
 
 def test_the_sentence_counts_what_is_left_and_names_the_lack() -> None:
-    decision = decide(HOSTS, SPEC, Options())
+    decision = decide(HOSTS, SPEC, DEFAULTS)
     sentence = "6 hosts → 4 are at work → 3 have the memory → 0 have the disk: 10 GiB asked, 7 GiB is the most free."
     assert explain(decision) == funnel(decision) == sentence
 
 
 def test_one_is_told_in_the_singular() -> None:
-    decision = decide([*HOSTS, host("good")], replace(SPEC, vcpus=1), Options())
+    decision = decide([*HOSTS, host("good")], replace(SPEC, vcpus=1), DEFAULTS)
     assert funnel(decision) == "7 hosts → 5 are at work → 4 have the memory → 1 has the disk."
     assert explain(decision) == ""
 
 
 def test_when_all_will_do_it_says_so() -> None:
-    assert funnel(decide([host()], SPEC, Options())) == "1 host, and all will do."
+    assert funnel(decide([host()], SPEC, DEFAULTS)) == "1 host, and all will do."
 
 
 def test_each_filter_says_amounts_for_pages_to_draw() -> None:
-    results = {item.name: item for item in decide(HOSTS, SPEC, Options()).filters}
+    results = {item.name: item for item in decide(HOSTS, SPEC, DEFAULTS).filters}
     disk, ram = results["disk"], results["ram"]
     assert (disk.asked, disk.most, disk.unit, disk.words) == (10, 7, "GiB", "have the disk")
     assert (ram.asked, ram.most, ram.unit, ram.after) == (2048, 8192, "MiB", 3)
@@ -48,7 +48,7 @@ def test_amounts_that_differ_do_not_read_the_same() -> None:
 
 def test_losses_name_the_first_hosts_of_each_filter_for_operators_only() -> None:
     many = [host(f"dead{number:02}", alive=False) for number in range(NAMED_LOSSES + 5)]
-    decision = decide([*HOSTS[2:], *many], SPEC, Options())
+    decision = decide([*HOSTS[2:], *many], SPEC, DEFAULTS)
     assert decision.losses == {
         "enabled_and_alive": tuple(f"dead{number:02}" for number in range(NAMED_LOSSES)),
         "ram": ("small",),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.scheduler import Options, RequestSpec, decide, explain, facts_needed, options_of
+from provisioning.scheduler import DEFAULTS, Options, RequestSpec, decide, explain, facts_needed, options_of
 from provisioning.scheduler.options import FILTERS
 from provisioning.scheduler.plugins import SchedulerSettingError
 from tests.scheduler.test_ranking import SPEC, chance, host
@@ -30,7 +30,7 @@ def multipliers(made: Options) -> dict[str, float]:
 
 
 def test_without_settings_it_is_the_default() -> None:
-    made, default = options(), Options()
+    made, default = options(), DEFAULTS
     assert made.driver.name == "filter"
     assert [judge.name for judge in made.filters] == [judge.name for judge in default.filters]
     assert multipliers(made) == {
@@ -139,7 +139,7 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"FILTERS": [f"{OWN}.Nothing"]}, ["cannot be imported", "Nothing"]),
         ({"FILTERS": [f"{OWN}.LastLetter"]}, ["not a subclass of provisioning.scheduler.condition.Filter"]),
         ({"WEIGHERS": [f"{OWN}.NO_CLASS"]}, ["not a subclass of provisioning.scheduler.weighers.Weigher"]),
-        ({"DRIVER": f"{OWN}.QuietHosts"}, ["not a subclass of provisioning.scheduler.drivers.Driver"]),
+        ({"DRIVER": f"{OWN}.QuietHosts"}, ["not a subclass of provisioning.scheduler.driver.Driver"]),
         ({"FILTERS": [f"{OWN}.WithArguments"]}, ["cannot be made", "most"]),
         ({"FILTERS": ["provisioning.scheduler.room.RoomFilter"]}, ["cannot be made"]),
         ({"PLACEMENT": "pile"}, ["NOVELLA_SCHEDULER_PLACEMENT", "'pile'", "spread or pack"]),
