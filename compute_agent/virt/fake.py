@@ -33,7 +33,16 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
-from compute_agent.virt.fake_books import PROCESSOR, Entry, FakeGuest, State, console_log, counters_of
+from compute_agent.virt.fake_books import (
+    PROCESSOR,
+    Entry,
+    FakeGuest,
+    State,
+    console_log,
+    counters_of,
+    disk_of,
+    read_state,
+)
 from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
 from compute_agent.virt.uptime import uptime_line
@@ -166,7 +175,7 @@ class FakeDriver(ComputeDriver):
                 hostname=spec.hostname,
                 vcpus=spec.flavor.vcpus,
                 memory_mb=spec.flavor.memory_mb,
-                disk_gb=_disk_of(spec),
+                disk_gb=disk_of(spec),
                 mac=port.mac_address if port else "",
                 address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
                 cards=[card.mac_address for card in spec.ports],
@@ -251,10 +260,10 @@ class FakeDriver(ComputeDriver):
         with self._changed:
             guest = self._stopped(spec.uuid)
             before = guest.before or (guest.vcpus, guest.memory_mb, guest.disk_gb)
-            if _disk_of(spec) < before[2]:
+            if disk_of(spec) < before[2]:
                 raise ImageUnacceptableError("The disk cannot shrink.")
             others = sum(other.disk_gb for other in self._state.guests.values() if other.uuid != spec.uuid)
-            if others + _disk_of(spec) > self._total[2]:
+            if others + disk_of(spec) > self._total[2]:
                 raise RetryableHostError("The host has no room for the instance's disk.")
             guest.before = before
             self._size(guest, spec, attempt)
@@ -272,7 +281,7 @@ class FakeDriver(ComputeDriver):
 
     def _size(self, guest: FakeGuest, spec: InstanceSpec, attempt: int) -> None:
         guest.attempt, guest.vcpus, guest.memory_mb = attempt, spec.flavor.vcpus, spec.flavor.memory_mb
-        guest.disk_gb = _disk_of(spec)
+        guest.disk_gb = disk_of(spec)
         self._write(guest.uuid)
 
     def _stopped(self, uuid: str) -> FakeGuest:
@@ -389,14 +398,7 @@ class FakeDriver(ComputeDriver):
         state = self._state
         if self._journal is None or not self._journal.exists():
             return state
-        state = State()
-        decoder = msgspec.json.Decoder(Entry)
-        for line in self._journal.read_bytes().split(b"\n"):
-            try:
-                state.apply(decoder.decode(line))
-            except msgspec.DecodeError:
-                continue  # the end of the file, or a line cut short by a crash: the change was never answered
-        return state
+        return read_state(self._journal.read_bytes())
 
     def _compact_journal(self) -> None:
         if self._journal is None:
@@ -406,8 +408,3 @@ class FakeDriver(ComputeDriver):
         fresh.write_bytes(b"".join(self._encoder.encode(self._state.entry(uuid)) + b"\n" for uuid in uuids))
         fresh.replace(self._journal)
         self._lines = 0
-
-
-def _disk_of(spec: InstanceSpec) -> int:
-    """Return the GiB of a guest's disks."""
-    return spec.flavor.root_gb + spec.flavor.ephemeral_gb

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 
@@ -83,6 +84,22 @@ class State:
             self.guests.pop(entry.uuid, None)
         else:
             self.guests[entry.uuid] = entry.guest
+
+
+def read_state(journal: bytes) -> State:
+    """Return what a journal tells, the newest line of each instance counting."""
+    state, decoder = State(), msgspec.json.Decoder(Entry)
+    for line in journal.split(b"\n"):
+        try:
+            state.apply(decoder.decode(line))
+        except msgspec.DecodeError:
+            continue  # the end of the file, or a line cut short by a crash: the change was never answered
+    return state
+
+
+def disk_of(spec: InstanceSpec) -> int:
+    """Return the GiB of a guest's disks."""
+    return spec.flavor.root_gb + spec.flavor.ephemeral_gb
 
 
 def console_log(guest: FakeGuest, now: float) -> bytes:

@@ -52,12 +52,6 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
 PRESS_AGAIN = 5.0
 """Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
 TRIM_INTERVAL = 2.0
-UNDEFINE = (
-    libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
-    | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
-    | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
-)
 
 
 class LibvirtDriver(ComputeDriver):
@@ -374,7 +368,7 @@ class LibvirtDriver(ComputeDriver):
         if domain is None:
             return
         try:
-            domain.undefineFlags(UNDEFINE)
+            domain.undefineFlags(switching.UNDEFINE)
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 with translated("remove the guest"):

@@ -11,6 +11,13 @@ from compute_agent.virt.errors import UnsupportedError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.power import from_state
 
+UNDEFINE = (
+    libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+    | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+)
+"""What goes with a domain that is removed."""
 _NO_AGENT = {
     libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
     libvirt.VIR_ERR_AGENT_UNSYNCED,
