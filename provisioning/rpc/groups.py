@@ -82,7 +82,9 @@ def forget(group: str) -> int:
     """Give back everything a dead group held, and its name; returns how many messages it had."""
     freed = queue.give_back(JobRun.objects.filter(group=group).values_list("message_id", flat=True))
     Lease.objects.filter(holder=group).update(expires_at=timezone.now(), holder="")
-    OrmQ.objects.filter(key=ping_key(group)).delete()
+    pings = OrmQ.objects.filter(key=ping_key(group))
+    JobRun.objects.filter(message_id__in=list(pings.values_list("id", flat=True))).delete()
+    pings.delete()
     WorkerBeat.objects.filter(name=group).delete()
     return freed
 
