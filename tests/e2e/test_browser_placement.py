@@ -55,9 +55,9 @@ def fill(cloud: OneMachine) -> None:
         )
 
 
-def picture(page: Page, name: str) -> None:
+def picture(page: Page, name: str, *, full_page: bool = False) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=full_page, animations="disabled")
 
 
 def signed_in(cloud: OneMachine, chromium: Browser, name: str) -> Page:
@@ -115,7 +115,7 @@ def test_the_page_says_why_there_is_no_host(cloud: OneMachine, chromium: Browser
         picture(page, f"explain-{scheme}")
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    picture(page, "explain-phone")
+    picture(page, "explain-phone", full_page=True)
     assert watched.complaints == []
 
     operator = watch(signed_in(cloud, chromium, "admin").context, page.url)
@@ -126,12 +126,18 @@ def test_the_page_says_why_there_is_no_host(cloud: OneMachine, chromium: Browser
 
 def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromium: Browser) -> None:
     """With the keyboard alone."""
-    server = cloud.openstack_json("server", "list", "--flavor", "m1.small", cloud="admin")[0]["ID"]
+    made = cloud.openstack_json(
+        *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait"),
+        "anywhere",
+        cloud="admin",
+    )
+    server = made["id"]
     watched = watch(signed_in(cloud, chromium, "admin").context, f"{cloud.url}/instances/{server}/")
     page = watched.page
     page.locator(".decision summary").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".decision-weights")).to_be_visible()
+    expect(page.locator(".decision-weights tbody tr")).to_have_count(3)
     picture(page, "explain-weights")
     page.goto(f"{cloud.url}/admin/compute/schedulingdecision/")
     picture(page, "admin-decisions")
