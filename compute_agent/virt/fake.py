@@ -34,10 +34,10 @@ from compute_agent.virt.errors import (
     UnsupportedError,
 )
 from compute_agent.virt.fake_books import (
-    PROCESSOR,
     Entry,
     FakeGuest,
     State,
+    capacity_of,
     console_log,
     counters_of,
     disk_of,
@@ -45,7 +45,6 @@ from compute_agent.virt.fake_books import (
 )
 from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
-from compute_agent.virt.uptime import uptime_line
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is written anew."""
@@ -97,23 +96,8 @@ class FakeDriver(ComputeDriver):
         self._consoles.end()
 
     def capacity(self) -> HostCapacity:
-        vcpus, memory_mb, disk_gb = self._total
         with self._changed:
-            guests = list(self._state.guests.values())
-        running = [guest for guest in guests if guest.power == PowerState.RUNNING]
-        return HostCapacity(
-            vcpus=vcpus,
-            memory_mb=memory_mb,
-            disk_gb=disk_gb,
-            memory_mb_used=512 + sum(guest.memory_mb for guest in running),
-            disk_gb_used=sum(guest.disk_gb for guest in guests),
-            vcpus_used=sum(guest.vcpus for guest in guests),
-            running_vms=len(running),
-            hypervisor_type="fake",
-            hypervisor_version=1_000_000,
-            cpu_info=PROCESSOR | {"sockets": str(vcpus)},
-            uptime=uptime_line(time.localtime(), time.monotonic() - self._since, (0.0, 0.0, 0.0)),
-        )
+            return capacity_of(list(self._state.guests.values()), self._total, time.monotonic() - self._since)
 
     def guests(self) -> list[Guest]:
         with self._changed:

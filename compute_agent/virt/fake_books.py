@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
+from compute_agent.virt.driver import HostCapacity
+from compute_agent.virt.uptime import uptime_line
 
 PROCESSOR = {
     "arch": "x86_64",
@@ -100,6 +103,25 @@ def read_state(journal: bytes) -> State:
 def disk_of(spec: InstanceSpec) -> int:
     """Return the GiB of a guest's disks."""
     return spec.flavor.root_gb + spec.flavor.ephemeral_gb
+
+
+def capacity_of(guests: Sequence[FakeGuest], total: tuple[int, int, int], seconds: float) -> HostCapacity:
+    """Return what a host with ``total`` vCPUs, MiB and GiB has and uses, which is up for so many seconds."""
+    vcpus, memory_mb, disk_gb = total
+    running = [guest for guest in guests if guest.power == PowerState.RUNNING]
+    return HostCapacity(
+        vcpus=vcpus,
+        memory_mb=memory_mb,
+        disk_gb=disk_gb,
+        memory_mb_used=512 + sum(guest.memory_mb for guest in running),
+        disk_gb_used=sum(guest.disk_gb for guest in guests),
+        vcpus_used=sum(guest.vcpus for guest in guests),
+        running_vms=len(running),
+        hypervisor_type="fake",
+        hypervisor_version=1_000_000,
+        cpu_info=PROCESSOR | {"sockets": str(vcpus)},
+        uptime=uptime_line(time.localtime(), seconds, (0.0, 0.0, 0.0)),
+    )
 
 
 def console_log(guest: FakeGuest, now: float) -> bytes:

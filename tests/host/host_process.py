@@ -86,6 +86,13 @@ class Foreign:
             name for domain in self._connection.listAllDomains() if not (name := domain.name()).startswith("novella-")
         ]
 
+    def take_away(self, uuid: str) -> None:
+        """Destroy and undefine one of Novella's domains, as somebody with virsh would; its files stay."""
+        domain = self._connection.lookupByUUIDString(uuid)
+        if domain.isActive():
+            domain.destroy()
+        domain.undefine()
+
     def remove(self, uuid: str) -> None:
         self._connection.lookupByUUIDString(uuid).undefine()
 

@@ -19,6 +19,7 @@ from provisioning.compute.models import Host, Instance
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.server_groups import create_server_group
+from provisioning.conductor import doctor
 from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
@@ -219,6 +220,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "content_type": "1",
         "object": str(alice.user.pk),
         "host/object": str(host.pk),
+        "doctorrun/object": str(doctor.run("command", pause=0).pk),
         "domain/object": "default",
         "role/object": str(Role.objects.get(name="member").pk),
         "project/object": str(alice.project.pk),
