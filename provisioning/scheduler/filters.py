@@ -21,9 +21,12 @@ class AliveFilter(HostFilter):
         return [host for host in hosts if host.enabled and host.alive]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        silent = len([host for host in hosts if not host.alive])
+        silent, total = len([host for host in hosts if not host.alive]), hosts_in_words(len(hosts))
         disabled = lost - silent
-        return f"{silent} of {hosts_in_words(len(hosts))} {do(silent)} not answer, {disabled} {are(disabled)} disabled"
+        if not silent:
+            return f"{disabled} of {total} {are(disabled)} disabled"
+        said = f"{silent} of {total} {do(silent)} not answer"
+        return f"{said}, {disabled} {are(disabled)} disabled" if disabled else said
 
 
 class RequestedHostFilter(HostFilter):

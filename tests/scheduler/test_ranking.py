@@ -58,8 +58,8 @@ def test_a_host_with_exactly_enough_passes() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "reason"),
     [
-        ({"alive": False}, "enabled_and_alive", "1 of 1 host does not answer, 0 are disabled"),
-        ({"enabled": False}, "enabled_and_alive", "0 of 1 host do not answer, 1 is disabled"),
+        ({"alive": False}, "enabled_and_alive", "1 of 1 host does not answer"),
+        ({"enabled": False}, "enabled_and_alive", "1 of 1 host is disabled"),
         ({"vcpus_allocated": 31}, "vcpus", "no host has 2 vCPUs free; the most is 1"),
         ({"vcpus_total": 1}, "vcpus", "no host has 2 vCPUs free; the most is 1"),
         ({"memory_mb_allocated": 7168}, "ram", "no host has 2048 MiB of memory free; the most is 1024 MiB"),
