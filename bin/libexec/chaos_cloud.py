@@ -82,11 +82,10 @@ class Cloud:
         os.environ.update(SETTINGS)
         if self.database.url:
             os.environ["NOVELLA_DATABASE_URL"] = self.database.url
-        os.environ["NOVELLA_STATIC_ROOT"] = str(self.folder / "static")
         self.data.claim()
-        (self.folder / "static").mkdir(exist_ok=True)
         preparation = Preparation(self.data, self.port, Hosts(self.hosts, simulated=True), Progress(0, 2))
         preparation.database()
+        preparation.static_files()
         preparation.cloud()
         self.seeded = self.data.read_json("run/bootstrap.json")
         self.data.write_json(JOIN_TOKENS, self.seeded["join_tokens"])

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from chaos_books import Books
 from chaos_checks import Wrong
+from chaos_client import Answer
 from chaos_database import Row
 from chaos_journals import plain
 from chaos_operations import RECORDED, Outcome, World
-
-HARMLESS = {500, 502, 503, 504}
-"""Answers of a cloud in trouble: nobody can tell what was done."""
+from chaos_plan import Operation
 
 
 def check(books: Books, world: World) -> list[Wrong]:
@@ -24,27 +23,36 @@ def _launches(books: Books, world: World) -> Iterable[Wrong]:
     made: dict[str, list[Row]] = defaultdict(list)
     for row in books.instances:
         made[row["name"][: len(world.name(0))]].append(row)
+    asked: dict[int, list[Outcome]] = defaultdict(list)
     for outcome in world.outcomes:
-        operation = outcome.operation
-        if not operation.kind.startswith("launch "):
-            continue
+        if outcome.operation.kind.startswith("launch "):
+            asked[outcome.operation.number].append(outcome)
+    for outcomes in asked.values():
+        operation, answers = outcomes[0].operation, [outcome.answer for outcome in outcomes]
         servers = made.pop(world.name(operation.number), [])
-        least, most = operation.details.get("min_count", 1), operation.details.get("max_count", 1)
-        allowed = range(least, most + 1)
-        said = f"Launch {operation.number} ({operation}) was answered {outcome.answer.status or 'nothing'}"
-        who = servers[0]["id"] if servers else ""
-        if outcome.answer.accepted and len(servers) not in allowed:
-            yield Wrong(f"{said} and made {len(servers)} servers.", who)
-        elif outcome.answer.refused and servers:
-            yield Wrong(f"{said} ({outcome.answer.words}) and made {len(servers)} servers.", who)
-        elif servers and len(servers) not in allowed:
-            yield Wrong(f"{said} and made {len(servers)} servers.", who)
-        if len({row["reservation_id"] for row in servers}) > 1:
-            yield Wrong(f"{said} and made servers of several reservations.", who)
-        if outcome.answer.accepted and operation.kind in {"launch bad", "launch over quota"}:
-            yield Wrong(f"{said}; it should have been refused.", who)
+        for words in _launch(operation, answers, servers):
+            said = " and ".join(str(answer.status or "nothing") for answer in answers)
+            yield Wrong(f"Launch {operation.number} ({operation}) was answered {said}; {words}", _first(servers))
     for name, servers in made.items():
-        yield Wrong(f"Nobody launched {name}.", servers[0]["id"])
+        yield Wrong(f"Nobody launched {name}.", _first(servers))
+
+
+def _first(servers: Sequence[Row]) -> str:
+    return str(servers[0]["id"]) if servers else ""
+
+
+def _launch(operation: Operation, answers: Sequence[Answer], servers: Sequence[Row]) -> Iterable[str]:
+    """Say what is wrong with the servers of one launch, which may have been sent several times."""
+    least, most = operation.details.get("min_count", 1), operation.details.get("max_count", 1)
+    accepted, refused = any(answer.accepted for answer in answers), all(answer.refused for answer in answers)
+    if accepted and operation.kind in {"launch bad", "launch over quota"}:
+        yield "it should have been refused."
+    if accepted and not servers:
+        yield "it made no server."
+    elif servers and (refused or not least <= len(servers) <= most):
+        yield f"it made {len(servers)} servers."
+    if len({row["reservation_id"] for row in servers}) > 1:
+        yield "it made servers of several reservations."
 
 
 def _actions(books: Books, outcomes: Sequence[Outcome]) -> Iterable[Wrong]:

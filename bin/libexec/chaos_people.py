@@ -9,6 +9,7 @@ from typing import Any
 from chaos_client import Answer, Client
 from chaos_operations import COMPUTE, World
 from chaos_plan import POLICIES, PROJECTS
+from chaos_wizard import Wizard
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""
@@ -24,18 +25,19 @@ def settle(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
     operator.sign_in()
     found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
     role = found["roles"][0]["id"]
-    clients, groups = [], {}
+    clients, wizards, groups = [], [], {}
     for number in range(PROJECTS):
-        client = _user(operator, port, number, role)
+        client, wizard = _user(operator, port, number, role)
         clients.append(client)
+        wizards.append(wizard)
         for policy in POLICIES:
             body = {"server_group": {"name": policy, "policy": policy}}
             made = _asked(client.call("POST", f"{COMPUTE}/os-server-groups", body))
             groups[number, policy] = made["server_group"]["id"]
-    return World(clients, operator, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
+    return World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
 
 
-def _user(operator: Client, port: int, number: int, role: str) -> Client:
+def _user(operator: Client, port: int, number: int, role: str) -> tuple[Client, Wizard]:
     name, password = f"chaos-{number}", secrets.token_urlsafe(12)
     project = _asked(
         operator.call("POST", "/identity/v3/projects", {"project": {"name": name, "domain_id": "default"}})
@@ -47,7 +49,9 @@ def _user(operator: Client, port: int, number: int, role: str) -> Client:
     _asked(operator.call("PUT", f"{COMPUTE}/os-quota-sets/{project_id}", {"quota_set": QUOTA}))
     client = Client(port, name, password, name)
     client.sign_in()
-    return client
+    wizard = Wizard(port, name, password)
+    wizard.sign_in()
+    return client, wizard
 
 
 def _asked(answer: Answer) -> Any:

@@ -190,7 +190,16 @@ _BAD = (
     "no such key",
     "no such group",
 )
-_LAUNCHES = {"plain": 52, "several": 12, "at least": 8, "grouped": 10, "bad": 12, "over quota": 3, "too large": 3}
+_LAUNCHES = {
+    "plain": 52,
+    "several": 12,
+    "at least": 8,
+    "grouped": 10,
+    "bad": 12,
+    "over quota": 3,
+    "too large": 3,
+    "repeated": 8,
+}
 
 
 @dataclass
@@ -231,6 +240,8 @@ class _Lane:
         elif kind == "grouped":
             count = chance.randint(1, 2)
             details |= {"policy": chance.choice(POLICIES), "min_count": count, "max_count": count}
+        elif kind == "repeated":
+            return self._repeated(number, details)
         elif kind == "bad":
             details |= {"wrong": chance.choice(_BAD)}
         elif kind == "over quota":
@@ -240,6 +251,11 @@ class _Lane:
         if kind not in {"bad", "over quota"}:
             self._live.append(_Server(number, count, "error" if kind == "too large" else "active"))
         return Operation(number, self._number, f"launch {kind}", details=details)
+
+    def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
+        """Launch by the wizard, which is sent more than once and makes one server."""
+        self._live.append(_Server(number, 1))
+        return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
 
     def _delete(self, number: int, server: _Server) -> Operation:
         chance = self._chance

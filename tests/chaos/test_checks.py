@@ -188,7 +188,7 @@ def test_the_story_of_a_server_has_what_is_known_of_it() -> None:
 
 
 def world(operation: Operation, answer: Answer, server: str = "") -> World:
-    made = World([], None, "", "", {}, "c1", lambda _: None)  # type: ignore[arg-type]
+    made = World([], None, [], "", "", {}, "c1", lambda _: None)  # type: ignore[arg-type]
     made.outcomes.append(Outcome(operation, 0.0, 0.1, answer, server))
     return made
 
@@ -220,6 +220,19 @@ def test_a_launch_makes_what_was_answered(operation: Operation, status: int, ser
     books.instances = [{**books.instances[0], "id": f"{number:032x}"} for number in range(servers)]
     found = chaos_outcomes.check(books, world(operation, Answer(status, None, "req-1")))
     assert bool(found) is wrong, found
+
+
+@pytest.mark.parametrize(
+    ("statuses", "servers", "wrong"),
+    [((202, 202), 1, False), ((202, 0), 2, True), ((403, 0), 1, False), ((403, 403), 1, True)],
+)
+def test_a_launch_that_is_sent_twice_makes_one_server(statuses: tuple[int, int], servers: int, wrong: bool) -> None:
+    books = sound()
+    books.instances = [{**books.instances[0], "id": f"{number:032x}"} for number in range(servers)]
+    twice = Operation(1, 0, "launch repeated", times=2)
+    sent = world(twice, Answer(statuses[0], None, ""))
+    sent.outcomes.append(Outcome(twice, 0.0, 0.1, Answer(statuses[1], None, "")))
+    assert bool(chaos_outcomes.check(books, sent)) is wrong
 
 
 def test_servers_of_a_launch_that_nobody_asked_for_are_found() -> None:
