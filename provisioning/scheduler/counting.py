@@ -70,9 +70,10 @@ def how_many(
         _one_by_one(hosts, books, options, most, chance)
     elif _to_one_host(spec):
         _fill([first.ranked[0].host], books, options, most)
-    elif not _filled(hosts, books, options, most):
-        best = decide(hosts, spec, replace(options, best=most), choose=chance).ranked
-        _one_by_one([ranked.host for ranked in best], books, options, most, chance)
+    elif len(first.ranked) >= most or not _filled(hosts, books, options, most):
+        enough = len(first.ranked) >= most or len(first.ranked) == first.suitable
+        best = first if enough else decide(hosts, spec, replace(options, best=most), choose=chance)
+        _one_by_one([ranked.host for ranked in best.ranked], books, options, most, chance)
     last = first if books.fits == most else decide(books.now(hosts), books.spec, options, choose=chance)
     return Count(books.fits, most, books.where, last)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words
-from provisioning.scheduler.host_words import said
+from provisioning.scheduler.host_words import ALL, Said
 from provisioning.scheduler.operators import meets
 from provisioning.scheduler.spec import HostState, RequestSpec
 
@@ -21,10 +22,13 @@ class AggregateSpecsFilter(HostFilter):
         return bool(spec.aggregate_specs)
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return all(
-            any(meets(value, wanted) for value in host.aggregate_metadata.get(key, ()))
-            for key, wanted in spec.aggregate_specs.items()
-        )
+        return bool(self.select([host], spec))
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        left = list(hosts)
+        for key, wanted in spec.aggregate_specs.items():
+            left = [host for host in left if _any_meets(host.aggregate_metadata.get(key, _NOTHING), wanted)]
+        return left
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         keys = ", ".join(sorted(spec.aggregate_specs))
@@ -42,13 +46,33 @@ class CapabilitiesFilter(HostFilter):
         return bool(spec.capabilities)
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return all(_has(host, name, wanted) for name, wanted in spec.capabilities.items())
+        return bool(self.select([host], spec))
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        left = list(hosts)
+        for name, wanted in spec.capabilities.items():
+            read = ALL.get(name.replace(":", "."), _silent)
+            left = [host for host in left if _has(read(host), wanted)]
+        return left
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         keys = ", ".join(sorted(spec.capabilities))
         return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
 
 
-def _has(host: HostState, name: str, wanted: str) -> bool:
-    found = said(host, name.replace(":", "."))
-    return found is not None and meets(str(found) if isinstance(found, int) else found, wanted)
+def _has(found: Said, wanted: str) -> bool:
+    if isinstance(found, int):
+        return meets(str(found), wanted)
+    return bool(found) and meets(found, wanted)
+
+
+@lru_cache(maxsize=4096)
+def _any_meets(values: frozenset[str], wanted: str) -> bool:
+    return any(meets(value, wanted) for value in values)
+
+
+def _silent(_: HostState) -> str:
+    return ""
+
+
+_NOTHING = frozenset[str]()

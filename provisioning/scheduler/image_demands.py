@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from provisioning.scheduler.condition import HostFilter, do, have, hosts_in_words
 from provisioning.scheduler.spec import HostState, RequestSpec
@@ -35,6 +36,10 @@ class ArchitectureFilter(HostFilter):
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
         return not (spec.architecture and host.architecture) or _plain(host.architecture) == _plain(spec.architecture)
 
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        wanted = _plain(spec.architecture)
+        return [host for host in hosts if _plain(host.architecture) in ("", wanted)] if wanted else list(hosts)
+
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} another processor than the image needs ({spec.architecture})"
 
@@ -51,12 +56,9 @@ class HypervisorFilter(HostFilter):
         return bool(spec.hypervisor_type or spec.hypervisor_versions)
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        if spec.hypervisor_type and host.hypervisor_type:
-            wanted, has = spec.hypervisor_type.strip().lower(), host.hypervisor_type.lower()
-            if wanted != has and wanted not in _ALSO.get(has, ()):
-                return False
-        return not (spec.hypervisor_versions and host.hypervisor_version) or is_version(
-            host.hypervisor_version, spec.hypervisor_versions
+        return is_hypervisor(host.hypervisor_type, spec.hypervisor_type) and (
+            not (spec.hypervisor_versions and host.hypervisor_version)
+            or is_version(host.hypervisor_version, spec.hypervisor_versions)
         )
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
@@ -64,6 +66,14 @@ class HypervisorFilter(HostFilter):
         return f"{hosts_in_words(lost)} {do(lost)} not have the hypervisor that the image needs ({wanted})"
 
 
+@lru_cache(maxsize=1024)
+def is_hypervisor(has: str, wanted: str) -> bool:
+    """Whether a hypervisor runs what is made for another, which may be itself; what is not said stands for any."""
+    plain, asked = has.strip().lower(), wanted.strip().lower()
+    return not (plain and asked) or asked == plain or asked in _ALSO.get(plain, ())
+
+
+@lru_cache(maxsize=1024)
 def is_version(number: int, wanted: str) -> bool:
     """Whether a version as libvirt says it (8002000 is 8.2.0) is what ``>=6.0,<9`` says; no, when that says nothing."""
     version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000, 0)
@@ -77,6 +87,7 @@ def is_version(number: int, wanted: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=256)
 def _plain(architecture: str) -> str:
     name = architecture.strip().lower()
     return _SAME.get(name, name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 _NUMBERS: dict[str, Callable[[float, float], bool]] = {
     "=": operator.ge,  # as Nova reads it
@@ -22,10 +23,12 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def meets(value: str | Collection[str], wanted: str) -> bool:
+@lru_cache(maxsize=4096)
+def meets(value: str | frozenset[str], wanted: str) -> bool:
     """Whether a value is what an extra spec says: a text, or an operator with its operands.
 
     A value may be several words (a processor's features): ``<in>`` and ``<all-in>`` look for whole ones among them.
+    What was judged is kept, since hosts are much alike.
     """
     sign, *operands = wanted.split() or [""]
     if sign == "<or>":
@@ -37,7 +40,7 @@ def meets(value: str | Collection[str], wanted: str) -> bool:
     return _compared(sign, value, operands[0]) if sign in _SIGNS else value == wanted
 
 
-def _compared(sign: str, value: str | Collection[str], operand: str) -> bool:
+def _compared(sign: str, value: str | frozenset[str], operand: str) -> bool:
     if sign == "<in>":
         return operand in value
     if not isinstance(value, str):

@@ -24,7 +24,7 @@ from provisioning.scheduler.neighbours import (
     GroupAntiAffinityFilter,
     SameHostFilter,
 )
-from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, listed, made
+from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, listed, made, unlike
 from provisioning.scheduler.query import QueryFilter
 from provisioning.scheduler.room import DiskFilter, InstancesFilter, IoOpsFilter, RamFilter, VcpuFilter
 from provisioning.scheduler.spec import RequestSpec
@@ -158,7 +158,7 @@ def _filters(said: _Said) -> tuple[Filter, ...]:
     ours[IoOpsFilter.name] = partial(IoOpsFilter, said.max_io_ops_per_host)
     names = list(listed(setting, said.filters, list(ours)))
     missing = [each.name for each in _ALWAYS if each.name not in names]
-    return tuple(made(setting, name, Filter, ours) for name in [*missing, *names])  # type: ignore[type-abstract]
+    return unlike(setting, (made(setting, name, Filter, ours) for name in [*missing, *names]))  # type: ignore[type-abstract]
 
 
 def _weighers(said: _Said) -> tuple[Weigher, ...]:
@@ -170,10 +170,8 @@ def _weighers(said: _Said) -> tuple[Weigher, ...]:
     by_placement: Mapping[str, float] = dict.fromkeys(_ROOM_WEIGHERS, _PLACEMENTS[said.placement])
     own = {name: by_placement.get(name) if value is None else value for name, value in said.multipliers}
     ours = {each.name: partial(each, own[each.name]) for each in _OUR_WEIGHERS}
-    return tuple(
-        made(setting, name, Weigher, ours)  # type: ignore[type-abstract]
-        for name in listed(setting, said.weighers, list(ours))
-    )
+    names = listed(setting, said.weighers, list(ours))
+    return unlike(setting, (made(setting, name, Weigher, ours) for name in names))  # type: ignore[type-abstract]
 
 
 def facts_needed(spec: RequestSpec, options: Options) -> frozenset[str]:

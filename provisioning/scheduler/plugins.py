@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+
+class HasName(Protocol):
+    """A filter or a weigher."""
+
+    name: str
+
 
 Part = TypeVar("Part")
+Named = TypeVar("Named", bound=HasName)
 DEFAULT = "default"
 """Stands in a list for all of ours, in their order."""
 
@@ -48,6 +56,16 @@ def made(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[
     if not getattr(part, "name", ""):
         part.name = name  # type: ignore[attr-defined]
     return part
+
+
+def unlike(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
+    """Return parts as they are.  Raises SchedulerSettingError when two of them have one name."""
+    found: dict[str, Named] = {}
+    for part in parts:
+        if part.name in found:
+            raise SchedulerSettingError(f"{setting} names two classes that call themselves {part.name!r}.")
+        found[part.name] = part
+    return tuple(found.values())
 
 
 def _class_at(setting: str, path: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.scheduler.condition import HostFilter, are, hosts_in_words
-from provisioning.scheduler.host_words import LISTS, NUMBERS, WORDS, said
+from provisioning.scheduler.host_words import LISTS, NUMBERS, WORDS
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 FIELD = "query"
@@ -108,9 +108,13 @@ def _operand(part: object) -> Operand:
 
 
 def _of_host(name: str) -> Operand:
-    for kind, known in (("number", NUMBERS), ("text", WORDS), ("list", LISTS)):
-        if name in known:
-            return Operand(kind, lambda host: said(host, name))
+    if name in NUMBERS:
+        return Operand("number", NUMBERS[name])
+    if name in WORDS:
+        word = WORDS[name]
+        return Operand("text", lambda host: word(host) or None)
+    if name in LISTS:
+        return Operand("list", LISTS[name])
     known_names = ", ".join(f"${each}" for each in [*NUMBERS, *WORDS, *LISTS])
     raise _wrong(f"{_shown('$' + name)} is nothing that is known of a host; known are {known_names}.")
 
@@ -132,23 +136,21 @@ def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState],
     kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
     if len(kinds) != 1 or kinds <= {"condition", "list"}:
         raise _wrong(f"{sign!r} compares numbers with numbers and texts with texts.")
-    if sign == "in":
-        return lambda host: first.of(host) in _spread(other.of(host) for other in others)
-    compare = _COMPARISONS[sign]
+    left, rights = first.of, [other.of for other in others]
+    compare = _is_in if sign == "in" else _COMPARISONS[sign]
+    enough = any if sign == "in" else all
 
     def judge(host: HostState) -> bool:
-        left, right = first.of(host), [other.of(host) for other in others]
-        return left is not None and None not in right and all(compare(left, value) for value in right)
+        value = left(host)
+        if value is None:
+            return False
+        return enough([(other := right(host)) is not None and compare(value, other) for right in rights])
 
     return judge
 
 
-def _spread(values: Any) -> list[Any]:
-    """Return the values, lists taken apart, without those that a host does not say."""
-    found: list[Any] = []
-    for value in values:
-        found.extend(value if isinstance(value, tuple) else [value] if value is not None else [])
-    return found
+def _is_in(value: Any, other: Any) -> bool:
+    return value in other if isinstance(other, frozenset) else bool(value == other)
 
 
 def _shown(part: object) -> str:

@@ -66,4 +66,8 @@ class WithArguments(QuietHosts):
         self.most = most
 
 
+class OurRam(LastLetter):
+    name = "ram"
+
+
 NO_CLASS = QuietHosts()

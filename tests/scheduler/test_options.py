@@ -134,6 +134,7 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"DRIVER": "best"}, ["NOVELLA_SCHEDULER_DRIVER", "'best'", "chance"]),
         ({"FILTERS": ["ram", "rain"]}, ["NOVELLA_SCHEDULER_FILTERS", "'rain'", "number_of_instances"]),
         ({"FILTERS": ["default", "ram"]}, ["NOVELLA_SCHEDULER_FILTERS", "ram twice"]),
+        ({"WEIGHERS": ["ram", f"{OWN}.OurRam"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "themselves 'ram'"]),
         ({"WEIGHERS": [""]}, ["NOVELLA_SCHEDULER_WEIGHERS", "''"]),
         ({"WEIGHERS": ["no.such.Module"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "cannot be imported", "no.such.Module"]),
         ({"FILTERS": [f"{OWN}.Nothing"]}, ["cannot be imported", "Nothing"]),
