@@ -112,6 +112,7 @@ def tried(operation: Operation, world: World, version: Version, client: Client) 
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("service", "version"), EDITIONS, ids=lambda value: str(value))
 def test_no_input_makes_an_error_of_ours(world: World, service: str, version: Version) -> None:
     client = Client(raise_request_exception=False)

@@ -18,6 +18,8 @@ from provisioning.events.services import record
 from tests.rpc.conftest import ROOT, eventually
 from tests.support.cast import People
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def port(transactional_db: None, tmp_path: Path) -> Iterator[int]:

@@ -33,6 +33,8 @@ from tests.live.test_backpressure import port
 from tests.live.test_consoles import ask, server_of
 from tests.support.cast import People
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["port"]
 FLOOD = 48 << 20
 

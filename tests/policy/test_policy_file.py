@@ -265,6 +265,7 @@ def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> N
     assert policy_file.differing(policy_file.read(path)) == found
 
 
+@pytest.mark.slow
 def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text('"compute:servers:stop": "admin"')
@@ -289,6 +290,7 @@ def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
     assert not policy.allows(MEMBER, STOP)
 
 
+@pytest.mark.slow
 def test_workers_do_not_load_the_library() -> None:
     modules = "conductor.inbox", "conductor.schedule", "compute.services", "identity.policy", "identity.apps"
     lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)

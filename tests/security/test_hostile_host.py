@@ -44,6 +44,7 @@ def test_what_a_host_says_of_a_step_breaks_no_page(world: World, people: People,
     assert "<script>alert" not in page.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host) -> None:
     """All threads that serve pages could otherwise be kept waiting for one silent host."""

@@ -16,6 +16,8 @@ from prepare import Preparation, Progress
 from programs import CHECKOUT, Hosts
 from tests.support.one_machine import ENVIRONMENT, children, command_line, free_port, wait_for
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, status: int) -> None:
@@ -25,7 +27,7 @@ def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, st
     wait_for("its work", lambda: any(command_line(child).startswith("sleep 30") for child in children(shell.pid)))
     assert any(tmp_path.glob("novella-setup.*"))
     os.killpg(shell.pid, number)
-    assert shell.wait(timeout=10) == status
+    assert shell.wait(timeout=60) == status
     assert list(tmp_path.iterdir()) == []
 
 
@@ -43,7 +45,7 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     )
     (child,) = wait_for("the first program", lambda: children(up.pid))
     up.send_signal(number)
-    said, _ = up.communicate(timeout=20)
+    said, _ = up.communicate(timeout=60)
     assert up.returncode == 130
     assert "bin/up: stopped before the services started." in said
     assert "Traceback" not in said

@@ -20,6 +20,8 @@ from compute_agent.virt.libvirt.disks import GIB, create_disks
 from compute_agent.virt.libvirt.paths import InstancePaths
 from tests.agent.cast import make_spec
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 OLD = FlavorRef(name="old", vcpus=1, memory_mb=96, root_gb=1, ephemeral_gb=1, swap_mb=4)
 NEW = FlavorRef(name="new", vcpus=2, memory_mb=192, root_gb=2, ephemeral_gb=2, swap_mb=8)
