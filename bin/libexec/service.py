@@ -144,8 +144,9 @@ class Service:
             self.show(self.name, line.decode(errors="replace"))
 
     def ask_to_stop(self) -> None:
+        """Send SIGTERM.  Popen's own way takes the end of a process that has just ended, and nobody hears of it."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
+            os.kill(self.process.pid, signal.SIGTERM)
 
     def end_group(self) -> None:
         """Kill whatever is left of the process group.  Called while its leader is at least a zombie: the id is ours."""

@@ -17,8 +17,10 @@ import pytest
 
 import service
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def until(question: Callable[[], Any], what: str) -> Any:
@@ -163,6 +165,20 @@ def test_a_service_that_does_not_stop_is_ended_in_its_time(stage: Stage) -> None
     assert "worker did not stop in time and is ended." in said
     assert not alive(pid)
     assert time.monotonic() - began < PATIENCE / 2
+
+
+def test_a_service_that_ends_as_it_is_asked_to_stop_is_not_waited_for(tmp_path: Path) -> None:
+    """Whoever asks leaves its end to be taken with those of all other children."""
+    web = service.Service(service.Program("web", ["true"], {}), service.Log(tmp_path / "log"), lambda *_: None)
+    web.start()
+    assert web.process is not None
+    pid = web.process.pid
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    web.ask_to_stop()
+    assert os.waitpid(pid, os.WNOHANG) == (pid, 0)
+    web.ended(0)
+    assert not web.running
+    web.log.close()
 
 
 def test_a_second_signal_ends_the_services_at_once(stage: Stage) -> None:
