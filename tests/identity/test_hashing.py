@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import argon2
+import pytest
 from django.contrib.auth.hashers import check_password, make_password
 
 SCRIPT = """
@@ -31,7 +32,7 @@ print(held() - before)
 """
 
 
-def test_passwords_are_kept_as_argon2id_of_owasps_parameters() -> None:
+def test_passwords_are_kept_as_argon2id_of_owasps_parameters(real_hashes: None) -> None:
     encoded = make_password("correct horse")
     parameters = argon2.extract_parameters(encoded.removeprefix("argon2"))
     assert parameters.type is argon2.Type.ID
@@ -40,6 +41,7 @@ def test_passwords_are_kept_as_argon2id_of_owasps_parameters() -> None:
     assert not check_password("wrong", encoded)
 
 
+@pytest.mark.slow
 def test_many_sign_ins_leave_no_memory_behind() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
     assert int(done.stdout) < 16_384, "KiB more than before"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,17 @@ from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from provisioning.identity import selectors, services
+from provisioning.identity.hashers import Argon2Hasher
 from provisioning.identity.models import Domain, Project, User
+from tests.support.kept import Again, Kept
 
 PASSWORD = "correct horse"
-_hashes: dict[tuple[str, str], str] = {}
-"""Password and hasher → hash: some tests choose a quicker hasher for themselves."""
+_hashes: dict[tuple[Any, ...], str] = {}
+"""Password, hasher and cost → hash: some tests choose another hasher for themselves."""
+
+
+def _hashing() -> tuple[Any, ...]:
+    return (settings.PASSWORD_HASHERS[0], Argon2Hasher.memory_cost)
 
 
 def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
@@ -47,7 +54,7 @@ def make_user(
     """Make a user with these roles by project; the hash of a password is computed once in a test run."""
     domain = domain or make_domain()
     user = services.ensure_user(domain, name, default_project=default_project)
-    known = (password, settings.PASSWORD_HASHERS[0])
+    known = (password, *_hashing())
     if known not in _hashes:
         user.set_password(password)
         _hashes[known] = user.password
@@ -109,7 +116,41 @@ class People:
         return (self.alice, self.bob, self.charlie, self.operator)
 
 
+_kept: dict[tuple[Any, ...], tuple[Kept, People]] = {}
+"""The cast by the settings that their rows depend on."""
+
+
 def make_people() -> People:
+    """Make the cast: by the services for the first time, and with rows like those after that."""
+    key = (
+        *_hashing(),
+        settings.REGION,
+        settings.PASSWORD_EXPIRES_DAYS,
+        settings.PASSWORD_CHANGE_ON_FIRST_USE,
+    )
+    kept, people = _kept.get(key) or (Kept("identity"), None)
+    if not kept.fits:
+        return _make_people()
+    if people is None:
+        made = kept.write(_make_people)
+        _kept[key] = kept, _copied(made, Again())
+        return made
+    return _copied(people, kept.again())
+
+
+def _copied(people: People, again: Again) -> People:
+    domain = copy(people.alice.project.domain)
+    projects = {each.project.pk: again.record(each.project, domain=domain) for each in people.everybody()}
+
+    def person(kept: Person) -> Person:
+        default = kept.user.default_project
+        home = None if default is None else projects[default.pk]
+        return Person(again.record(kept.user, domain=domain, default_project=home), projects[kept.project.pk])
+
+    return People(*(person(each) for each in people.everybody()))
+
+
+def _make_people() -> People:
     domain = make_domain()
     wonderland, factory, admin = (make_project(name, domain) for name in ("wonderland", "factory", "admin"))
     return People(
