@@ -13,8 +13,10 @@ import orjson
 import pytest
 import yaml
 from django.test import Client
-from drf_spectacular.validation import validate_schema
+from drf_spectacular import validation
+from drf_spectacular.renderers import OpenApiJsonRenderer
 from jsonschema import Draft202012Validator
+from jsonschema_rs import validator_for
 
 from portal.api.common.microversions import Version
 from portal.api.compute.actions import ACTIONS
@@ -24,6 +26,8 @@ from portal.api.openapi.document import make_document
 from tests.security.routes import as_route, served, table
 
 EDITIONS = (MICROVERSIONS.minimum, (2, 35), (2, 42), (2, 52), MICROVERSIONS.maximum)
+SPECIFICATION = validator_for(orjson.loads((Path(validation.__file__).parent / "openapi_3_1_schema.json").read_bytes()))
+"""The specification's own JSON schema, as drf-spectacular brings it, in a validator that takes 10 ms instead of 2 s."""
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -39,7 +43,8 @@ def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]
 @pytest.mark.parametrize("version", EDITIONS)
 def test_it_is_valid(editions: dict[Version, dict[str, Any]], version: Version) -> None:
     document = editions[version]
-    validate_schema(document)
+    assert document["openapi"].startswith("3.1")
+    SPECIFICATION.validate(orjson.loads(OpenApiJsonRenderer().render(document)))
     ids = [one["operationId"] for one in operations(document).values()]
     assert len(ids) == len(set(ids)) > 150
     for (method, path), one in operations(document).items():

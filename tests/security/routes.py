@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -81,6 +82,7 @@ class Row:
         return f"{self.method} {self.route}{self.query} {self.body}".strip()
 
 
+@functools.cache
 def table() -> list[Row]:
     """All rows: those of the file, and those of the admin's records."""
     lines = (Path(__file__).parent / "routes.txt").read_text().splitlines()
