@@ -20,7 +20,7 @@ from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds a test waits for something that should come at once."""
 
 

@@ -29,7 +29,7 @@ from compute_agent.contract.messages import (
 )
 
 M = TypeVar("M")
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @dataclass

@@ -83,7 +83,7 @@ async def test_a_reader_waits_until_the_guest_writes(desk: CallDesk, writer: Wri
     await asyncio.sleep(0.05)
     assert not reading.done()
     writer.log += b"two\n"
-    assert await asyncio.wait_for(reading, 5) == ConsoleOutput(text="two\n", offset=8, start=4)
+    assert await asyncio.wait_for(reading, 60) == ConsoleOutput(text="two\n", offset=8, start=4)
 
 
 async def test_waiting_ends(desk: CallDesk) -> None:

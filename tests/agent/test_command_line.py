@@ -44,7 +44,7 @@ async def agent(*options: str, **environ: str) -> AsyncIterator[asyncio.subproce
 async def run(*options: str, **environ: str) -> tuple[int | None, str]:
     """Run the agent to its end; return its exit code and what it logged."""
     async with agent(*options, **environ) as process:
-        _, said = await asyncio.wait_for(process.communicate(), 20)
+        _, said = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode, said.decode()
 
 
@@ -114,7 +114,7 @@ async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
             second, said = await run(*options)
             assert (second, "Another agent works in" in said) == (3, True)
             process.send_signal(signal.SIGTERM)
-            _, log = await asyncio.wait_for(process.communicate(), 20)
+            _, log = await asyncio.wait_for(process.communicate(), 60)
             assert process.returncode == 0
             assert not [token for token in tokens.values() if token in log.decode()]
     assert sorted(path.name for path in (tmp_path / "hosts").iterdir()) == names

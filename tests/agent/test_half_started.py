@@ -40,7 +40,7 @@ def test_the_note_of_a_living_guest_is_kept(tmp_path: Path) -> None:
     shutil.copy("/bin/sleep", qemu)
     process = subprocess.Popen([qemu, "60"])
     try:
-        wait_for("the program runs under its name", lambda: comm(process.pid).startswith("qemu"), 10)
+        wait_for("the program runs under its name", lambda: comm(process.pid).startswith("qemu"), 60)
         kept = note(tmp_path, "guest", process.pid, "running")
         assert half_started.forget(tmp_path) == []
         assert kept.exists()

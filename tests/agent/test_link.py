@@ -216,7 +216,7 @@ async def test_a_portal_that_was_away_is_found_again_and_told_everything(tmp_pat
             await gate.until_reached()
             await portal.go_down()
             gate.open.set()
-            await asyncio.wait_for(stage.host.idle(), 5)
+            await asyncio.wait_for(stage.host.idle(), 60)
             await portal.listen()
             await portal.connected(2)
             await portal.until(lambda: "finished" in {event.kind for event in portal.events()})

@@ -229,7 +229,7 @@ async def test_a_store_that_cannot_be_written_delays_a_command_and_loses_nothing
         assert end.kind == "finished"
         assert boots(stage.driver, spec.uuid) == 1
         assert driver.calls == 0
-        await asyncio.wait_for(stage.host.idle(), 5)
+        await asyncio.wait_for(stage.host.idle(), 60)
 
 
 async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(tmp_path: Path) -> None:

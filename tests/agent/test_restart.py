@@ -188,7 +188,7 @@ async def test_a_killed_process_comes_back_and_ends_what_it_began(tmp_path: Path
             numbers = [event.seq for event in portal.events()]
             assert len(set(numbers)) == len({(event.seq, event.kind, event.step) for event in portal.events()})
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 10) == 0
+            assert await asyncio.wait_for(process.wait(), 60) == 0
     assert [bearer is None for bearer, _ in portal.handshakes] == [True, False, False]
     store = (state_dir / "credential.json").stat()
     assert store.st_mode & 0o777 == 0o600

@@ -37,7 +37,7 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[object]:
 
     def run(index: int) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             results[index] = work(index)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             results[index] = error

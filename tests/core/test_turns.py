@@ -51,16 +51,16 @@ def test_the_next_thread_goes_on_when_a_transaction_ends(ends: str) -> None:
         connection.ensure_connection()
         connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
         inside.set()
-        leave.wait(10)
+        leave.wait(60)
         getattr(connection, ends)()
 
     holder = Other(hold)
-    assert inside.wait(10)
+    assert inside.wait(60)
     waiting = Other(write)
     assert not waiting.done.wait(0.1)
     leave.set()
-    assert waiting.done.wait(10)
-    holder.join(10)
+    assert waiting.done.wait(60)
+    holder.join(60)
     assert (holder.error, waiting.error) == (None, None)
 
 
@@ -70,7 +70,7 @@ def test_an_exception_gives_the_turn_on() -> None:
             raise RuntimeError
 
     first = Other(fail)
-    assert first.done.wait(10)
+    assert first.done.wait(60)
     assert isinstance(first.error, RuntimeError)
     write()
 
@@ -89,7 +89,7 @@ def test_waiting_ends() -> None:
 
     with transaction.atomic():
         other = Other(impatient)
-        assert other.done.wait(10)
+        assert other.done.wait(60)
     assert isinstance(other.error, OperationalError)
     write()
 
@@ -97,5 +97,5 @@ def test_waiting_ends() -> None:
 def test_reading_waits_for_nobody() -> None:
     with transaction.atomic():
         other = Other(lambda: Flavor.objects.count())
-        assert other.done.wait(10)
+        assert other.done.wait(60)
     assert other.error is None

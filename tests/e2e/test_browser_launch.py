@@ -118,7 +118,7 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     page.get_by_test_id("action-delete").click()
     page.get_by_test_id("confirm").click()
     expect(listing.page.get_by_role("link", name=NAME)).to_have_count(0, timeout=30_000)
-    wait_for("the server is gone", lambda: cloud.openstack_json("server", "list") == [], 30)
+    wait_for("the server is gone", lambda: cloud.openstack_json("server", "list") == [], 120)
     assert [*wizard.complaints, *listing.complaints, *overview.complaints] == []
 
 

@@ -67,12 +67,12 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     screen.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     screen.on("pageerror", lambda error: complaints.append(str(error)))
     connected(screen, NAME)
-    wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1, 20)
+    wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1, 120)
     before = screen.evaluate(CONTENT)
     screen.locator("#console-vnc canvas").click()
     screen.keyboard.press("Enter")
     screen.keyboard.type("root")
-    wait_for("what was typed is seen", lambda: screen.evaluate(CONTENT) != before, 20)
+    wait_for("what was typed is seen", lambda: screen.evaluate(CONTENT) != before, 120)
     picture(screen, "console-screen")
 
     with signed_in.expect_page() as opened:
@@ -104,7 +104,7 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
 def dial(url: str) -> tuple[socket.socket, bytes]:
     """Open a WebSocket as a console client does, without an origin; returns what came with the handshake."""
     parts = urlsplit(url)
-    client = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=20)
+    client = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=60)
     key = base64.b64encode(os.urandom(16)).decode()
     client.sendall(
         f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"

@@ -298,9 +298,9 @@ def cards_of(parts: Parts, server: Any) -> None:
     cards = list(compute.server_interfaces(server))
     assert compute.get_server_interface(cards[0].port_id, server).net_id == parts.network.id
     card = compute.create_server_interface(server, net_id=parts.network.id)
-    wait_for("two cards", lambda: len(list(compute.server_interfaces(server))) == 2, 30)
+    wait_for("two cards", lambda: len(list(compute.server_interfaces(server))) == 2, 120)
     compute.delete_server_interface(card.port_id, server)
-    wait_for("one card", lambda: len(list(compute.server_interfaces(server))) == 1, 30)
+    wait_for("one card", lambda: len(list(compute.server_interfaces(server))) == 1, 120)
     done = list(compute.server_actions(server))
     assert "create" in {each.action for each in done}
     shown = compute.get_server_action(done[-1].request_id, server)
@@ -411,7 +411,7 @@ def staged(image: Spy) -> None:
     assert "glance-direct" in image.get_import_info().import_methods["value"]
     assert [each.is_default for each in image.stores()] == ["true"] or list(image.stores(details=True))
     image.import_image(made)
-    wait_for("the import", lambda: image.get_image(made.id).status == "active", 30)
+    wait_for("the import", lambda: image.get_image(made.id).status == "active", 120)
     assert [each.type for each in image.image_tasks(made.id)] == ["api_image_import"]
     tasks = list(image.tasks())
     assert image.get_task(tasks[0].id).status == "success"

@@ -443,7 +443,7 @@ def test_two_workers_with_one_import_do_not_disturb_each_other(
         handler.end_headers()
         handler.wfile.write(data[:100])
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         handler.wfile.write(data[100:])
 
     web.answers["/slow"] = slow
@@ -458,10 +458,10 @@ def test_two_workers_with_one_import_do_not_disturb_each_other(
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     jobs.run_import(task_id)  # gives way
     go_on.set()
-    thread.join(10)
+    thread.join(60)
     assert show(alice, image)["status"] == "active"
     assert (store / str(image.id)).read_bytes() == data
 

@@ -194,13 +194,13 @@ def test_one_of_two_uploads_gets_the_image(alice: Person, make: MakeImage, store
     def run(number: int) -> object:
         def data() -> Iterator[bytes]:
             yield pictures.raw() + bytes([number])
-            gate.wait(20)  # until the others have been refused
+            gate.wait(60)  # until the others have been refused
 
-        gate.wait(20)
+        gate.wait(60)
         try:
             return services.upload(context, image.id, data()).checksum
         except ConflictError as error:
-            gate.wait(20)
+            gate.wait(60)
             return error
         finally:
             connections.close_all()

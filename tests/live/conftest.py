@@ -19,7 +19,7 @@ from provisioning.events.tailer import tailer
 
 HOST = "127.0.0.1:8000"
 ORIGIN = f"http://{HOST}"
-WITHIN = 5.0
+WITHIN = 60.0
 
 in_db = sync_to_async
 """Run a function that uses the database, from an async test."""

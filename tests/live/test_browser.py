@@ -160,7 +160,7 @@ async def test_a_reader_that_falls_far_behind_starts_anew(open_socket: Open, peo
 
     def slow(*_: Any) -> str:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return "slow"
 
     socket = await browser(open_socket, people.alice, page=slow)

@@ -182,7 +182,7 @@ def _in_threads(count: int, work: object) -> list[object]:
 
     def run(index: int) -> object:
         try:
-            gate.wait(20)
+            gate.wait(60)
             return work(index)  # type: ignore[operator]
         except Exception as error:  # noqa: BLE001 - the test looks at it
             return error

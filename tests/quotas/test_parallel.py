@@ -29,7 +29,7 @@ def at_once(count: int, work: Callable[[int], str]) -> Counter[str]:
     start = threading.Barrier(count)
 
     def run(number: int) -> None:
-        start.wait(20)
+        start.wait(60)
         try:
             answers.append(work(number))
         except Exception as error:  # noqa: BLE001 - whatever it is, the test shall see it

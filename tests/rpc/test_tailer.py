@@ -168,13 +168,13 @@ def test_events_that_commit_out_of_order_all_come(tail: Tailer) -> None:
         with transaction.atomic():
             record("a", "test", {"n": 1})
             drawn.set()
-            commit.wait(10)
+            commit.wait(60)
         close_old_connections()
         connection.close()
 
     thread = threading.Thread(target=slow)
     thread.start()
-    drawn.wait(10)
+    drawn.wait(60)
     write(2)
     eventually(lambda: heard == [2], "the later number came first")
     assert tail.cursor == before  # who resumes from here misses nothing

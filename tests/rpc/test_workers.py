@@ -14,10 +14,10 @@ from django_q.models import OrmQ
 
 from provisioning.rpc.cast import cast
 from provisioning.rpc.cluster import STUCK
-from provisioning.rpc.groups import process_mark
+from provisioning.rpc.groups import SILENT_AFTER, process_mark
 from provisioning.rpc.models import JobRun, WorkerBeat
 from provisioning.rpc.selectors import live_workers
-from tests.rpc.conftest import Group, eventually, pids, words
+from tests.rpc.conftest import PATIENCE, Group, eventually, pids, words
 from tests.rpc.worker import TOPICS
 
 StartGroup = Callable[..., Group]
@@ -25,6 +25,10 @@ StartGroup = Callable[..., Group]
 
 def queue_is_empty() -> bool:
     return not OrmQ.objects.filter(key__in=TOPICS).exists() and not JobRun.objects.exists()
+
+
+BEFORE_SILENCE = SILENT_AFTER / 2
+"""Seconds in which nothing comes back because a group has not been heard of."""
 
 
 def test_jobs_of_several_topics_run_soon_after_the_commit(start_group: StartGroup, log: Path) -> None:
@@ -46,7 +50,7 @@ def test_a_killed_workers_job_is_run_once_more_at_once(start_group: StartGroup, 
     cast(TOPICS[0], "tests.worker.wait_for_file", log=str(log), release=str(release))
     eventually(lambda: words(log) == ["begun"], "the job began")
     os.kill(pids(log)[0], signal.SIGKILL)
-    eventually(lambda: words(log) == ["begun", "begun"], "the job began again", within=5)
+    eventually(lambda: words(log) == ["begun", "begun"], "the job began again", within=BEFORE_SILENCE)
     release.touch()
     eventually(queue_is_empty, "the job is done")
     assert words(log) == ["begun", "begun", "ended"]
@@ -64,7 +68,7 @@ def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup
     eventually(lambda: not any(process_mark(int(mark.partition(".")[0])) == mark for mark in marks), "no orphans")
     release.touch()
     start_group(workers=1)
-    eventually(queue_is_empty, "all jobs are done", within=8)
+    eventually(queue_is_empty, "all jobs are done", within=BEFORE_SILENCE)
     assert words(log) == ["begun"] + ["begun", "ended"] * 3
 
 
@@ -79,7 +83,7 @@ def test_a_death_that_may_leave_a_lock_ends_the_whole_group(start_group: StartGr
     keeper, sentinel = group.descendants()[:2]
     below = [pid for pid in group.descendants() if pid not in {keeper, sentinel, worker}]
     os.kill({"idle worker": worker, "pusher": max(below), "keeper": keeper}[victim], signal.SIGKILL)
-    assert group.process.wait(10) == STUCK
+    assert group.process.wait(PATIENCE) == STUCK
     eventually(lambda: process_mark(worker) == "", "no worker is left behind")
 
 
@@ -121,6 +125,6 @@ def test_stopping_finishes_the_job_in_hand(start_group: StartGroup, log: Path, t
     group.process.send_signal(signal.SIGTERM)
     time.sleep(0.3)  # not an assertion: lets the signal come before the release
     release.touch()
-    assert group.process.wait(10) == 0
+    assert group.process.wait(PATIENCE) == 0
     assert words(log) == ["begun", "ended"]
     assert queue_is_empty()

@@ -194,7 +194,7 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
     start = threading.Barrier(8)
 
     def fail(number: int) -> None:
-        start.wait(10)
+        start.wait(60)
         with throttle.Attempt("x", f"192.0.2.{number}", lockout.Account("user x")):
             pass
 
@@ -202,7 +202,7 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert lockout.Lockout(lockout.Account("user x"), "203.0.113.1").until() is not None
 
 
