@@ -9,7 +9,13 @@ from django.db import InterfaceError, OperationalError
 from provisioning.common.retry import BROKEN_OFF
 
 WORDS = "The cloud's database does not answer. Try again in a moment."
-_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+_SQLITE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+}
 _POSTGRESQL = ("08", "53", "57")
 """Classes of SQLSTATE: no connection, no resources, an operator's intervention."""
 
