@@ -28,6 +28,8 @@ from provisioning.conductor.undo import retry
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
+from provisioning.notifications.models import Delivery, Webhook
+from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand, Lease, WorkerBeat
@@ -454,7 +456,7 @@ def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypa
     assert len(look("queue")) == 2
 
 
-@pytest.mark.parametrize("payload", ["nonsense", "\0", "ab.{}"])
+@pytest.mark.parametrize("payload", ["nonsense", "ab.{}"])
 def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
     message = OrmQ.objects.create(key="scheduler", payload=payload, lock=timezone.now())
     assert only("foreign_messages").sentence == (
@@ -469,7 +471,25 @@ def test_periodic_work_that_is_not_done(cloud: Cloud) -> None:
     Lease.objects.create(name="conductor.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
     found = only("periodic")
     assert found.subject == "periodic work conductor.reaper"
-    assert found.sentence.startswith("It is done every 5 seconds, and was last done: ")
+    assert found.sentence.startswith("It is due every 5 seconds, and was last begun: ")
+    now = timezone.now()
+    Lease.objects.update(last_run_at=now, last_error="ZeroDivisionError")
+    assert only("periodic").sentence == "It failed when it was last done: ZeroDivisionError"
+
+
+def test_a_webhook_that_takes_nothing(cloud: Cloud, settings: Any) -> None:
+    now = timezone.now()
+    settings.NOTIFICATION_WEBHOOK = "https://hooks.example.org/"
+    Webhook.objects.update_or_create(
+        name=STANDING, defaults={"held_until": now, "failures": 3, "last_error": "It refuses."}
+    )
+    Delivery.objects.create(
+        subject="s", event_type="instance.create.end", body="{}", created_at=now, due_at=now, failed_at=now
+    )
+    assert {each.sentence for each in look("webhook")} == {
+        "It cannot be reached, or refuses: It refuses. 0 notifications wait.",
+        "1 notifications were given up; the operators' pages can send them again.",
+    }
 
 
 def test_a_check_that_breaks_does_not_keep_the_others_from_being_made(

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.postgresql, pytest.mark.timeout(1800)]
 AT_ONCE = [
     "tests/core/test_parallel.py",
     "tests/core/test_classic_faults_at_once.py",
+    "tests/core/test_doctor_at_once.py",
     "tests/core/test_groups_at_once.py",
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",

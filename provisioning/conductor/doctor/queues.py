@@ -71,7 +71,7 @@ def overdue_work() -> Iterator[Finding]:
         return
     for job in periodic_work(timezone.now()):
         subject = f"periodic work {job.name}"
-        if job.overdue and job.holder:
+        if job.overdue and (job.holder or job.last_run_at):
             last = f"{job.last_run_at:%Y-%m-%d %H:%M:%S}" if job.last_run_at else "never"
             sentence = f"It is due every {job.every:.0f} seconds, and was last begun: {last}."
             yield Finding("warning", subject, sentence, evidence=job.last_run_at)
