@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.conftest import watch
-from tests.support.one_machine import CHECKOUT, OneMachine, wait_for
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, wait_for
 
 pytestmark = [pytest.mark.e2e]
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
@@ -145,3 +146,17 @@ def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromi
     expect(page.locator(".sieve")).to_be_visible()
     picture(page, "admin-decision")
     assert watched.complaints == []
+
+
+def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
+    said = subprocess.run(
+        [CHECKOUT / ".venv/bin/python", "manage.py", "would_fit", "--flavor", "m1.medium", "--count", "2"],
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        env=ENVIRONMENT | cloud.settings | {"NOVELLA_DATA": str(cloud.data)},
+        check=False,
+    )
+    assert said.returncode == 1, said.stderr
+    assert said.stdout.startswith("m1.medium fits 0 times; 2 asked for.\n")
+    assert SENTENCE in said.stdout
