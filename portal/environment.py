@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+import secrets
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -109,3 +112,52 @@ def web_address(name: str) -> str:
         message = f"{name} must be an address like https://example.org/hook, without a user name and a password."
         raise ImproperlyConfigured(message)
     return given
+
+
+def secret(name: str, path: Path) -> str:
+    """Read a secret from the environment or from a file, which is made on first use (mode 0600)."""
+    given: str = env.str(name, default="")
+    if given:
+        return given
+    folder = path.parent
+    if not path.exists():
+        for each in (folder.parent, folder):  # the mode is for the last folder of a path only
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = folder / f".{path.name}.{secrets.token_hex(4)}"
+        temporary.touch(mode=0o600)
+        temporary.write_text(secrets.token_urlsafe(48))
+        try:
+            path.hardlink_to(temporary)  # the first of several processes wins
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink()
+    return path.read_text().strip()
+
+
+def database(name: str, data: Path, role: str) -> dict[str, Any]:
+    """Read the URL of the database; without one it is SQLite in the data folder.  ``role`` decides how connections are
+    kept.
+    """
+    url = env.str(name, default="")
+    if not url:
+        return {
+            "ENGINE": "provisioning.common.sqlite",
+            "NAME": str(data / "db.sqlite3"),
+            "CONN_MAX_AGE": None,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000",
+            },
+            "TEST": {"NAME": str(data / "test.sqlite3")},
+        }
+    found: dict[str, Any] = env.db_url_config(url)
+    if role == "web":
+        found.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
+        found["CONN_MAX_AGE"] = 0
+    else:
+        found["CONN_MAX_AGE"] = 600
+        found["CONN_HEALTH_CHECKS"] = True
+    return found

@@ -5,14 +5,25 @@ docs/operator-guide.md lists them all."""
 from __future__ import annotations
 
 import re
-import secrets
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.environment import chosen, decimal, env, integer, networks, patterns, ports, seconds_by_name, web_address
+from portal.environment import (
+    chosen,
+    database,
+    decimal,
+    env,
+    integer,
+    networks,
+    patterns,
+    ports,
+    seconds_by_name,
+    secret,
+    web_address,
+)
 from provisioning.scheduler.options import options_of
 from provisioning.scheduler.plugins import SchedulerSettingError
 
@@ -29,30 +40,8 @@ if ROLE not in {"web", "worker", "command"}:
     raise ImproperlyConfigured(msg)
 
 
-def _secret(name: str, filename: str) -> str:
-    """Read a secret from the environment or from DATA/secrets, making it on first use (mode 0600)."""
-    given: str = env.str(name, default="")
-    if given:
-        return given
-    folder = DATA_DIR / "secrets"
-    path = folder / filename
-    if not path.exists():
-        for each in (DATA_DIR, folder):  # the mode is for the last folder of a path only
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = folder / f".{filename}.{secrets.token_hex(4)}"
-        temporary.touch(mode=0o600)
-        temporary.write_text(secrets.token_urlsafe(48))
-        try:
-            path.hardlink_to(temporary)  # the first of several processes wins
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_text().strip()
-
-
-SECRET_KEY = _secret("NOVELLA_SECRET_KEY", "secret_key")
-BUS_KEY = _secret("NOVELLA_BUS_KEY", "bus_key")
+SECRET_KEY = secret("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")
+BUS_KEY = secret("NOVELLA_BUS_KEY", DATA_DIR / "secrets" / "bus_key")
 """Signs what travels through the queue."""
 TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
@@ -144,32 +133,7 @@ TEMPLATES = [
 ]
 
 
-def _database() -> dict[str, Any]:
-    url = env.str("NOVELLA_DATABASE_URL", default="")
-    if not url:
-        return {
-            "ENGINE": "provisioning.common.sqlite",
-            "NAME": str(DATA_DIR / "db.sqlite3"),
-            "CONN_MAX_AGE": None,
-            "OPTIONS": {
-                "transaction_mode": "IMMEDIATE",
-                "timeout": integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600),
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456",
-            },
-            "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
-        }
-    database: dict[str, Any] = env.db_url_config(url)
-    if ROLE == "web":
-        database.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
-        database["CONN_MAX_AGE"] = 0
-    else:
-        database["CONN_MAX_AGE"] = 600
-        database["CONN_HEALTH_CHECKS"] = True
-    return database
-
-
-DATABASES = {"default": _database()}
+DATABASES = {"default": database("NOVELLA_DATABASE_URL", DATA_DIR, ROLE)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CACHES: dict[str, Any] = {

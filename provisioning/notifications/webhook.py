@@ -55,7 +55,7 @@ def post(event_type: str, message_id: str, text: str) -> None:
         answer.read(MOST_READ)
         status = answer.status
     except (OSError, http.client.HTTPException) as error:
-        raise WebhookError(f"No answer: {error or type(error).__name__}"[:255]) from error
+        raise WebhookError(f"No answer: {str(error) or type(error).__name__}"[:255]) from error
     finally:
         connection.close()
     if 300 <= status < 400:

@@ -27,8 +27,10 @@ from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
+from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
 from provisioning.rpc import hosts
+from provisioning.rpc.models import Lease
 from tests.live.conftest import _no_tailer_left, open_socket
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
@@ -203,6 +205,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "os-services/service": str(number_of(host.id)),
         "aggregate": str(aggregate.pk),
         "aggregate/object": str(aggregate.pk),
+        "delivery/object": str(_delivery()),
+        "lease/object": _lease(),
         "server_group": str(near.id),
         "servergroup/object": str(near.pk),
         "flavor": "1",
@@ -262,3 +266,16 @@ def stored_world(transactional_db: None) -> World:
     cloud = Cloud.make()
     cloud.add_host("h1")
     return make_world(make_people(), cloud)
+
+
+def _delivery() -> int:
+    """A notification that waits for a webhook."""
+    now = timezone.now()
+    values = {"subject": SECRET, "event_type": "instance.pause.end", "body": SECRET}
+    return Delivery.objects.create(message_id=uuid.uuid4(), created_at=now, due_at=now, **values).pk
+
+
+def _lease() -> str:
+    """The lease of a periodic job."""
+    Lease.objects.get_or_create(name="events.prune", defaults={"holder": SECRET, "expires_at": timezone.now()})
+    return "events.prune"

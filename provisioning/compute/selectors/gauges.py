@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, F, Q, Sum, Value
 from django.db.models.functions import Coalesce
@@ -70,4 +71,9 @@ def _capacity(column: str, now: datetime) -> list[Capacity]:
         )
         .order_by(column)
     )
-    return [Capacity(*row[:6], row[6:9], row[9:12], row[12:15]) for row in rows]
+    return [_of(row) for row in rows]
+
+
+def _of(row: tuple[Any, ...]) -> Capacity:
+    name, hosts, connected, up, enabled, servers = row[:6]
+    return Capacity(name, hosts, connected, up, enabled, servers, row[6:9], row[9:12], row[12:15])
