@@ -111,6 +111,18 @@ def test_the_last_of_the_quota_has_one_winner(shared_cloud: Cloud, alice: Reques
     assert Instance.objects.count() == 1
 
 
+def test_the_last_of_the_quota_is_shared_by_requests_for_several(shared_cloud: Cloud, alice: RequestContext) -> None:
+    """Six requests for one to four servers, ten in all: each gets what is left at its turn."""
+    quotas.set_limit(alice.project_id, "instances", 10)
+    several = shared_cloud.request(min_count=1, max_count=4)
+    results = in_threads(6, lambda _: services.launch(context("alice"), several))
+    assert not unexpected(results)
+    made = [len(result) for result in results if isinstance(result, list)]
+    assert sum(made) == Instance.objects.count() == 10
+    assert {type(result) for result in results} <= {list, OverQuotaError}
+    invariants.check()
+
+
 class Rush:
     """Callers, workers and agents that work at the same time until so many servers are active, at most a minute."""
 

@@ -204,9 +204,8 @@ def _counts(request: LaunchRequest) -> tuple[int, int]:
     if low < 1:
         raise InvalidInputError("Invalid input for min_count: it must be at least 1.", field="min_count")
     if high > MAX_COUNT:
-        raise InvalidInputError(
-            f"Invalid input for max_count: at most {MAX_COUNT} servers in one request.", field="max_count"
-        )
+        field = "min_count" if low > MAX_COUNT else "max_count"
+        raise InvalidInputError(f"Invalid input for {field}: at most {MAX_COUNT} servers in one request.", field=field)
     return low, high
 
 
