@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,26 +182,36 @@ def _domains_are_servers(books: Books) -> Iterable[Wrong]:
     for uuid, where in books.twice.items():
         yield Wrong(f"{uuid} had a domain on {where}.", uuid)
     hosts = {row["id"]: row["name"] for row in books.hosts}
-    domains = dict(books.domains)
-    by_hand = _by_hand(books)
+    domains, by_hand = dict(books.domains), _by_hand(books)
     for row in books.instances:
-        host, domain = domains.pop(row["id"], ("", {}))
-        if row["vm_state"] in AT_A_HOST and not host:
-            if row["id"] in by_hand and row["vm_state"] == "stopped" and row["power_state"] == 0:
-                continue  # an operator has called a server active that was never built, and the cloud has noticed
-            yield Wrong(f"{name_of(row)} has no domain on {hosts.get(row['host_id'])}.", row["id"])
-        elif host and not should_be_placed(row):
-            yield Wrong(f"{name_of(row)} still has a domain on {host}.", row["id"])
-        elif host and hosts.get(row["host_id"]) != host:
-            yield Wrong(f"{name_of(row)} has its domain on {host}, not on {hosts.get(row['host_id'])}.", row["id"])
-        elif host and domain["power"] not in POWER.get(row["vm_state"], {domain["power"]}):
-            yield Wrong(f"{name_of(row)} has a domain in power state {domain['power']}.", row["id"])
-        elif host and domain["attempt"] != row["attempt"]:
-            yield Wrong(
-                f"{name_of(row)}: its domain is of attempt {domain['attempt']}, not {row['attempt']}.", row["id"]
-            )
+        words = _domain(row, domains.pop(row["id"], None), hosts, by_hand=row["id"] in by_hand)
+        if words:
+            yield Wrong(f"{name_of(row)} {words}", row["id"])
     for uuid in domains:
         yield Wrong(f"There is a domain of {uuid}, which there is not.", uuid)
+
+
+def _domain(row: Row, found: tuple[str, Any] | None, hosts: Mapping[str, str], *, by_hand: bool) -> str:
+    """Say what is wrong with the domain of a server, nothing when it is as it should be.
+
+    Where an operator has set the state, it is enough that the records know the domain's power: a server that was called
+    active may be paused, or may never have been built.
+    """
+    wanted = hosts.get(row["host_id"], "no host")
+    if found is None:
+        known = by_hand and row["vm_state"] == "stopped" and row["power_state"] == 0
+        return f"has no domain on {wanted}." if row["vm_state"] in AT_A_HOST and not known else ""
+    host, domain = found
+    if not should_be_placed(row):
+        return f"still has a domain on {host}."
+    if host != wanted:
+        return f"has its domain on {host}, not on {wanted}."
+    power = {row["power_state"]} if by_hand else POWER.get(row["vm_state"], {domain["power"]})
+    if domain["power"] not in power:
+        return f"has a domain in power state {domain['power']}."
+    if domain["attempt"] != row["attempt"]:
+        return f"has a domain of attempt {domain['attempt']}, and is at attempt {row['attempt']}."
+    return ""
 
 
 def _nothing_is_left_behind(books: Books) -> Iterable[Wrong]:

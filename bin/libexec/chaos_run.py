@@ -185,7 +185,10 @@ class Run:
                 self.cloud.step()
             if chaos_books.unsettled(self.database) and deadline - time.monotonic() > 5:
                 continue
-            wrongs = check(self._read())
+            found = check(self._read())
+            if found and list(map(str, found)) != list(map(str, wrongs)):
+                self.log(f"not yet: {found[0]} {f'and {len(found) - 1} more' if len(found) > 1 else ''}")
+            wrongs = found
             if not wrongs:
                 break
         return wrongs
