@@ -135,9 +135,9 @@ def secret(name: str, path: Path) -> str:
     return path.read_text().strip()
 
 
-def database(name: str, data: Path, role: str) -> dict[str, Any]:
+def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
     """Read the URL of the database; without one it is SQLite in the data folder.  ``role`` decides how connections are
-    kept.
+    kept, ``patience`` is how many seconds SQLite is waited for.
     """
     url = env.str(name, default="")
     if not url:
@@ -147,9 +147,9 @@ def database(name: str, data: Path, role: str) -> dict[str, Any]:
             "CONN_MAX_AGE": None,
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
-                "timeout": 20,
+                "timeout": patience,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000",
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456",
             },
             "TEST": {"NAME": str(data / "test.sqlite3")},
         }

@@ -133,7 +133,9 @@ TEMPLATES = [
 ]
 
 
-DATABASES = {"default": database("NOVELLA_DATABASE_URL", DATA_DIR, ROLE)}
+DATABASES = {
+    "default": database("NOVELLA_DATABASE_URL", DATA_DIR, ROLE, integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600)),
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CACHES: dict[str, Any] = {
