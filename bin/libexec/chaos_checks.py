@@ -14,7 +14,7 @@ from chaos_database import Row
 SIZES = ("instances", "cores", "ram")
 AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "shelved"}
 """vm_states of servers that have a domain, room on a host, and addresses."""
-POWER = {"active": {1}, "stopped": {0, 4, 6}, "paused": {3}, "suspended": {4, 7}, "shelved": {0, 4, 6}}
+POWER = {"active": {1}, "stopped": {0, 4, 6}, "paused": {3}, "rescued": {1}, "suspended": {4, 7}, "shelved": {0, 4, 6}}
 """vm_state → power states of its domain."""
 BY_HAND = "resetState"
 _TECHNICAL = re.compile(r"Traceback|\b\w+(Error|Exception)\b|<class|\bNone\b|0x[0-9a-f]{6}|File \"")

@@ -33,6 +33,9 @@ _ACTIONS: dict[str, Any] = {
     "revert resize": {"revertResize": None},
     "shelve": {"shelve": None},
     "unshelve": {"unshelve": None},
+    "rescue": {"rescue": {}},
+    "unrescue": {"unrescue": None},
+    "console": {"os-getConsoleOutput": {"length": 10}},
     "lock": {"lock": None},
     "unlock": {"unlock": None},
     "reset to error": {"os-resetState": {"state": "error"}},
@@ -54,6 +57,8 @@ RECORDED = {
     "revert resize": "revertResize",
     "shelve": "shelve",
     "unshelve": "unshelve",
+    "rescue": "rescue",
+    "unrescue": "unrescue",
     "snapshot": "createImage",
     "reset to error": "resetState",
     "reset to active": "resetState",
@@ -267,6 +272,10 @@ def _show(world: World, client: Client, operation: Operation, server: str) -> An
     return client.call("GET", f"{COMPUTE}/servers/{server}")
 
 
+def _diagnostics(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return world.operator.call("GET", f"{COMPUTE}/servers/{server}/diagnostics")
+
+
 def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
     body = {"interfaceAttachment": {"net_id": world.network}}
     return client.call("POST", f"{COMPUTE}/servers/{server}/os-interface", body)
@@ -288,6 +297,7 @@ _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     "metadata": _metadata,
     "rename": _rename,
     "show": _show,
+    "diagnostics": _diagnostics,
     "attach": _attach,
     "detach": _detach,
 }

@@ -154,11 +154,24 @@ _NEXT = {
     "revert resize": "active",
     "shelve": "shelved",
     "unshelve": "active",
+    "rescue": "rescued",
+    "unrescue": "active",
     "reset to error": "error",
     "reset to active": "active",
 }
 """Where an operation should lead; one that is not here leaves the server as it is."""
-_ANYWHERE = {"metadata": 3, "lock": 1, "unlock": 2, "rename": 2, "show": 1, "attach": 3, "detach": 3, "snapshot": 3}
+_ANYWHERE = {
+    "metadata": 3,
+    "lock": 1,
+    "unlock": 2,
+    "rename": 2,
+    "show": 1,
+    "console": 2,
+    "diagnostics": 1,
+    "attach": 3,
+    "detach": 3,
+    "snapshot": 3,
+}
 _FROM: Mapping[str, Mapping[str, int]] = {
     "active": {
         "stop": 6,
@@ -169,12 +182,14 @@ _FROM: Mapping[str, Mapping[str, int]] = {
         "rebuild": 4,
         "resize": 5,
         "shelve": 4,
+        "rescue": 2,
         "reset to error": 1,
         **_ANYWHERE,
     },
     "stopped": {"start": 10, "rebuild": 2, "resize": 3, "shelve": 2, "reboot hard": 2, **_ANYWHERE},
     "paused": {"unpause": 8, "reboot hard": 1, "shelve": 1, **_ANYWHERE},
     "suspended": {"resume": 8, "shelve": 1, **_ANYWHERE},
+    "rescued": {"unrescue": 8, "reboot": 1},
     "resized": {"confirm resize": 5, "revert resize": 5},
     "shelved": {"unshelve": 8, "metadata": 1},
     "error": {"reset to active": 4, "reboot hard": 2, "rebuild": 1},
