@@ -15,17 +15,20 @@ from provisioning.conductor.doctor.rooms import AT_A_HOST
 from provisioning.network import services as network
 from provisioning.network.models import Port
 
+NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
+"""Columns of a server that tell whether its cards are there."""
+
 
 @check("ports")
 def ports() -> Iterator[Finding]:
     """Find ports, with their addresses, of servers that are not there or are over."""
     counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
-    many = {device: count for device, count in counted if device is not None}
-    known = Instance.objects.in_bulk(list(many))
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
+    many = {device: count for device, count in counted if device is not None and device not in holding}
+    known = Instance.objects.in_bulk(list(many))
     for device, count in many.items():
         instance = known.get(device)
-        if not _owned(instance, device in holding):
+        if not _owned(instance, holding=False):
             what = "no record knows" if instance is None else f"which is {instance.vm_state}"
             sentence = f"{count} ports with their addresses are taken by this server, {what}."
             evidence = (count, moment_of(instance) if instance else None)
@@ -33,7 +36,7 @@ def ports() -> Iterator[Finding]:
             yield Finding("error", f"instance {device}", sentence, repair, _release(device), evidence)
 
 
-def _owned(instance: Instance | None, holding: bool) -> bool:  # noqa: FBT001 - of two
+def _owned(instance: Instance | None, *, holding: bool) -> bool:
     """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its
     end.
     """
@@ -51,7 +54,7 @@ def _has_shelf(instance: Instance) -> bool:
 def _release(device: uuid.UUID) -> Mend:
     def give_back(_: Instance | None = None) -> str | None:
         instance = Instance.objects.filter(id=device).first()
-        if _owned(instance, Allocation.objects.filter(instance_id=device).exists()):
+        if _owned(instance, holding=Allocation.objects.filter(instance_id=device).exists()):
             return None
         many = Port.objects.filter(device_id=device).count()
         network.release(device)
@@ -69,7 +72,7 @@ def addresses() -> Iterator[Finding]:
     rows = Instance.objects.filter(vm_state__in=AT_A_HOST, task_state=None, host__isnull=False).order_by("id")
     counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
     many = dict(counted)
-    for row in rows:
+    for row in rows.only(*NEEDED).iterator():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:
             sentence = f"It has {has} ports, and its record names {says} cards."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -45,15 +46,10 @@ def host_counters() -> Iterator[Finding]:
 
 def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts, Counts]]:
     rows = Host.objects.all() if host_id is None else Host.objects.filter(id=host_id)
-    sums = {
-        "vcpus": Coalesce(Sum("allocations__vcpus"), 0),
-        "memory": Coalesce(Sum("allocations__memory_mb"), 0),
-        "disk": Coalesce(Sum("allocations__disk_gb"), 0),
-        "many": Count("allocations"),
-    }
-    for host in rows.annotate(**sums).order_by("name"):
+    sums = {name: Coalesce(Sum(f"allocations__{name}"), 0) for name in ("vcpus", "memory_mb", "disk_gb")}
+    for host in rows.annotate(**sums, many=Count("allocations")).order_by("name"):
         counted = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
-        held = (host.vcpus, host.memory, host.disk, host.many)
+        held: Counts = operator.attrgetter(*sums, "many")(host)
         if counted != held:
             yield host, counted, held
 
@@ -90,7 +86,7 @@ def allocations() -> Iterator[Finding]:
         host = row.host
         sentence = f"It is {row.instance.vm_state}, and holds room on host {host.name}, which nobody asks to remove it."
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
-    for row in Allocation.objects.select_related("instance", "host").order_by("id"):
+    for row in Allocation.objects.select_related("instance", "host").order_by("id").iterator():
         instance = row.instance
         if (
             instance.vm_state not in (VmState.DELETED, VmState.ERROR)

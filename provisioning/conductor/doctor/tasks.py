@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from provisioning.compute.models import Instance
-from provisioning.compute.services import state
+from provisioning.compute.services.deadlines import deadline_of
 from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.conductor import reaper
 from provisioning.conductor.doctor.finding import Finding, Mend, check
@@ -56,7 +56,7 @@ def _deadline(found: Instance) -> Mend:
     def work(row: Instance) -> str | None:
         if (row.task_state is None) == (row.task_deadline is None):
             return None
-        deadline = state.deadline_of(row.task_state, timezone.now())
+        deadline = deadline_of(row.task_state, timezone.now())
         Instance.objects.filter(id=row.id).update(task_deadline=deadline)
         return f"The deadline is {deadline:%H:%M:%S} now." if deadline else "The deadline is gone."
 
