@@ -74,7 +74,7 @@ def _copy(cursor: Any, server: Instance, times: int, names: tuple[str, str], whi
     """Write a server so many times onto each of these hosts."""
     new_id = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
     other = {"id": new_id, "host_id": "h.id"}
-    columns = [field.column for field in Instance._meta.concrete_fields]
+    columns = [str(field.column) for field in Instance._meta.concrete_fields]
     values = ", ".join(other.get(name, f'i."{name}"') for name in columns)
     numbers = " UNION ALL ".join(["SELECT 1"] * times)
     cursor.execute(

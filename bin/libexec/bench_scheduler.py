@@ -11,6 +11,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench_cloud import BenchError
 from programs import CHECKOUT
@@ -80,7 +81,7 @@ def _side_by_side(folder: Path, ids: list[str]) -> float:
     return float(sum(end["done"] for end in ends) / spent)
 
 
-def _inside(folder: Path, call: str) -> dict[str, dict[str, dict[str, list[float]]]]:
+def _inside(folder: Path, call: str) -> dict[str, Any]:
     return _end(_start(folder, call))
 
 
@@ -96,11 +97,12 @@ def _start(folder: Path, call: str) -> subprocess.Popen[str]:
     )
 
 
-def _end(process: subprocess.Popen[str]) -> dict:
+def _end(process: subprocess.Popen[str]) -> dict[str, Any]:
     said, wrong = process.communicate()
     if process.returncode != 0:
         raise BenchError(f"scheduler: {wrong.strip()[-500:]}")
-    return json.loads(said.splitlines()[-1])
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return found
 
 
 def _manage(folder: Path, *arguments: str) -> None:

@@ -4,6 +4,7 @@ ratios; what aggregates say holds; what nobody asks for is not read.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -135,7 +136,7 @@ def test_a_host_that_keeps_back_more_than_it_has_takes_nothing(db: None) -> None
         ({}, True),
         ({"last_seen_at": None}, False),
         ({"forced_down": True}, False),
-        ({"last_seen_at": timezone.datetime(2020, 1, 1, tzinfo=timezone.get_current_timezone())}, False),
+        ({"last_seen_at": datetime(2020, 1, 1, tzinfo=UTC)}, False),
     ],
 )
 def test_who_is_alive(cloud: Cloud, changes: dict[str, Any], alive: bool) -> None:
@@ -364,7 +365,8 @@ def test_others_leave_no_host_out(cloud: Cloud, alice: RequestContext, operator:
     cloud.add_host("kelvin")
     with pytest.raises(ForbiddenError):
         cloud.launch(alice, scheduler_hints={"ignore_hosts": ["kelvin"]})
-    for wrong in (["x" * 256], [1], [[]], {}, ["a"] * 1001, [""], ["\0"]):
+    wrongs: tuple[object, ...] = (["x" * 256], [1], [[]], {}, ["a"] * 1001, [""], ["\0"])
+    for wrong in wrongs:
         with pytest.raises(InvalidInputError) as caught:
             cloud.launch(operator, scheduler_hints={"ignore_hosts": wrong})
         assert caught.value.field == "ignore_hosts"

@@ -16,6 +16,7 @@ AT_ONCE = [
     "tests/core/test_classic_faults_at_once.py",
     "tests/core/test_doctor_at_once.py",
     "tests/core/test_groups_at_once.py",
+    "tests/core/test_place_at_once.py",
     "tests/core/test_row_locks.py",
     "tests/core/test_retry.py",
     "tests/core/test_resize.py::TestManyAtOnce",

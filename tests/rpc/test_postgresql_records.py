@@ -1,4 +1,4 @@
-"""Identity, lists, quotas and odd requests on PostgreSQL: the same tests again, on a server of their own."""
+"""Identity, lists, places, quotas and odd requests on PostgreSQL: the same tests again, on a server of their own."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ IDENTITY = [
     "tests/identity/test_revocation.py",
     "tests/identity/test_cost.py",
 ]
+PLACES = ["tests/core/test_place_limits.py", "tests/core/test_decisions.py", "tests/core/test_dry_run.py"]
 ODD = ["tests/fuzz"]
 TESTS = [
     "tests/rpc/test_cast.py",
@@ -47,8 +48,8 @@ TESTS = [
 
 @pytest.mark.parametrize(
     "tests",
-    [LISTS, QUOTAS, IDENTITY, ODD],
-    ids=["lists of servers", "quotas", "identity", "odd requests"],
+    [LISTS, PLACES, QUOTAS, IDENTITY, ODD],
+    ids=["lists of servers", "places", "quotas", "identity", "odd requests"],
 )
 def test_promises_are_kept_on_postgresql(server: str, tests: list[str]) -> None:
     run_again(server, tests)

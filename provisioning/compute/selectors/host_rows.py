@@ -89,7 +89,8 @@ def _raw(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
     sql, params = query.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
 
 
 # ----- facts ----------------------------------------------------------------------------------------------------------

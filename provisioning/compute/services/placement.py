@@ -70,12 +70,13 @@ def _parts(text: str | None) -> tuple[str, str, str]:
 
 def _ignored(hint: object) -> list[str]:
     """Return the names of hosts that will not do."""
-    named = hint if isinstance(hint, list | tuple) else [hint]
-    if len(named) > MOST_IGNORED or not all(isinstance(name, str) and 1 <= len(name) <= 255 for name in named):
+    named = list(hint) if isinstance(hint, list | tuple) else [hint]
+    texts = [name for name in named if isinstance(name, str)]
+    if len(named) > MOST_IGNORED or len(texts) < len(named):
         raise InvalidInputError(
             f"Invalid input for {IGNORED}: it must be names of hosts, at most {MOST_IGNORED}.", field=IGNORED
         )
-    return [check_text(name, IGNORED, shortest=1) for name in named]
+    return [check_text(name, IGNORED, shortest=1) for name in texts]
 
 
 def _host(name: str, node: str) -> str:
