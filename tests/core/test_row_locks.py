@@ -30,7 +30,7 @@ from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 PROJECT = uuid.UUID(int=1)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}

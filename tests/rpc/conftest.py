@@ -18,7 +18,7 @@ from provisioning.rpc.groups import name_of_group
 from provisioning.rpc.models import WorkerBeat
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

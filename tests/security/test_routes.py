@@ -93,6 +93,7 @@ def _part(row: Row) -> str:
     return word if row.is_api or word == "admin" else "pages"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", sorted({_part(row) for row in ROWS}))
 def test_everybody_gets_what_the_table_says(world: World, part: str) -> None:
     wrong = []
