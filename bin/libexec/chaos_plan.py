@@ -260,7 +260,7 @@ class _Lane:
         elif kind == "bad":
             details |= {"wrong": chance.choice(_BAD)}
         elif kind == "over quota":
-            details |= {"min_count": 500, "max_count": 500}
+            details |= {"min_count": 90, "max_count": 90}
         elif kind == "too large":
             details |= {"flavor": "large"}
         if kind not in {"bad", "over quota"}:
