@@ -21,7 +21,10 @@ MOST_LAST_READS = 1000
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 SETTLED_AFTER = 30.0
 """Seconds of life after which an end is a first end again."""
-IMPORTANT = re.compile(rb"\b(WARNING|ERROR|CRITICAL)\b|^Traceback |^[\w.]+(Error|Exception)\b")
+IMPORTANT = re.compile(
+    rb"^(?!.* INFO novella\.notifications ).*\b(WARNING|ERROR|CRITICAL)\b|^Traceback |^[\w.]+(Error|Exception)\b"
+)
+"""A notification of a failure is for programs: its line has ERROR in it, and is not shown."""
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)

@@ -56,6 +56,8 @@ class PeriodicLoop:
         for lane in lanes:
             lane.start()
         self._lane(stop)
+        for lane in lanes:
+            lane.join(LONGEST_WAIT)
 
     def run_due(self) -> None:
         """Run what is due now, in this thread; what another lane runs is left to it."""
