@@ -340,6 +340,19 @@ class DriverContract:
     def memory(driver: ComputeDriver, spec: InstanceSpec) -> int | None:
         return driver.diagnostics(spec.uuid).memory_mb
 
+    def test_a_disk_without_a_domain_is_left_over_until_it_is_destroyed(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None
+    ) -> None:
+        assert not driver.has_disk(spec.uuid)
+        driver.create_disk(spec, base)
+        assert driver.has_disk(spec.uuid)
+        assert {(each.name, each.instance_id) for each in driver.belongings()} == {(spec.uuid, spec.uuid)}
+        driver.define(spec, 1)
+        assert driver.belongings() == []
+        driver.destroy(spec.uuid)
+        assert driver.belongings() == []
+        assert not driver.has_disk(spec.uuid)
+
     def test_a_resized_guest_has_its_new_size_until_that_is_given_up(
         self, driver: ComputeDriver, stopped: InstanceSpec
     ) -> None:
