@@ -121,13 +121,13 @@ def ask(count: int) -> list[str]:
     return [str(server.id) for server in servers]
 
 
-def decide(ids: list[str]) -> Iterator[float]:
-    """Find a place for each, with its claim; seconds of each."""
+def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
+    """Find a place for each, with its claim; seconds of each by the clock, and of the processor."""
     for server in ids:
         action = InstanceAction.objects.select_related("instance__host").get(instance_id=server)
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         found = find_place(action.instance, action)
-        yield time.perf_counter() - began
+        yield time.perf_counter() - began, time.process_time() - busy
         if found is None:
             raise SystemExit(f"no place for {server}")
 
@@ -143,13 +143,14 @@ def curve(*sizes: int, asked: int) -> None:
         fill(there, size)
         filled, there = time.perf_counter() - began, size
         ids = ask(DECISIONS)
-        total = list(decide(ids))[1:]
+        total, busy = (list(column)[1:] for column in zip(*decide(ids), strict=True))
         kept = {str(row.instance_id): row for row in SchedulingDecision.objects.filter(instance_id__in=ids)}
         rows = [kept[server] for server in ids[1:]]
         points[size] = {
             "servers": Instance.objects.count(),
             "filled": filled,
             "total": total,
+            "busy": busy,
             "read": [row.read_seconds for row in rows],
             "decide": [row.seconds - row.read_seconds for row in rows],
             "claim": [spent - row.seconds for spent, row in zip(total, rows, strict=True)],

@@ -34,6 +34,8 @@ class Point:
     servers: int
     filled: float
     total: list[float]
+    busy: list[float]
+    """Of the processor."""
     read: list[float]
     decide: list[float]
     claim: list[float]
@@ -43,7 +45,8 @@ class Point:
         parts = ", ".join(f"{name} {ms(getattr(self, name))}" for name in ("read", "decide", "claim"))
         ordered = sorted(self.total)
         p95 = ordered[round(0.95 * (len(ordered) - 1))]
-        return f"median {ms(self.total)}, p95 {p95 * 1000:.1f} ms ({parts}; {self.servers} servers)"
+        more = f"{parts}; processor {ms(self.busy)}; {self.servers:,} servers"
+        return f"median {ms(self.total)}, p95 {p95 * 1000:.1f} ms ({more})"
 
 
 @dataclass(frozen=True)
