@@ -70,6 +70,12 @@ def alive(books: Books) -> list[Row]:
 # ----- at rest --------------------------------------------------------------------------------------------------------
 
 
+def _hosts_are_back(books: Books) -> Iterable[Wrong]:
+    for row in books.hosts:
+        if not row["connected"]:
+            yield Wrong(f"Host {row['name']} is not connected.")
+
+
 def _nothing_goes_on(books: Books) -> Iterable[Wrong]:
     for row in books.instances:
         if row["task_state"] is not None or row["vm_state"] == "building":
@@ -314,6 +320,7 @@ def _images_are_whole(books: Books) -> Iterable[Wrong]:
 
 
 CHECKS: Sequence[Callable[[Books], Iterable[Wrong]]] = (
+    _hosts_are_back,
     _nothing_goes_on,
     _nobody_waits_for_orders,
     _actions_ended,

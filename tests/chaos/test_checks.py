@@ -43,7 +43,7 @@ def sound() -> Books:
         "created_at": "",
         "updated_at": "",
     }
-    host = {"id": HOST, "name": "sim-1", "memory_mb_total": 8192, "ram_allocation_ratio": 1.0}
+    host = {"id": HOST, "name": "sim-1", "memory_mb_total": 8192, "ram_allocation_ratio": 1.0, "connected": True}
     host |= {"vcpus_allocated": 1, "memory_mb_allocated": 512, "disk_gb_allocated": 1, "instances_allocated": 1}
     sizes = {"instances": 1, "cores": 1, "ram": 512, "ports": 1}
     return Books(
@@ -97,6 +97,7 @@ def somewhere(**values: Any) -> Callable[[Books], None]:
 
 
 PLANTED: dict[str, tuple[Callable[[Books], None], str]] = {
+    "a host that is away": (changed("hosts", connected=False), "is not connected"),
     "a task": (changed("instances", task_state="spawning"), "still on its way"),
     "building": (changed("instances", vm_state="building"), "still on its way"),
     "deleted without a date": (changed("instances", vm_state="deleted"), "deleted_at"),
