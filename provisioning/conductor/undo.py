@@ -36,7 +36,9 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     line = line_of(instance)
     if line is None:
         return None
-    attempt = instance.attempt
+    attempt, action = instance.attempt, actions.current(instance.id, line.action)
+    earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
+    reason, message = message, attempts.told(message, earlier)
     holder = None if clean else host_holding(instance)
     host_name = instance.host.name if instance.host is not None else ""
     changes: dict[str, object] = {"host": None}
@@ -48,12 +50,9 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
         return None
-    action = actions.current(failed.id, line.action)
     if action is not None:
-        attempts.record(action, attempts.Failure(attempt, host_name, message), failed)
-    tries = attempts.failures(action)
-    message = attempts.told(message, [each for each in tries if each.attempt < attempt])
-    record_fault(failed, message, details=attempts.listed(details, tries), host_name=host_name)
+        attempts.record(action, attempts.Failure(attempt, host_name, reason), failed)
+    record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
     actions.finish(failed.id, line.action, message=message)
     quotas.commit(failed.id)
     if holder is None:
