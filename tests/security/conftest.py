@@ -205,6 +205,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "os-services/service": str(number_of(host.id)),
         "aggregate": str(aggregate.pk),
         "aggregate/object": str(aggregate.pk),
+        "schedulingdecision/object": str(server.decisions.get().pk),
         "delivery/object": str(_delivery()),
         "lease/object": _lease(),
         "server_group": str(near.id),

@@ -115,17 +115,13 @@ def asked_for(body: Mapping[str, Any]) -> WouldFit:
         )
     return WouldFit(
         flavor_ref=tail(str(body["flavorRef"])) if "flavorRef" in body else None,
-        vcpus=_number(body, "vcpus"),
-        memory_mb=_number(body, "ram"),
-        disk_gb=_number(body, "disk"),
+        vcpus=int(body.get("vcpus", 0)),
+        memory_mb=int(body.get("ram", 0)),
+        disk_gb=int(body.get("disk", 0)),
         image_id=tail(body["imageRef"]) if body.get("imageRef") else None,
-        availability_zone=body.get("availability_zone"),
+        availability_zone=body.get("availability_zone", ""),
         hints=body.get("os:scheduler_hints", {}),
         group=body.get("group"),
-        requested_host=body.get("host"),
+        requested_host=body.get("host", ""),
         count=int(body.get("count", 1)),
     )
-
-
-def _number(body: Mapping[str, Any], name: str) -> int | None:
-    return int(body[name]) if name in body else None

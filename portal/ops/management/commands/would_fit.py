@@ -35,8 +35,8 @@ class Command(BaseCommand):
         parser.epilog = self.epilog
         parser.add_argument("--flavor", required=True, help="name or id")
         parser.add_argument("--image", help="name or id")
-        parser.add_argument("--zone", help="availability zone (default: any)")
-        parser.add_argument("--host", help="the only host that will do")
+        parser.add_argument("--zone", default="", help="availability zone (default: any)")
+        parser.add_argument("--host", default="", help="the only host that will do")
         parser.add_argument(
             "--project",
             default="admin",
