@@ -11,6 +11,7 @@ from pathlib import Path
 
 import chaos_books
 import chaos_checks
+import chaos_logs
 import chaos_operations
 import chaos_outcomes
 import chaos_people
@@ -100,6 +101,8 @@ class Run:
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
         self._rest(world)
+        for words, count in chaos_logs.unexpected(self.cloud.folder / "log").most_common():
+            self.log.say(f"In the logs, {count} times: {words}")
         if not self.wrongs:
             self._ask_the_doctor("at rest")
         if not self.wrongs:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chaos_checks
+import chaos_logs
 import chaos_outcomes
 from chaos_books import Books
 from chaos_client import Answer
@@ -253,3 +255,14 @@ def test_an_accepted_action_has_one_record_and_a_refused_one_none(status: int, r
     stop = Operation(2, 0, "stop", target=1)
     asked.outcomes.append(Outcome(stop, 0.0, 0.1, Answer(status, None, request_id), SERVER))
     assert bool(chaos_outcomes.check(books, asked)) is wrong
+
+
+def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "web.log").write_text(
+        "Traceback (most recent call last):\n"
+        "django.db.utils.OperationalError: database is locked\n"
+        "ValueError: 12345 is no id\n"
+        "2026-01-01 ERROR something: ValueError is a word here\n"
+        "ValueError: 67890 is no id\n"
+    )
+    assert chaos_logs.unexpected(tmp_path) == {"web: ValueError: … is no id": 2}

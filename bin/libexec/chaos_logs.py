@@ -1,0 +1,26 @@
+"""What the programs of a chaos run have logged that no fault explains: exceptions, counted by their last line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+_LAST_LINE = re.compile(r"^(?:[\w]+\.)*\w*(?:Error|Exception)\b.*")
+_EXPECTED = re.compile(
+    r"^(django\.db\.utils\.|sqlite3\.|psycopg(_pool)?(\.errors)?\.)\w+|^ConnectionResetError|^BrokenPipeError"
+)
+"""What an outage of the database, or the end of the other side, makes of whoever waits for it."""
+_CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|0x[0-9a-f]+|\d{2,}")
+LONGEST = 200
+
+
+def unexpected(folder: Path) -> Counter[str]:
+    """Return last lines of tracebacks, ids and numbers blotted out, and how often each is there."""
+    found: Counter[str] = Counter()
+    for path in sorted(folder.glob("*.log*")):
+        with path.open(errors="replace") as lines:
+            for line in lines:
+                if _LAST_LINE.match(line) and not _EXPECTED.match(line):
+                    found[f"{path.name.partition('.')[0]}: {_CHANGING.sub('…', line.strip())[:LONGEST]}"] += 1
+    return found
