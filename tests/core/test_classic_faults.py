@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -496,6 +497,7 @@ class TestALateReportOfAnOldAttempt:
         drain()
         second = cloud.agent_of(instance)
         assert second is not first
+        (new,) = second.take()
 
         def everything() -> tuple[Any, ...]:
             row = Instance.objects.values().get(id=instance.id)
@@ -510,8 +512,9 @@ class TestALateReportOfAnOldAttempt:
             first.guests[str(instance.id)] = (1, PowerState.SHUTDOWN)
             first.power(instance.id, PowerState.SHUTDOWN)
             receive(first.host.id, first.sent)
+            second.report(msgspec.structs.replace(new, attempt=1), "finished", power_state=1)
             assert everything() == known
-            second.work()
+            second.carry_out(new)
             assert state_of(instance) == ("active", None)
         first.guests.clear()
         services.delete(context("alice"), instance.id)

@@ -296,7 +296,9 @@ class TestADuplicateAddressUnder500ParallelLaunches:
         pools = [{"start": "10.20.0.10", "end": "10.20.3.200"}]
         shared_cloud.network.subnets.update(cidr="10.20.0.0/22", allocation_pools=pools)
         each = shared_cloud.request(min_count=self.OF_EACH, max_count=self.OF_EACH)
-        launched = in_threads(self.REQUESTS, lambda _: [made.id for made in services.launch(context("alice"), each)])
+        launched = in_threads(
+            self.REQUESTS, lambda _: [made.id for made in services.launch(context("alice"), each)], within=200
+        )
         assert not unexpected(launched), launched
         ids: list[uuid.UUID] = [made for several in launched for made in several]  # type: ignore[attr-defined]
         for number, name in enumerate(names):
@@ -306,7 +308,7 @@ class TestADuplicateAddressUnder500ParallelLaunches:
             for instance_id in ids[index :: self.WORKERS]:
                 schedule(str(instance_id), 1)
 
-        assert in_threads(self.WORKERS, place) == [None] * self.WORKERS
+        assert in_threads(self.WORKERS, place, within=200) == [None] * self.WORKERS
         assert set(InstanceFault.objects.values_list("message", "details")) == set()
         count = self.REQUESTS * self.OF_EACH
         assert set(Instance.objects.values_list("vm_state", "task_state")) == {("building", "spawning")}

@@ -30,8 +30,11 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
 
-def in_threads(count: int, work: Callable[[int], object]) -> list[object]:
-    """Run ``work(index)`` in threads that start together; returns results, and exceptions in their place."""
+def in_threads(count: int, work: Callable[[int], object], *, within: float = 60) -> list[object]:
+    """Run ``work(index)`` in threads that start together; returns results, and exceptions in their place.
+
+    A thread that has not ended ``within`` so many seconds fails the test.
+    """
     results: list[object] = [None] * count
     barrier = threading.Barrier(count)
 
@@ -48,7 +51,7 @@ def in_threads(count: int, work: Callable[[int], object]) -> list[object]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(within)
         assert not thread.is_alive()
     return results
 
