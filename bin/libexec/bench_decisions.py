@@ -86,7 +86,7 @@ def _copy(cursor: Any, server: Instance, times: int, names: tuple[str, str], whi
 
 
 def _cached(number: int) -> list[uuid.UUID]:
-    return IMAGES if number % 2 else IMAGES[1:]
+    return IMAGES if number % 10 == 0 else IMAGES[1:]
 
 
 def _server(task: str | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class CapabilitiesFilter(HostFilter):
 
     name = "capabilities"
     kept = ("has what the size asks for", "have what the size asks for")
-    needs = frozenset({"cpu_info", "io_ops"})
+    needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.capabilities)

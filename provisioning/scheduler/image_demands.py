@@ -29,6 +29,7 @@ class ArchitectureFilter(HostFilter):
 
     name = "architecture"
     kept = ("has the processor", "have the processor")
+    needs = frozenset({"hardware"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.architecture)
@@ -51,6 +52,7 @@ class HypervisorFilter(HostFilter):
 
     name = "hypervisor"
     kept = ("has the hypervisor", "have the hypervisor")
+    needs = frozenset({"hardware"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.hypervisor_type or spec.hypervisor_versions)

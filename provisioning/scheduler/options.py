@@ -175,7 +175,12 @@ def _weighers(said: _Said) -> tuple[Weigher, ...]:
 
 
 def facts_needed(spec: RequestSpec, options: Options) -> frozenset[str]:
-    """Return the fields of Facts that a decision looks at; the others need not be read."""
-    filters = [each.needs for each in options.driver.filters(options) if each.applies(spec)]
-    weighers = [each.needs for each in options.weighers if each.multiplier and each.applies(spec)]
-    return frozenset().union(*filters, *weighers)
+    """Return the fields of Facts that a decision looks at, and ``hardware`` when it looks at architecture or
+    hypervisor; the others need not be read.  An operator's own classes may look at the hardware unsaid.
+    """
+    filters = [each for each in options.driver.filters(options) if each.applies(spec)]
+    weighers = [each for each in options.weighers if each.multiplier and each.applies(spec)]
+    parts = (options.driver, *filters, *weighers)
+    others = any(not type(each).__module__.startswith("provisioning.scheduler.") for each in parts)
+    needed = frozenset({"hardware"} if others else ())
+    return needed.union(*(each.needs for each in filters), *(each.needs for each in weighers))

@@ -166,7 +166,7 @@ class QueryFilter(HostFilter):
 
     name = "query"
     kept = ("is as the query says", "are as the query says")
-    needs = frozenset({"cpu_info", "io_ops"})
+    needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.query is not None

@@ -99,16 +99,17 @@ class HostState(NamedTuple):
     memory_mb_allocated: int
     disk_gb_allocated: int
     instances: int = 0
-    architecture: str = ""
-    hypervisor_type: str = ""
-    hypervisor_version: int = 0
-    """As libvirt says it: major * 1,000,000 + minor * 1,000 + release."""
     failed_builds: int = 0
     """Builds that failed there since the last one that went well."""
     max_instances: int | None = None
     """What its aggregates say (``max_instances_per_host``); None: the setting holds."""
     max_io_ops: int | None = None
     """The same of ``max_io_ops_per_host``."""
+    architecture: str = ""
+    """This and what its hypervisor is are read only where ``needs`` has ``hardware``."""
+    hypervisor_type: str = ""
+    hypervisor_version: int = 0
+    """As libvirt says it: major * 1,000,000 + minor * 1,000 + release."""
     facts: Facts = NO_FACTS
 
     @property

@@ -90,8 +90,11 @@ def test_rows_and_models_say_the_same(
         enabled=False,
         failed_builds=3,
         aggregate_max_instances=7,
+        architecture="x86_64",
+        hypervisor_type="QEMU",
+        hypervisor_version=8_002_000,
     )
-    [row] = host_states()
+    [row] = host_states(["hardware"])
     model = as_the_scheduler_sees(Host.objects.get(), timezone.now())
     assert row.id == model.id == host.id
     assert row[1:] == model[1:]
@@ -270,13 +273,17 @@ def statements(*facts: str, **options: Any) -> list[str]:
 
 def test_facts_are_read_only_when_they_are_asked_for(cloud: Cloud) -> None:
     image = cloud.image.id
+    cloud.add_host("kelvin")
     assert len(statements()) == 1
     assert len(statements("io_ops")) == 2
     assert len(statements("with_image")) == 1  # of no image
     assert len(statements("with_image", image_id=image)) == 2
     assert len(statements("aggregate_metadata")) == 3
     assert len(statements("cpu_info")) == 2
+    assert len(statements("hardware")) == 1
     assert "cpu_info" not in statements()[0]
+    assert "architecture" not in statements()[0]
+    assert host_states()[0].architecture == "" != host_states(["hardware"])[0].hypervisor_type
 
 
 def test_the_number_of_statements_does_not_grow_with_the_hosts(cloud: Cloud, operator: RequestContext) -> None:

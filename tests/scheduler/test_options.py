@@ -197,7 +197,7 @@ def test_only_the_facts_that_are_looked_at_are_needed() -> None:
     assert facts_needed(replace(SPEC, aggregate_specs={"ssd": "true"}), options()) >= {"aggregate_metadata"}
     assert facts_needed(replace(SPEC, capabilities={"cpu_info:arch": "x86_64"}), options()) >= {"cpu_info"}
     assert facts_needed(replace(SPEC, query=["=", "$vcpus", 1]), options()) >= {"cpu_info", "io_ops"}
-    assert facts_needed(SPEC, options(WEIGHERS=[f"{OWN}.LastLetter"], FILTERS=[])) == {"cpu_info"}
+    assert facts_needed(SPEC, options(WEIGHERS=[f"{OWN}.LastLetter"], FILTERS=[])) == {"cpu_info", "hardware"}
 
 
 def test_the_subset_is_of_any_driver() -> None:

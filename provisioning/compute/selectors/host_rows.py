@@ -35,11 +35,13 @@ IO_TASKS = (
 )  # fmt: skip
 """What writes or reads much of a host's disks while it goes on."""
 _COLUMNS = (
-    "id", "name", "availability_zone", "enabled", "is_alive", "vcpus_total", "vcpus_limit", "memory_limit",
-    "disk_limit", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated", "architecture",
-    "hypervisor_type", "hypervisor_version", "failed_builds", "aggregate_max_instances", "aggregate_max_io_ops",
+    "id", "name", "availability_zone", "is_enabled", "is_alive", "vcpus_total", "vcpus_limit", "memory_limit",
+    "disk_limit", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated", "failed_builds",
+    "aggregate_max_instances", "aggregate_max_io_ops",
 )  # fmt: skip
-"""As the fields of ``HostState``, up to its facts."""
+_HARDWARE = ("architecture", "hypervisor_type", "hypervisor_version")
+"""Together as the fields of ``HostState``, up to its facts."""
+_UNREAD = ("", "", 0)
 
 
 def hosts_for(spec: RequestSpec, options: Options) -> list[HostState]:
@@ -52,13 +54,15 @@ def host_states(
 ) -> list[HostState]:
     """Return every host, or ``only`` that one, as it is in the records now.
 
-    ``facts`` names the fields of ``Facts`` that are to be known; each costs a statement.  ``image_id`` is the image of
-    which is to be known who has it.
+    ``facts`` names the fields of ``Facts`` that are to be known; each costs a statement or two.  ``image_id`` is the
+    image of which is to be known who has it.  Architecture and hypervisor are read where ``hardware`` is among them.
     """
-    known = (_facts(facts, image_id) if facts else NO_FACTS,)
+    hardware = "hardware" in facts
+    rest = (*(() if hardware else _UNREAD), _facts(facts, image_id) if facts else NO_FACTS)
+    columns = _COLUMNS + _HARDWARE if hardware else _COLUMNS
     make = tuple.__new__
     with collecting_later():
-        return [make(HostState, row + known) for row in _raw(_query(timezone.now(), only))]
+        return [make(HostState, row + rest) for row in _raw(_query(timezone.now(), only).values_list(*columns))]
 
 
 @contextmanager
@@ -77,11 +81,12 @@ def collecting_later() -> Iterator[None]:
 def _query(now: datetime, only: uuid.UUID | None) -> QuerySet[Any, Any]:
     hosts = Host.objects.order_by() if only is None else Host.objects.order_by().filter(id=only)
     return hosts.annotate(
+        is_enabled=Case(When(enabled=True, then=Value(value=1)), default=Value(value=0)),
         is_alive=Case(When(alive(now), then=Value(value=True)), default=Value(value=False)),
         vcpus_limit=vcpus_limit(),
         memory_limit=memory_limit(),
         disk_limit=disk_limit(),
-    ).values_list(*_COLUMNS)
+    )
 
 
 def _raw(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
