@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.postgresql, pytest.mark.timeout(1800)]
 
 AT_ONCE = [
     "tests/core/test_parallel.py",
-    "tests/core/test_classic_faults_at_once.py",
     "tests/core/test_doctor_at_once.py",
     "tests/core/test_groups_at_once.py",
     "tests/core/test_place_at_once.py",
@@ -33,6 +32,7 @@ AT_ONCE = [
 TESTS = [
     "tests/rpc/test_cast.py",
     "tests/rpc/test_long_jobs.py::test_a_long_job_is_run_again_when_its_worker_goes",
+    "tests/rpc/test_handed_over.py",
     "tests/rpc/test_queue.py",
     "tests/rpc/test_tailer.py",
     "tests/rpc/test_periodic.py::test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first",
