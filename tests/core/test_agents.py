@@ -117,7 +117,7 @@ def test_a_disabled_host_gets_no_new_servers(cloud: Cloud, alice: RequestContext
     assert services.disable_host(operator, agent.host.id, "broken fan").disabled_reason == "broken fan"
     instance = cloud.launch(alice)
     drain()
-    assert "1 is disabled" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
+    assert "1 of 1 host is disabled" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
     services.enable_host(operator, agent.host.id)
     again = cloud.launch(context("alice"))
     cloud.run()

@@ -172,7 +172,7 @@ def test_a_disabled_host_takes_nothing_more(cloud: Cloud, running: Instance) -> 
     Host.objects.update(enabled=False)
     services.resize(context("alice"), running.id, "2")
     assert state_of(running) == ("active", None)
-    assert "1 is disabled" in (InstanceAction.objects.get(instance=running, action="resize").message or "")
+    assert "1 of 1 host is disabled" in (InstanceAction.objects.get(instance=running, action="resize").message or "")
 
 
 def test_a_full_quota_refuses_the_difference_alone(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
