@@ -170,7 +170,12 @@ class Cloud:
 
     def kill_everything(self) -> None:
         """SIGKILL every program at one moment."""
-        self.do(lambda: [self._signal_master(program.name, signal.SIGKILL) for program in self._programs] and None)
+
+        def all_of_them() -> None:
+            for program in self._programs:
+                self._signal_master(program.name, signal.SIGKILL)
+
+        self.do(all_of_them)
 
     def _signal_master(self, name: str, number: signal.Signals) -> None:
         service = self._service(name)

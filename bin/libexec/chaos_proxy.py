@@ -101,7 +101,12 @@ class Proxy:
 
     def cut(self, host: str | None = None) -> None:
         """Break every connection of a host, or of all."""
-        self._call(lambda: [link.cut() for link in self._of(host)] and None)
+
+        def all_of_them() -> None:
+            for link in self._of(host):
+                link.cut()
+
+        self._call(all_of_them)
 
     def stall(self, host: str, seconds: float) -> None:
         """Let nothing pass for a while; it all comes afterwards."""

@@ -165,7 +165,7 @@ def aggregate_specs(specs: Mapping[str, object]) -> dict[str, str]:
 
 
 def capabilities(specs: Mapping[str, object]) -> dict[str, str]:
-    """Return what extra specs ask of the host itself: ``capabilities:…``, and the names of capabilities without a scope.
+    """Return what extra specs ask of the host itself: ``capabilities:…``, and names of capabilities without a scope.
 
     Other keys without a scope are an operator's own notes, and no wish.
     """

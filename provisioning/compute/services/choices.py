@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
-from provisioning.compute.models import Flavor, Instance, ServerGroup
+from provisioning.compute.models import Flavor, ServerGroup
 from provisioning.compute.selectors.catalog import Limits
 from provisioning.compute.selectors.instances import NOBODY
 from provisioning.compute.selectors.request_specs import spec_of
@@ -98,10 +98,14 @@ def _specs(
     """Return what the scheduler would be asked for each size; who is in the group is read once."""
     project_id = context.project_id or NOBODY
     virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
-    group = group_of(Instance(server_group=wanted.server_group)) if wanted.server_group else None
     servers = [
         imagined(project_id, flavor_copy(flavor, virtual_size), image, wanted.availability_zone) for flavor in flavors
     ]
+    group = None
+    if wanted.server_group and servers:
+        servers[0].server_group = wanted.server_group
+        group = group_of(servers[0])
+        servers[0].server_group = None
     return [replace(spec_of(server), group=group) for server in servers]
 
 
