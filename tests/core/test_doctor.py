@@ -318,8 +318,8 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
         network=cloud.network, project_id=uuid.uuid4(), mac_address="fa:16:3e:00:00:99", device_id=uuid.uuid4(),
         delete_with_device=True,
     )  # fmt: skip
-    assert only("ports").sentence == "1 ports with their addresses are taken by this server, no record knows."
-    assert mended("ports") == "1 ports were given back."
+    assert only("ports").sentence == "1 port with its address is taken by this server, which no record knows."
+    assert mended("ports") == "Given back: 1."
 
 
 def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
@@ -328,9 +328,29 @@ def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     services.delete(context("alice"), row.id)
     cloud.run()
     Port.objects.update(device_id=row.id)
-    assert "which is deleted" in only("ports").sentence
+    assert "which is in state deleted" in only("ports").sentence
     (treated,) = doctor.treat([only("ports")], repair=True)
-    assert treated.repaired == "1 ports were given back."
+    assert treated.repaired == "Given back: 1."
+    assert not FixedIP.objects.exists()
+
+
+def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.filter(instance=row).delete()
+    assert look("ports") == []
+    found = look("ports", "without_room", "host_counters")
+    doctor.treat(found, repair=True)
+    assert look() == []
+    assert FixedIP.objects.filter(port__device_id=row.id).exists()
+
+
+def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.filter(instance=row).delete()
+    broken(row, vm_state=VmState.ERROR, host_id=None)
+    assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
+    (treated,) = doctor.treat([only("ports")], repair=True)
+    assert treated.repaired == "Given back: 1."
     assert not FixedIP.objects.exists()
 
 

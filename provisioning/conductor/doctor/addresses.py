@@ -29,26 +29,31 @@ def ports() -> Iterator[Finding]:
     for device, count in many.items():
         instance = known.get(device)
         if not _owned(instance, holding=False):
-            what = "no record knows" if instance is None else f"which is {instance.vm_state}"
-            sentence = f"{count} ports with their addresses are taken by this server, {what}."
+            what = "which no record knows" if instance is None else f"which is in state {instance.vm_state}"
+            sentence = f"{_ports(count)} taken by this server, {what}."
             evidence = (count, moment_of(instance) if instance else None)
             repair = "Give ports and addresses back."
             yield Finding("error", f"instance {device}", sentence, repair, _release(device), evidence)
 
 
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
-    """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its
-    end.
+    """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its end.
+
+    A guest uses its cards whether the room it takes is written down or not.
     """
     if instance is None:
         return False
     shelved = VmState.SHELVED_OFFLOADED in {instance.vm_state, instance.previous_vm_state}
-    gone = instance.vm_state == VmState.DELETED
-    return holding or (not gone and (instance.vm_state == VmState.BUILDING or shelved or _has_shelf(instance)))
+    there = instance.host_id is not None or instance.vm_state == VmState.BUILDING
+    return holding or (instance.vm_state != VmState.DELETED and (there or shelved or _has_shelf(instance)))
 
 
 def _has_shelf(instance: Instance) -> bool:
     return instance.snapshot_image_id is not None or instance.task_state == TaskState.DELETING
+
+
+def _ports(many: int) -> str:
+    return "1 port with its address is" if many == 1 else f"{many} ports with their addresses are"
 
 
 def _release(device: uuid.UUID) -> Mend:
@@ -58,7 +63,7 @@ def _release(device: uuid.UUID) -> Mend:
             return None
         many = Port.objects.filter(device_id=device).count()
         network.release(device)
-        return f"{many} ports were given back." if many else None
+        return f"Given back: {many}." if many else None
 
     return of_instance(device, give_back) if Instance.objects.filter(id=device).exists() else give_back
 
