@@ -127,6 +127,11 @@ def test_counting_stops(cloud: Cloud, alice: RequestContext, operator: RequestCo
     assert found.sentence == "At least 10 of these would fit now."
     assert found.decision.suitable == 1
     assert ask(operator, cloud, count=1).fits == 100
+    assert ask(alice, cloud, count=30).most == MOST_SHOWN, "what the quota does not let through is not counted"
+
+
+def test_counting_goes_as_far_as_was_asked(cloud: Cloud, alice: RequestContext, unlimited: None) -> None:
+    cloud.add_host("kelvin", vcpus=300, memory_mb=1 << 20, disk_gb=5000)
     assert ask(alice, cloud, count=30).most == 30
 
 

@@ -81,11 +81,12 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
         raise InvalidInputError(f"Invalid input for count: it must be from 1 to {MAX_COUNT}.", field="count")
     instance = _imagined(context, request)
     seeing = policy.allows(context, SEEING_HOSTS)
-    most = max(request.count, MOST_COUNTED if seeing else MOST_SHOWN)
+    allowed = _allowed(limits_for(context), instance.flavor)
+    wanted = request.count if seeing or allowed is None else min(request.count, allowed)
+    most = max(wanted, MOST_COUNTED if seeing else MOST_SHOWN)
     spec, options = spec_of(instance), options_now()
     hosts = hosts_for(spec, options)
     found = how_many(hosts, spec, options, most)
-    allowed = _allowed(limits_for(context), instance.flavor)
     sentences = [_sentence(found, request.count)]
     if not found.fits:
         sentences.append(smaller_that_fits(instance, hosts, spec, found.decision))
