@@ -88,7 +88,7 @@ def enrol(message: Enrol) -> Host:
             host = _new_host(message.host)
         host.credential_digest, host.agent_version, host.contract_version = (
             digest,
-            message.agent_version[:40],
+            _line(message.agent_version, 40),
             message.contract,
         )
         host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
@@ -132,7 +132,7 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
     Host.objects.filter(id=host_id).update(
         connected=True,
         last_seen_at=timezone.now(),
-        agent_version=hello.agent_version[:40],
+        agent_version=_line(hello.agent_version, 40),
         contract_version=hello.contract,
     )
     compare(host_id, hello.guests, complete=True)
@@ -170,13 +170,13 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         memory_mb_used=_amount(report.memory_mb_used),
         disk_gb_used=_amount(report.disk_gb_used),
         running_vms=_amount(report.running_vms),
-        hypervisor_type=report.hypervisor_type[:40],
+        hypervisor_type=_line(report.hypervisor_type, 40),
         hypervisor_version=_amount(report.hypervisor_version),
-        hypervisor_hostname=report.hypervisor_hostname[:255],
-        architecture=report.architecture[:40],
-        host_ip=report.host_ip[:45],
+        hypervisor_hostname=_line(report.hypervisor_hostname, 255),
+        architecture=_line(report.architecture, 40),
+        host_ip=_line(report.host_ip, 45),
         cpu_info={_line(name, 40): _line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
-        cached_images=report.cached_images[:1000],
+        cached_images=[_line(name, 255) for name in report.cached_images[:1000]],
         uptime=_line(report.uptime, 255),
     )
     if known:

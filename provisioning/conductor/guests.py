@@ -135,4 +135,4 @@ def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
         return  # a host may not speak of an attempt that was never given to it
     if not hosts.destroys_awaited().filter(host_id=host_id, instance_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
-        send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1))
+        send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1), claimed=True)

@@ -178,10 +178,10 @@ def _deleting(instance: Instance) -> None:
     """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits for
     its word.
     """
-    allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
+    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
     if allocation is None:
         finish_delete(instance, confirmed=True)
-    elif selectors.is_alive(allocation.host, timezone.now()) and _orders_to_destroy(instance) < DELETE_ORDERS:
+    elif selectors.is_alive(allocation.host, timezone.now()) and _orders_to_destroy(allocation) < DELETE_ORDERS:
         _more_time(instance)
         send_destroy(instance.id, allocation.host_id, instance.attempt)
     else:
@@ -190,7 +190,7 @@ def _deleting(instance: Instance) -> None:
 
 def _offloading(instance: Instance) -> None:
     """Ask the host again to remove a shelved server, when it can be asked; else it waits for its host."""
-    allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
+    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
     if allocation is None:
         finish_offload(instance)
         return
@@ -199,9 +199,10 @@ def _offloading(instance: Instance) -> None:
         send_destroy(instance.id, allocation.host_id, instance.attempt)
 
 
-def _orders_to_destroy(instance: Instance) -> int:
-    orders = HostCommand.objects.filter(instance_id=instance.id, kind="destroy_request")
-    return orders.filter(attempt=instance.attempt).count()
+def _orders_to_destroy(held: Allocation) -> int:
+    """Return how often the host that holds the instance was asked; what others were asked does not count."""
+    orders = HostCommand.objects.filter(host_id=held.host_id, instance_id=held.instance_id, kind="destroy_request")
+    return orders.filter(attempt=held.instance.attempt).count()
 
 
 def _more_time(instance: Instance) -> None:
@@ -223,15 +224,16 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return instances that are over while a host that is up holds room for them and is not being asked.
+    """Return instances that are over while a host that is up holds room for them and is not being asked itself.
 
     A server in ERROR that is still on its host is not over: its disks are there.
     """
     now = timezone.now()
     lately = HostCommand.objects.filter(kind="destroy_request", created_at__gte=now - ASK_AGAIN)
+    of_holder = {"instance_id": OuterRef("id"), "host_id": OuterRef("allocation__host_id")}
     held = Instance.objects.filter(
-        ~Exists(hosts.destroys_awaited().filter(instance_id=OuterRef("id"))),
-        ~Exists(lately.filter(instance_id=OuterRef("id"))),
+        ~Exists(hosts.destroys_awaited().filter(**of_holder)),
+        ~Exists(lately.filter(**of_holder)),
         alive(now, "allocation__host__"),
         Q(vm_state=VmState.DELETED) | Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], host=None),
         task_state=None,

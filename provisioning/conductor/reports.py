@@ -154,7 +154,10 @@ def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> N
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:
-    """The host holds nothing of the instance any more (up to the order's attempt)."""
+    """The host holds nothing of the instance any more (up to the order's attempt).
+
+    An order from before a server came here, whose attempt a host had a say in, takes nothing from it.
+    """
     allocation = Allocation.objects.filter(instance_id=instance.id).first()
     held_there = (
         allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.attempt
@@ -165,7 +168,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
     elif instance.task_state == TaskState.DELETING:
         if command.attempt == instance.attempt and (allocation is None or held_there):
             finish_delete(instance, confirmed=True)
-    elif held_there:
+    elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
         line = line_of(instance)
         waiting = line is not None and instance.task_state == line.first
         if instance.vm_state == VmState.SHELVED_OFFLOADED:

@@ -78,6 +78,10 @@ def _delete(context: RequestContext, instance: Instance, started: datetime) -> b
     return True
 
 
-def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
-    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes."""
-    hosts.command(host_id, instance_id, attempt, DestroyRequest(ports=network.port_refs(instance_id)), None)
+def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, claimed: bool = False) -> None:
+    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
+
+    ``claimed``: only the host itself says that it has something; it is told nothing of the instance's cards.
+    """
+    ports = [] if claimed else network.port_refs(instance_id)
+    hosts.command(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)

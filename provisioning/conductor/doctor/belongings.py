@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 
 from provisioning.compute.models import Belonging, Instance
@@ -11,6 +12,8 @@ from provisioning.conductor.doctor.finding import Finding, Mend, check
 from provisioning.conductor.doctor.mending import of_instance
 
 FOREIGN = "foreign_domain"
+TOLD = 20
+"""Things of one host that are left alone and told one by one; what many there are of hides no other host."""
 WORDS = {
     "guest": "a guest",
     "domain": "a guest whose description the host has lost",
@@ -28,6 +31,7 @@ WORDS = {
 def belongings() -> Iterator[Finding]:
     """Find leftovers; what Novella did not make is counted and left alone."""
     foreign: dict[str, list[str]] = {}
+    strange = Counter[str]()
     rows = list(settled().select_related("host").order_by("host__name", "kind", "name"))
     known = Instance.objects.in_bulk({row.instance_id for row in rows if row.instance_id is not None})
     for row in rows:
@@ -36,7 +40,14 @@ def belongings() -> Iterator[Finding]:
         else:
             instance = known.get(row.instance_id) if row.instance_id else None
             if instance is None or row.kind == "domain" or is_left_over(row, instance):
-                yield _left_over(row, instance)
+                found = _left_over(row, instance)
+                strange[row.host.name] += found.mend is None
+                if found.mend is not None or strange[row.host.name] <= TOLD:
+                    yield found
+    for host, many in strange.items():
+        if many > TOLD:
+            sentence = f"It has {many - TOLD} more such things. They are left alone."
+            yield Finding("warning", f"host {host}", sentence, evidence="more")
     for host, names in foreign.items():
         listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         sentence = f"It has {len(names)} guests that Novella did not make: {listed}. They are left alone."

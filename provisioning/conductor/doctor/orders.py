@@ -111,7 +111,7 @@ def _ordered() -> Exists:
 
 
 def _to_destroy() -> Exists:
-    return Exists(_of_now().filter(kind="destroy_request"))
+    return Exists(_of_now().filter(kind="destroy_request", host_id=OuterRef("allocation__host_id")))
 
 
 def _end_now(found: Instance) -> Mend:

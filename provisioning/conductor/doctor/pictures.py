@@ -35,8 +35,8 @@ def _wanted() -> set[uuid.UUID]:
 
 
 def _made_here(image_id: uuid.UUID) -> bool:
-    """Say whether the cloud made the record for a server; what a person calls so is none of ours."""
-    return InstanceActionEvent.objects.filter(detail__image=str(image_id)).exists()
+    """Say whether the cloud made the record for a server; what a person calls so, or a host says, is none of ours."""
+    return InstanceActionEvent.objects.filter(detail__image=str(image_id), host="").exists()
 
 
 def _remove(image_id: uuid.UUID) -> Mend:

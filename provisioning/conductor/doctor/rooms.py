@@ -109,10 +109,9 @@ def allocations() -> Iterator[Finding]:
 def _forgotten() -> QuerySet[Allocation]:
     """Return the room of servers that are over, on hosts that are up and were not asked about them lately."""
     now = timezone.now()
-    lately = HostCommand.objects.filter(
-        instance_id=OuterRef("instance_id"), kind="destroy_request", created_at__gte=now - PATIENCE
-    )
-    awaited = hosts.destroys_awaited().filter(instance_id=OuterRef("instance_id"))
+    of_holder = {"instance_id": OuterRef("instance_id"), "host_id": OuterRef("host_id")}
+    lately = HostCommand.objects.filter(**of_holder, kind="destroy_request", created_at__gte=now - PATIENCE)
+    awaited = hosts.destroys_awaited().filter(**of_holder)
     over = Q(instance__vm_state=VmState.DELETED) | Q(
         instance__vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
     )

@@ -1,0 +1,215 @@
+"""What is told of placing servers, and what hosts with bad manners can do to servers that are not theirs."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from compute_agent.contract.messages import Belonging, ResourceAudit
+from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.compute import services
+from provisioning.compute.models import Allocation, Host, Instance, InstanceActionEvent
+from provisioning.compute.requests import NetworkRequest
+from provisioning.compute.states import TaskState
+from provisioning.conductor import agents, doctor, reaper
+from provisioning.images import services as images
+from provisioning.images.models import Image
+from provisioning.network.models import Port
+from provisioning.rpc.models import HostCommand
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
+
+pytestmark = pytest.mark.django_db
+WOULD_FIT = "/compute/v2.1/novella-would-fit"
+LONG_AGO = timedelta(hours=1)
+
+
+@pytest.fixture
+def alice() -> RequestContext:
+    return context("alice")
+
+
+@pytest.fixture
+def cloud(db: None) -> Cloud:
+    return Cloud.make()
+
+
+def with_a_card(cloud: Cloud, caller: RequestContext) -> Instance:
+    """A server at rest on the host ``one``, with a card."""
+    row = cloud.launch(caller, networks=(NetworkRequest(network_id=str(cloud.network.id)),))
+    cloud.run()
+    Instance.objects.filter(id=row.id).update(updated_at=timezone.now() - LONG_AGO)
+    return cloud.fresh(row)
+
+
+def claimed_by(cloud: Cloud, row: Instance, attempt: int) -> ScriptedAgent:
+    """A host ``two`` that says it has a guest of a server which is elsewhere, and keeps the order that it gets."""
+    liar = cloud.agents.get("two") or ScriptedAgent.join("two")
+    liar.guests[str(row.id)] = (attempt, PowerState.RUNNING)
+    liar.hello()
+    return liar
+
+
+def orders_of(agent: ScriptedAgent, row: Instance) -> Any:
+    return HostCommand.objects.filter(host_id=agent.host.id, instance_id=row.id, kind="destroy_request")
+
+
+# ----- what users are told --------------------------------------------------------------------------------------------
+
+
+def test_counting_servers_measures_no_more_than_the_quota(people: People, cloud: Cloud) -> None:
+    """A request for a hundred would else count how much room the cloud has, which is for operators."""
+    cloud.add_host("one", vcpus=500, memory_mb=500_000, disk_gb=5000)
+    fit = Api(people.alice).post(WOULD_FIT, {"would_fit": {"flavorRef": "1", "count": 100}}).json()["would_fit"]
+    assert fit["quota"] == 10
+    assert (fit["fits"], fit["most"]) == (10, 10)
+    assert "100 of these" not in fit["sentence"]
+    seen = Api(people.operator).post(WOULD_FIT, {"would_fit": {"flavorRef": "1", "count": 100}}).json()["would_fit"]
+    assert seen["fits"] == 100
+
+
+# ----- hosts that speak of servers of others --------------------------------------------------------------------------
+
+
+def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: RequestContext) -> None:
+    """Whoever knows an id must not learn cards, addresses and firewall rules by saying that there is a guest of it."""
+    cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    assert Port.objects.filter(device_id=row.id).exists()
+    liar = claimed_by(cloud, row, row.attempt)
+    (command,) = liar.take()
+    assert isinstance(command.body, DestroyRequest)
+    assert command.body.ports == []
+
+
+def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    liar = cloud.add_host("two")
+    liar.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
+    liar.measured()
+    liar.measured()
+    (command,) = liar.take()
+    assert isinstance(command.body, DestroyRequest)
+    assert command.body.ports == []
+
+
+def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_being_asked(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    agent = cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    Host.objects.filter(id=agent.host.id).update(last_seen_at=timezone.now() - LONG_AGO)
+    services.delete(context("alice"), row.id)
+    assert state_of(row) == ("deleted", None)
+    liar = claimed_by(cloud, row, row.attempt)
+    assert orders_of(liar, row).exists()
+    agents.heartbeat(agent.host.id)
+    (command,) = agent.take()
+    agent.report(command, "failed", error_code="busy", message="not now")
+    HostCommand.objects.update(created_at=timezone.now() - LONG_AGO)
+    Instance.objects.filter(id=row.id).update(updated_at=timezone.now() - LONG_AGO)
+    assert [found.subject for found in doctor.examine(["allocations"], pause=0)] == [f"instance {row.id}"]
+    reaper.reap()
+    assert orders_of(agent, row).filter(finished_at=None).exists()
+    agent.work()
+    assert not Allocation.objects.exists()
+
+
+def test_orders_to_a_host_that_claims_a_server_are_not_counted_as_asking_its_own(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    agent = cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    services.delete(context("alice"), row.id)
+    liar = cloud.add_host("two")
+    for _ in range(reaper.DELETE_ORDERS):
+        claimed_by(cloud, row, row.attempt)
+        for command in liar.take():
+            liar.report(command, "failed", error_code="busy", message="not now")
+    Instance.objects.filter(id=row.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reaper.reap()
+    assert state_of(row) == ("deleted", None) or state_of(row)[1] == TaskState.DELETING
+    assert cloud.fresh(row).task_state == TaskState.DELETING
+    assert orders_of(agent, row).count() == 2
+
+
+def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_came_since(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    """The attempt of the order is the liar's choice: far above that with which the server comes to the host later."""
+    cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    liar = claimed_by(cloud, row, 1000)
+    (kept,) = liar.take()
+    assert kept.attempt > 1000
+    Host.objects.filter(name="one").update(enabled=False)
+    cloud.agents["two"] = liar
+    liar.guests.clear()
+    for move in ("shelve", "unshelve"):
+        getattr(services, move)(context("alice"), row.id)
+        cloud.run()
+    fresh = cloud.fresh(row)
+    assert fresh.host is not None
+    assert (fresh.vm_state, fresh.host.name) == ("active", "two")
+    ports = Port.objects.filter(device_id=row.id).count()
+    liar.report(kept, "finished", power_state=PowerState.NOSTATE)
+    assert Port.objects.filter(device_id=row.id).count() == ports == 1
+    assert Allocation.objects.filter(instance_id=row.id).exists()
+
+
+# ----- what hosts say -------------------------------------------------------------------------------------------------
+
+ODD = "a\x00b\x1b[2Jc\u2028d"
+
+
+def test_what_a_host_says_of_itself_has_no_hidden_characters(cloud: Cloud) -> None:
+    """PostgreSQL refuses NUL, terminals obey the others, and notifications carry the names on."""
+    agent = cloud.add_host("one")
+    report = ResourceAudit(
+        vcpus=1, memory_mb=1, disk_gb=1, memory_mb_used=0, disk_gb_used=0, vcpus_used=0, running_vms=0,
+        hypervisor_type=ODD, hypervisor_version=1, hypervisor_hostname=ODD, architecture=ODD, host_ip=ODD,
+        cached_images=[ODD, "x" * 1000], uptime=ODD, cpu_info={ODD: ODD},
+    )  # fmt: skip
+    agents.audit(agent.host.id, report)
+    row = Host.objects.get(id=agent.host.id)
+    said = [row.hypervisor_type, row.hypervisor_hostname, row.architecture, row.host_ip, row.uptime, *row.cached_images]
+    assert all(text.isprintable() for text in [*said, *row.cpu_info, *row.cpu_info.values()]), said
+    assert max(map(len, row.cached_images)) <= 255
+
+
+def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    loud, quiet = cloud.add_host("a"), cloud.add_host("b")
+    loud.left = [
+        Belonging(kind="folder", name=str(key), instance_id=str(key)) for key in (uuid.uuid4() for _ in range(400))
+    ]
+    key = str(uuid.uuid4())
+    quiet.left = [Belonging(kind="folder", name=key, instance_id=key)]
+    for agent in (loud, quiet, loud, quiet):
+        agent.measured()
+    found = doctor.examine(["belongings"], pause=0)
+    assert any(each.subject == "host b" for each in found)
+    assert any("more" in each.sentence for each in found if each.subject == "host a")
+
+
+def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: RequestContext) -> None:
+    """A detail of a step says whatever the host likes; a person uploads this one."""
+    agent = cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    mine = images.create(context("alice"), name="mine", properties={"instance_uuid": str(row.id)})
+    services.switch(context("alice"), row.id, "suspend")
+    (command,) = agent.take()
+    for name in ("suspend", "api_suspend"):
+        agent.report(command, "step", step=name, detail={"image": str(mine.id)})
+    assert InstanceActionEvent.objects.filter(detail__image=str(mine.id)).exists()
+    assert doctor.examine(["images"], pause=0) == []
+    assert Image.objects.get(id=mine.id).status == Image.Status.QUEUED
