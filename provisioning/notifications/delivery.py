@@ -125,10 +125,15 @@ def _post(delivery: Delivery) -> str:
     try:
         webhook.post(delivery.event_type, str(delivery.message_id), delivery.body)
     except webhook.WebhookError as error:
-        return str(error)[:255]
+        return _line(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this notification's trouble alone
-        return f"{type(error).__name__}: {error}"[:255]
+        return _line(f"{type(error).__name__}: {error}")
     return ""
+
+
+def _line(text: str) -> str:
+    """Return what an answer may have had a say in as one line, cut."""
+    return "".join(character if character.isprintable() else " " for character in text[:255]).strip()
 
 
 def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:

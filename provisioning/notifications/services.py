@@ -104,4 +104,5 @@ def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
 
 
 def _log(message: dict[str, Any]) -> None:
-    log.info("%s", json.dumps(message, separators=(",", ":"), ensure_ascii=False))
+    """Log a message as one line of printable ASCII: what users call things may hold what terminals obey."""
+    log.info("%s", json.dumps(message, separators=(",", ":")).replace("\x7f", "\\u007f"))
