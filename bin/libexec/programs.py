@@ -39,13 +39,14 @@ class Hosts:
 
 
 def environment(data: DataFolder, port: int, role: str = "command") -> dict[str, str]:
-    """What every process of Novella is told; the operator's own NOVELLA_ settings pass through."""
+    """What every process of Novella is told; the operator's own NOVELLA_ settings and PYTHONPATH pass through."""
+    path = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {
         "NOVELLA_DATA": str(data.path),
         "NOVELLA_PORT": str(port),
         "NOVELLA_ROLE": role,
         "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "PYTHONPATH": str(CHECKOUT),
+        "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
     }
 
