@@ -17,6 +17,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.services import dry_run
+from provisioning.compute.services.checks import MAX_COUNT
 from provisioning.compute.services.dry_run import Fit, WouldFit
 from provisioning.images import selectors as images
 
@@ -43,9 +44,15 @@ class Command(BaseCommand):
             help="name or id: whose images and server groups are meant (default %(default)s)",
         )
         parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
-        parser.add_argument("--count", type=int, default=1, metavar="N", help="how many are wanted (default 1)")
         parser.add_argument(
-            "--hint", action="append", default=[], metavar="KEY=VALUE", help="scheduler hint: group=ID; repeatable"
+            "--count", type=int, default=1, metavar="N", help=f"how many are wanted, 1 to {MAX_COUNT} (default 1)"
+        )
+        parser.add_argument(
+            "--hint",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="scheduler hint, such as group=ID; repeatable",
         )
         parser.add_argument("--json", action="store_true", help="answer for programs")
 
@@ -114,7 +121,13 @@ def as_json(fit: Fit) -> str:
 def as_table(fit: Fit, what: str) -> str:
     """Write the answer for a person: how many, what each filter left, and which hosts take how many."""
     more = "+" if fit.fits == fit.most else ""
-    lines = [f"{what} fits {fit.fits}{more} times; {fit.asked} asked for.", fit.sentence, ""]
+    times = "once" if fit.fits == 1 else f"{fit.fits}{more} times"
+    lines = [f"{what} fits {times}; {fit.asked} asked for."]
+    if min(fit.fits, fit.fits if fit.allowed is None else fit.allowed) < fit.asked:
+        lines.append(fit.sentence)
+    lines.append("")
+    if fit.hosts:
+        lines.append("The first of them:" if more else "One more:")
     lines += _table(
         ("filter", "before", "after", "why"),
         [(result.name, result.before, result.after, result.reason) for result in fit.decision.filters],
