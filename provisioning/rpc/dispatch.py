@@ -38,7 +38,7 @@ def run(message_id: int, group: str, envelope: Envelope) -> None:
 def _run(message_id: int, group: str, envelope: Envelope) -> None:
     mark = tracing.request_id.set(envelope.request_id)
     try:
-        starts = queue.start(message_id, group, groups.process_mark(os.getpid()))
+        starts = _start(message_id, group)
         if starts is not None:
             _run_started(message_id, group, envelope, starts)
     except (Exception, TimeoutException):
@@ -46,6 +46,20 @@ def _run(message_id: int, group: str, envelope: Envelope) -> None:
         connection.close()
     finally:
         tracing.request_id.reset(mark)
+
+
+def _start(message_id: int, group: str) -> int | None:
+    """Note the start, through an outage of the database if need be: the group has the message, nobody else tries it."""
+    worker = groups.process_mark(os.getpid())
+    for tried in range(OUTAGE_TRIES):
+        try:
+            return queue.start(message_id, group, worker, again=tried > 0)
+        except Error as error:
+            logger.warning("The start of a job cannot be written, trying again: %s", error)
+            connection.close()
+            time.sleep(1)
+    logger.error("The start of a job could not be written; it will be run later.")
+    return None
 
 
 def _run_started(message_id: int, group: str, envelope: Envelope, starts: int) -> None:
@@ -66,7 +80,7 @@ def _run_started(message_id: int, group: str, envelope: Envelope, starts: int) -
 
 
 def _after_failure(message_id: int, group: str, envelope: Envelope, starts: int) -> None:
-    groups.count_failure(group)
+    _write(groups.count_failure, group)
     if starts < MOST_STARTS:
         _write(queue.postpone, message_id, PAUSES[starts - 1])
         return

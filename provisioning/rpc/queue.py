@@ -58,16 +58,17 @@ def take(topics: Collection[str], group: str) -> Taken | None:
     return Taken(number, text)
 
 
-def start(message_id: int, group: str, worker: str) -> int | None:
+def start(message_id: int, group: str, worker: str, *, again: bool = False) -> int | None:
     """Note that a worker begins; returns which start of this message it is (from 1).
 
     None: the message is no longer this group's, or another worker of the group has begun with it; it must not be run.
+    ``again``: the worker tried before, and never heard whether it was noted.
     """
     now = timezone.now()
     with transaction.atomic():
         mine = JobRun.objects.filter(message_id=message_id, group=group)
         if not mine.filter(worker="").update(worker=worker, started_at=now, starts=F("starts") + 1):
-            return None
+            return mine.filter(worker=worker).values_list("starts", flat=True).first() if again else None
         OrmQ.objects.filter(id=message_id).update(lock=_until(now))
         return mine.values_list("starts", flat=True).get()
 

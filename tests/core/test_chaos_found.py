@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from datetime import timedelta
 from types import ModuleType
+from typing import Any
 
 import pytest
 from django.db import ConnectionHandler, InterfaceError, OperationalError
 from django.db.backends.postgresql.base import DatabaseWrapper
+from django.utils import timezone
+from django_q.models import OrmQ
 
 from portal.api.common import faults
 from portal.environment import env
 from portal.live import agents, follower
 from provisioning.common import outage
+from provisioning.rpc import dispatch, groups, queue, registry
+from provisioning.rpc.envelope import Envelope, seal
+from provisioning.rpc.models import JobRun
 
 
 def _locked() -> OperationalError:
@@ -80,3 +88,57 @@ def test_the_web_can_pool_its_connections_to_postgresql() -> None:
     assert isinstance(database, DatabaseWrapper)
     assert database.pool.max_size == 8
     database.close_pool()
+
+
+class TestAJobInAnOutage:
+    """The database went away under a job; its failure could not be counted, so the message was not given back.  It
+    stayed with the living worker, which had forgotten it, until its lock ended minutes later.
+    """
+
+    @pytest.fixture(autouse=True)
+    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(dispatch.time, "sleep", lambda _: None)
+
+    def message(self, monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> tuple[int, Envelope]:
+        monkeypatch.setitem(registry.jobs, "chaos.job", registry.RegisteredJob("chaos.job", "chaos", run, None))
+        envelope = Envelope("chaos", "chaos.job", {}, "req-1", 0.0)
+        queue.put("chaos", seal(envelope))
+        taken = queue.take(["chaos"], "group")
+        assert taken is not None
+        return taken.id, envelope
+
+    @pytest.mark.django_db(transaction=True)
+    def test_is_given_back_when_the_database_is_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def job() -> None:
+            raise _locked()
+
+        monkeypatch.setattr(dispatch.groups, "count_failure", _once_away(groups.count_failure))
+        number, envelope = self.message(monkeypatch, job)
+        dispatch.run(number, "group", envelope)
+        assert JobRun.objects.get(message_id=number).group == ""
+        assert OrmQ.objects.get(id=number).lock < timezone.now() + timedelta(seconds=10)
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("noted", [False, True], ids=["nothing was written", "it was written"])
+    def test_is_run_when_its_start_could_not_be_written(self, monkeypatch: pytest.MonkeyPatch, noted: bool) -> None:
+        ran: list[int] = []
+        monkeypatch.setattr(dispatch.queue, "start", _once_away(queue.start, after=noted))
+        number, envelope = self.message(monkeypatch, lambda: ran.append(1))
+        dispatch.run(number, "group", envelope)
+        assert ran == [1]
+        assert not OrmQ.objects.filter(id=number).exists()
+
+
+def _once_away(work: Callable[..., Any], *, after: bool = False) -> Callable[..., Any]:
+    """Let the first call fail as if the database were away, before the work or ``after`` it."""
+    calls: list[int] = []
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            return work(*arguments, **options)
+        if after:
+            work(*arguments, **options)
+        raise _locked()
+
+    return run
