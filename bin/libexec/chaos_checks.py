@@ -16,6 +16,7 @@ AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "
 """vm_states of servers that have a domain, room on a host, and addresses."""
 POWER = {"active": {1}, "stopped": {0, 4, 6}, "paused": {3}, "rescued": {1}, "suspended": {4, 7}, "shelved": {0, 4, 6}}
 """vm_state → power states of its domain."""
+_PAUSING = {1, 3, "active", "paused"}
 BY_HAND = "resetState"
 _TECHNICAL = re.compile(r"Traceback|\b\w+(Error|Exception)\b|<class|\bNone\b|0x[0-9a-f]{6}|File \"")
 
@@ -201,7 +202,8 @@ def _domain(row: Row, found: tuple[str, Any] | None, hosts: Mapping[str, str], *
     """Say what is wrong with the domain of a server, nothing when it is as it should be.
 
     Where an operator has set the state, it is enough that the records know the domain's power: a server that was called
-    active may be paused, or may never have been built.
+    active may be paused, or may never have been built.  So it is with a pause, and the end of one, that the host did
+    when nobody waited for its word any more: as in Nova the server keeps its state and shows its power.
     """
     wanted = hosts.get(row["host_id"], "no host")
     if found is None:
@@ -212,8 +214,8 @@ def _domain(row: Row, found: tuple[str, Any] | None, hosts: Mapping[str, str], *
         return f"still has a domain on {host}."
     if host != wanted:
         return f"has its domain on {host}, not on {wanted}."
-    power = {row["power_state"]} if by_hand else POWER.get(row["vm_state"], {domain["power"]})
-    if domain["power"] not in power:
+    known = domain["power"] == row["power_state"] and (by_hand or {domain["power"], row["vm_state"]} <= _PAUSING)
+    if not known and domain["power"] not in POWER.get(row["vm_state"], {domain["power"]}):
         return f"has a domain in power state {domain['power']}."
     if domain["attempt"] != row["attempt"]:
         return f"has a domain of attempt {domain['attempt']}, and is at attempt {row['attempt']}."
