@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 MAX_DETAILS = 10
 _STEP = re.compile("[a-z_]{1,40}")
 MAX_DETAIL = 200
+MOST_STEPS = 50
+"""Steps of one action that are kept."""
 MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
 """A step that claims to be further away than this from now gets the time of its report."""
@@ -59,9 +61,19 @@ def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) 
     for event, _ in current:
         if event.kind == "step" or event.step not in rows:
             rows[event.step] = _row(action, event, host)
+    rows = _few(action, rows)
     actions.write(list(rows.values()))
     state.announce_all(instance, [{"step": actions.shown(row)} for row in rows.values()])
     on_the_way(instance, {name for name, row in rows.items() if row.finished_at is not None})
+
+
+def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[str, InstanceActionEvent]:
+    """Return the steps that are kept: those of a build are known by name, the others hosts may call as they like."""
+    if rows.keys() <= set(BUILD_STEPS):
+        return rows
+    there = set(InstanceActionEvent.objects.filter(action=action).values_list("name", flat=True))
+    fresh = [name for name in rows if name not in there][: max(MOST_STEPS - len(there), 0)]
+    return {name: row for name, row in rows.items() if name in there or name in fresh}
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.messages import Belonging, ResourceAudit
+from compute_agent.contract.messages import AgentEvent, Belonging, ResourceAudit
 from compute_agent.contract.orders import DestroyRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
@@ -17,7 +18,8 @@ from provisioning.compute import services
 from provisioning.compute.models import Allocation, Host, Instance, InstanceActionEvent
 from provisioning.compute.requests import NetworkRequest
 from provisioning.compute.states import TaskState
-from provisioning.conductor import agents, doctor, reaper
+from provisioning.conductor import agents, doctor, inbox, reaper
+from provisioning.conductor.reports import MOST_STEPS
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
@@ -213,3 +215,24 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
     assert InstanceActionEvent.objects.filter(detail__image=str(mine.id)).exists()
     assert doctor.examine(["images"], pause=0) == []
     assert Image.objects.get(id=mine.id).status == Image.Status.QUEUED
+
+
+def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("one")
+    row = with_a_card(cloud, alice)
+    services.switch(context("alice"), row.id, "suspend")
+    (command,) = agent.take()
+    before = InstanceActionEvent.objects.count()
+    letters = "abcdefghijklmnopqrst"
+    events = [
+        AgentEvent(
+            seq=number, instance_id=str(row.id), attempt=command.attempt, kind="step", command_id=command.id,
+            step=f"made_up_{letters[number // 20]}{letters[number % 20]}", finished_at=time.time(),
+        )
+        for number in range(400)
+    ]  # fmt: skip
+    for batch in (events[:5], events[5:200], events[200:]):
+        inbox.receive(agent.host.id, batch)
+    assert 5 <= InstanceActionEvent.objects.count() - before <= MOST_STEPS
+    agent.carry_out(command)
+    assert state_of(row) == ("suspended", None)
