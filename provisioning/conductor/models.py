@@ -20,6 +20,7 @@ class DoctorRun(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["-started_at"], name="doctor_run_by_age")]
+        verbose_name = "doctor's report"
 
     def __str__(self) -> str:
         return f"{self.started_at:%Y-%m-%d %H:%M:%S}"

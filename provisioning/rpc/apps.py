@@ -10,6 +10,7 @@ class RpcConfig(AppConfig):
 
     name = "provisioning.rpc"
     label = "rpc"
+    verbose_name = "Workers"
 
     def ready(self) -> None:
         """Register the app's own jobs."""

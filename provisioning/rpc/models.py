@@ -72,6 +72,10 @@ class Lease(models.Model):
     last_seconds = models.FloatField(null=True)
     last_error = models.CharField(max_length=500, blank=True)  # empty: it went well
 
+    class Meta:
+        verbose_name = "periodic job"
+        verbose_name_plural = "periodic work"
+
     def __str__(self) -> str:
         return self.name
 

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from provisioning.compute.models import Allocation, Instance
 from provisioning.conductor.doctor import looks
 from provisioning.conductor.examine import JOB
 from provisioning.conductor.models import DoctorRun
@@ -51,6 +52,14 @@ def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> N
     assert "Nothing was found." in admin.post(f"{PAGE}examine/", follow=True).content.decode()
     listed = admin.get(PAGE).content.decode()
     assert ("1 wrong" in listed, "mended" in listed, "all is well" in listed) == (True, True, True)
+
+
+def test_a_finding_leads_to_its_instance(admin: Client, wrong: None) -> None:
+    row = Instance.objects.get()
+    Allocation.objects.all().delete()
+    page = admin.post(f"{PAGE}examine/", follow=True).content.decode()
+    assert f'instance <a href="/admin/compute/instance/{row.id}/change/">{row.id}</a>' in page
+    assert "<td>host one</td>" in page
 
 
 def test_nobody_else_examines(people: People, admin: Client) -> None:

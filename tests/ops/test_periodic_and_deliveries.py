@@ -69,6 +69,21 @@ def test_a_delivery_that_failed_is_sent_again(admin: Client, settings: Any) -> N
     assert queue.is_waiting("notifications")
 
 
+def test_what_is_sent_is_shown_a_line_for_each_field(admin: Client) -> None:
+    row = delivery(body='{"payload":{"display_name":"<b>web</b>"}}')
+    page = admin.get(f"{DELIVERIES}{row.pk}/change/").content.decode()
+    assert "\n    &quot;display_name&quot;: &quot;&lt;b&gt;web&lt;/b&gt;&quot;\n" in page
+    assert "Notifications that the webhook has not taken yet" in admin.get(DELIVERIES).content.decode()
+
+
+def test_the_first_page_calls_things_as_the_guide_does(admin: Client) -> None:
+    page = admin.get("/admin/").content.decode()
+    assert all(
+        words in page for words in ("Periodic work", "Doctor&#x27;s reports", "Deliveries", "Scheduling decisions")
+    )
+    assert "Rpc" not in page
+
+
 def test_a_delivery_is_dropped_after_a_question(admin: Client) -> None:
     row = delivery()
     act(admin, "drop", row)

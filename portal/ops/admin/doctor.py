@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib import admin, messages
@@ -58,7 +59,7 @@ class DoctorRunAdmin(Readable):
             "",
             '<tr><td><span class="status {}">{}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>',
             (
-                (TONES.get(each["severity"], "off"), each["severity"], each["check"], each["subject"],
+                (TONES.get(each["severity"], "off"), each["severity"], each["check"], _linked(each["subject"]),
                  each["sentence"], each["repaired"] or (each["repair"] and f"not yet: {each['repair']}") or "")
                 for each in run.findings
             ),
@@ -66,7 +67,7 @@ class DoctorRunAdmin(Readable):
         if not run.findings:
             return format_html("<p>{}</p>", "Nothing was found.")
         heads = format_html_join("", '<th scope="col">{}</th>', ((head,) for head in HEADS))
-        return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", heads, rows)
+        return format_html('<table class="findings"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', heads, rows)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Offer an examination to whom it is open."""
@@ -93,3 +94,12 @@ class DoctorRunAdmin(Readable):
 
 
 HEADS = ("severity", "check", "of", "what is wrong", "repair")
+
+
+def _linked(subject: str) -> str:
+    """Lead to the instance that a finding is about."""
+    instance = re.fullmatch(r"instance ([0-9a-f-]{36})", subject)
+    if instance is None:
+        return subject
+    address = reverse("admin:compute_instance_change", args=[instance[1]])
+    return format_html('instance <a href="{}">{}</a>', address, instance[1])

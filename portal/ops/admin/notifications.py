@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib import admin, messages
@@ -52,9 +53,19 @@ class DeliveryAdmin(Readable):
     actions = ("send_again", "drop")
     fields = (
         "event_type", "message_id", "subject", "state", "tries", "last_error", "created_at", "first_failed_at",
-        "due_at", "failed_at", "body",
+        "due_at", "failed_at", "text",
     )  # fmt: skip
-    readonly_fields = ("state", "message_id")
+    readonly_fields = ("state", "message_id", "text")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Call the list by what it is."""
+        title = "Notifications that the webhook has not taken yet"
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    @admin.display(description="what is sent")
+    def text(self, delivery: Delivery) -> SafeString:
+        """Show the notification a line for each field."""
+        return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(delivery.body), indent=2))
 
     @admin.display(description="state")
     def state(self, delivery: Delivery) -> SafeString:
