@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import http.client
 import json
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -50,9 +53,11 @@ def post(event_type: str, message_id: str, text: str) -> None:
         headers["X-Novella-Signature"] = signature(settings.NOTIFICATION_WEBHOOK_SECRET, timestamp, body)
     connection = _connection(address)
     try:
-        connection.request("POST", _target(address), body, headers)
-        answer = connection.getresponse()
-        answer.read(MOST_READ)
+        connection.connect()
+        with _at_most(settings.NOTIFICATION_WEBHOOK_TIMEOUT, connection.sock):
+            connection.request("POST", _target(address), body, headers)
+            answer = connection.getresponse()
+            answer.read(MOST_READ)
         status = answer.status
     except (OSError, http.client.HTTPException) as error:
         raise WebhookError(f"No answer: {str(error) or type(error).__name__}"[:255]) from error
@@ -62,6 +67,23 @@ def post(event_type: str, message_id: str, text: str) -> None:
         raise WebhookError(f"It answered {status}: redirects are not followed.")
     if not 200 <= status < 300:
         raise WebhookError(f"It answered {status}.")
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float, link: socket.socket) -> Iterator[None]:
+    """Cut the connection after some time in all: its own timeout begins anew with each byte that comes."""
+
+    def cut() -> None:
+        with contextlib.suppress(OSError):
+            link.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _connection(address: SplitResult) -> http.client.HTTPConnection:
