@@ -125,6 +125,7 @@ class TestTaskStateNeverCleared:
     """Whatever an instance is in the middle of, and whatever was lost of it: it comes to rest by deadlines alone."""
 
     @pytest.mark.parametrize("host", ["up", "down"])
+    @pytest.mark.slow
     def test_every_task_ends(self, db: None, alice: RequestContext, host: str) -> None:
         cloud = Cloud.make()
         agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)

@@ -281,6 +281,7 @@ class TestAntiAffinityUnderParallelCreates:
         invariants.check()
 
 
+@pytest.mark.slow
 class TestADuplicateAddressUnder500ParallelLaunches:
     REQUESTS, OF_EACH, WORKERS = 20, 25, 8
 

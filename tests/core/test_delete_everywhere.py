@@ -110,6 +110,7 @@ def nothing_is_left(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("host", [up, down, forced_down], ids=lambda host: host.__name__)
+@pytest.mark.slow
 def test_from_every_state(db: None, alice: RequestContext, settings: Any, host: Callable[[Cloud], None]) -> None:
     settings.HOST_DOWN_AFTER = 1800
     cloud = Cloud.make()

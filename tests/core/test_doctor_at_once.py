@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from django.db import connection
 from django.utils import timezone
 
@@ -35,6 +36,7 @@ def apart(work: Callable[[], object]) -> Callable[[], object]:
     return run
 
 
+@pytest.mark.slow
 def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
     for name in ("one", "two"):
         shared_cloud.add_host(name, vcpus=32, memory_mb=65_536, disk_gb=200)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from django.utils import timezone
 
 from provisioning.conductor import doctor
 from provisioning.rpc.models import WorkerBeat
 from tests.core.test_every_task import Scene, the_order
 from tests.core.test_every_task import scene as scene
+
+pytestmark = pytest.mark.slow
 
 
 def well() -> None:

@@ -23,6 +23,7 @@ NEVER_WELL = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("service", "name"), sorted(SCENES), ids=lambda each: each)
+@pytest.mark.slow
 def test_answers_are_as_recorded(
     people: People,
     settings: Settings,

@@ -142,6 +142,7 @@ SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens", "/ident
 """Where passwords are taken: wrong ones are counted."""
 
 
+@pytest.mark.slow
 def test_a_stranger_writes_nothing(world: World) -> None:
     rows = [row for row in ROWS if row.route not in SIGN_INS or row.method == "GET"]
     written = []
