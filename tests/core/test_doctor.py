@@ -262,7 +262,7 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
     found = only("host_counters")
     assert found.subject == f"host {row.host.name}"
     assert found.sentence == (
-        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; the servers there hold 1 servers with 1 vCPUs, 1024 MiB"
+        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; the servers there hold 1 server with 1 vCPU, 1024 MiB"
         " and 2 GiB."
     )
     mended("host_counters")
@@ -357,7 +357,7 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
 def test_cards_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     Port.objects.all().delete()
-    assert only("addresses").sentence == "It has 0 ports, and its record names 1 cards."
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 card."
     Port.objects.create(
         network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
     )
@@ -428,7 +428,7 @@ def test_belongings(cloud: Cloud, alice: RequestContext) -> None:
     assert found == {
         "warning": f"It has a folder of disks ({lost}) of the server {lost}, which no record knows. It is left alone:"
         " the records may be what is lost.",
-        "note": "It has 7 guests that Novella did not make: vm0, vm1, vm2, vm3, vm4 …. They are left alone.",
+        "note": "It has 7 guests that Novella did not make and leaves alone: vm0, vm1, vm2, vm3, vm4 ….",
     }
     assert any(each.sentence.startswith("It has a network card (tap01234567-89) of no server.")
                for each in look("belongings"))  # fmt: skip
@@ -457,7 +457,7 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
 def test_a_silent_host(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     Host.objects.filter(id=row.host_id).update(last_seen_at=timezone.now() - OLD)
-    assert only("hosts").sentence.endswith("; 1 servers are on it.")
+    assert only("hosts").sentence.endswith("; 1 server is on it.")
     Host.objects.filter(id=row.host_id).update(forced_down=True)
     assert only("hosts").severity == "note"
 
@@ -507,8 +507,8 @@ def test_a_webhook_that_takes_nothing(cloud: Cloud, settings: Any) -> None:
         subject="s", event_type="instance.create.end", body="{}", created_at=now, due_at=now, failed_at=now
     )
     assert {each.sentence for each in look("webhook")} == {
-        "It cannot be reached, or refuses: It refuses. 0 notifications wait.",
-        "1 notifications were given up; the operators' pages can send them again.",
+        "It cannot be reached, or refuses: It refuses. Notifications that wait: 0.",
+        "Notifications given up: 1; the operators' pages can send them again.",
     }
 
 

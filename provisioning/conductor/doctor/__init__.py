@@ -5,7 +5,7 @@ One module for each subject; a check yields what it finds, and each finding know
 
 from importlib import import_module
 
-from provisioning.conductor.doctor.finding import Finding, check, checks
+from provisioning.conductor.doctor.finding import Finding, check, checks, number
 from provisioning.conductor.doctor.looks import examine, treat
 from provisioning.conductor.doctor.runs import left, run, run_for
 
@@ -15,4 +15,4 @@ for _subject in (
 ):  # fmt: skip
     import_module(f"{__name__}.{_subject}")
 
-__all__ = ["Finding", "check", "checks", "examine", "left", "run", "run_for", "treat"]
+__all__ = ["Finding", "check", "checks", "examine", "left", "number", "run", "run_for", "treat"]

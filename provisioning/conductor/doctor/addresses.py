@@ -9,7 +9,7 @@ from django.db.models import Count
 
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import TaskState, VmState
-from provisioning.conductor.doctor.finding import Finding, Mend, check
+from provisioning.conductor.doctor.finding import Finding, Mend, check, number
 from provisioning.conductor.doctor.mending import moment_of, named, of_instance
 from provisioning.conductor.doctor.rooms import AT_A_HOST
 from provisioning.network import services as network
@@ -80,5 +80,5 @@ def addresses() -> Iterator[Finding]:
     for row in rows.only(*NEEDED).iterator():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:
-            sentence = f"It has {has} ports, and its record names {says} cards."
+            sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'card')}."
             yield Finding("warning", named(row), sentence, evidence=(has, says, moment_of(row)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from provisioning.compute.models import Belonging, Instance
 from provisioning.conductor.belongings import ask_to_remove, is_left_over, settled
-from provisioning.conductor.doctor.finding import Finding, Mend, check
+from provisioning.conductor.doctor.finding import Finding, Mend, check, number
 from provisioning.conductor.doctor.mending import of_instance
 
 FOREIGN = "foreign_domain"
@@ -50,7 +50,7 @@ def belongings() -> Iterator[Finding]:
             yield Finding("warning", f"host {host}", sentence, evidence="more")
     for host, names in foreign.items():
         listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-        sentence = f"It has {len(names)} guests that Novella did not make: {listed}. They are left alone."
+        sentence = f"It has {number(len(names), 'guest')} that Novella did not make and leaves alone: {listed}."
         yield Finding("note", f"host {host}", sentence)
 
 

@@ -57,3 +57,8 @@ def check(name: str) -> Callable[[Check], Check]:
         return function
 
     return register
+
+
+def number(many: int, noun: str) -> str:
+    """Count things in words: ``1 server``, ``2 servers``."""
+    return f"{many} {noun}" if many == 1 else f"{many} {noun}s"

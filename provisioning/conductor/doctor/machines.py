@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.compute.models import Host
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import VmState
-from provisioning.conductor.doctor.finding import Finding, Severity, check
+from provisioning.conductor.doctor.finding import Finding, Severity, check, number
 
 
 @check("hosts")
@@ -21,6 +21,7 @@ def silent_hosts() -> Iterator[Finding]:
     for host in rows:
         since = f"since {host.last_seen_at:%Y-%m-%d %H:%M:%S}" if host.last_seen_at else "ever"
         down = " An operator says that it is down." if host.forced_down else ""
-        sentence = f"It has not been heard of {since}; {host.many} servers are on it.{down}"
+        on_it = f"{number(host.many, 'server')} {'is' if host.many == 1 else 'are'} on it."
+        sentence = f"It has not been heard of {since}; {on_it}{down}"
         severity: Severity = "note" if host.forced_down else "warning"
         yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)

@@ -84,8 +84,8 @@ def webhook() -> Iterator[Finding]:
     """Find a webhook that takes no notifications, and notifications that were given up."""
     row = Webhook.objects.filter(name=STANDING).first()
     if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
-        sentence = f"It cannot be reached, or refuses: {row.last_error} {standing().waiting} notifications wait."
+        sentence = f"It cannot be reached, or refuses: {row.last_error} Notifications that wait: {standing().waiting}."
         yield Finding("warning", "webhook", sentence, evidence="unreachable")
     if standing().failed:
-        sentence = f"{standing().failed} notifications were given up; the operators' pages can send them again."
+        sentence = f"Notifications given up: {standing().failed}; the operators' pages can send them again."
         yield Finding("warning", "webhook", sentence, evidence="given up")

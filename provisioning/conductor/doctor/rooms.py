@@ -16,7 +16,7 @@ from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.sizes import Room, larger_room
 from provisioning.compute.states import TaskState, VmState
-from provisioning.conductor.doctor.finding import Finding, Mend, check
+from provisioning.conductor.doctor.finding import Finding, Mend, check, number
 from provisioning.conductor.doctor.mending import alone, moment_of, named, of_instance
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
@@ -73,7 +73,7 @@ def _count(host_id: uuid.UUID) -> Mend:
 
 def _words(counts: Counts) -> str:
     vcpus, memory, disk, many = counts
-    return f"{many} servers with {vcpus} vCPUs, {memory} MiB and {disk} GiB"
+    return f"{number(many, 'server')} with {number(vcpus, 'vCPU')}, {memory} MiB and {disk} GiB"
 
 
 # ----- allocations ----------------------------------------------------------------------------------------------------

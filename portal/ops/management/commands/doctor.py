@@ -52,7 +52,7 @@ class Command(BaseCommand):
             elif each["repair"] and not repair:
                 self.stdout.write(f"        --repair would: {each['repair']}")
         if not row.errors + row.warnings:
-            self.stdout.write(f"{len(row.checks)} checks: all is well.")
+            self.stdout.write(f"{doctor.number(len(row.checks), 'check')}: all is well.")
         else:
             self.stdout.write(f"Wrong: {row.errors + row.warnings}. Mended: {row.repaired}. Left: {left}.")
 
