@@ -167,6 +167,14 @@ def test_old_decisions_without_shares_are_shown(signed_in: SignedIn, operator: P
     assert "The best, as they were weighed" in page_of(signed_in(operator), web).content.decode()
 
 
+def test_hosts_that_weigh_the_same_are_said_to_be_drawn(signed_in: SignedIn, web: Instance, operator: Person) -> None:
+    weights = [{"host": "ohm", "weight": 1.0}, {"host": "tesla", "weight": 1.0}]
+    decide(web, took("ram", 2, 2), host_name="ohm", weights=weights)
+    page = page_of(signed_in(operator), web).content.decode()
+    assert "They weigh the same: one was drawn" in page
+    assert "The best, as they were weighed" not in page
+
+
 def test_what_hosts_and_filters_are_called_is_never_html(signed_in: SignedIn, operator: Person, web: Instance) -> None:
     decide(web, took("<i>x</i>", 2, 1, reason="<b>r</b>"), host_name="<u>h</u>", losses={"<i>x</i>": ["<s>l</s>"]})
     page = page_of(signed_in(operator), web).content.decode()

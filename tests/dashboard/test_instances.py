@@ -216,3 +216,13 @@ def test_the_number_of_queries_does_not_grow(
     cloud.launch(alice.context, name="more", min_count=5, max_count=5)
     with django_assert_num_queries(7):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
+
+
+def test_what_found_no_host_can_only_be_deleted(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    for host in cloud.agents.values():
+        host.host.delete()
+    cloud.launch(alice.context, name="nowhere")
+    cloud.run()
+    [row] = at_alice.get("/instances/").context["rows"]
+    assert row.api_status == "ERROR"
+    assert {verb.name for verb in row.verbs} == {"lock", "delete"}

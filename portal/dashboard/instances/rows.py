@@ -169,5 +169,7 @@ def can(instance: Instance, verb: Verb, *, masters: bool = False) -> bool:
         return False
     if verb.move == LOCK:
         return not instance.locked and instance.vm_state not in {VmState.BUILDING, VmState.SOFT_DELETED}
+    if instance.vm_state == VmState.ERROR and instance.host_id is None and not verb.danger:
+        return False  # nothing of it was built: there is nothing to start or stop
     task = TaskState(instance.task_state) if instance.task_state else None
     return (verb.move, (VmState(instance.vm_state), task)) in LEGAL

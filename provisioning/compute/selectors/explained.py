@@ -148,6 +148,11 @@ class Explained:
         return last if last is not None and not last.result.after else None
 
     @property
+    def drawn(self) -> bool:
+        """Whether chance alone chose among the best."""
+        return len(self.weights) > 1 and len({weight.weight for weight in self.weights}) == 1
+
+    @property
     def tone(self) -> str:
         """``bad`` without a host, ``warn`` where the one that was found failed, else ``ok``."""
         return "bad" if not self.found else "warn" if self.failure else "ok"
