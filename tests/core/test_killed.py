@@ -19,6 +19,7 @@ from provisioning.rpc import hosts, queue, registry
 from provisioning.rpc.envelope import unseal
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
 
 Step = Callable[[Cloud, Instance], object]
 MOST = 40
@@ -47,6 +48,7 @@ class Death:
 
 @pytest.fixture
 def death(monkeypatch: pytest.MonkeyPatch) -> Iterator[Death]:
+    monkeypatch.setattr(ScriptedAgent, "in_batches", False)
     coming, leave = Death(), transaction.Atomic.__exit__
 
     def gone(self: transaction.Atomic, *reason: Any) -> None:

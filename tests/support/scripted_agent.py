@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from compute_agent.contract.messages import AgentEvent, Belonging, Command, Enrol, GuestState, Hello, ResourceAudit
 from compute_agent.contract.orders import (
@@ -44,6 +45,8 @@ class ScriptedAgent:
     left: list[Belonging] | None = None
     """What its audits say is left over; None: nothing is said of it."""
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    in_batches: ClassVar = True
+    """Whether a build that goes well reports its steps together, as an agent does whose link was busy."""
 
     @classmethod
     def join(
@@ -114,7 +117,10 @@ class ScriptedAgent:
         self.fences[key] = command.attempt
         match command.body:
             case BuildRequest():
-                self.steps(command)
+                if self.in_batches:
+                    self._send(*self._steps(command))
+                else:
+                    self.steps(command)
                 self.guests[key] = (command.attempt, PowerState.RUNNING)
                 self.report(command, "finished", power_state=PowerState.RUNNING)
             case DestroyRequest():
@@ -136,10 +142,14 @@ class ScriptedAgent:
                 self.report(command, "finished", power_state=power)
 
     def steps(self, command: Command, upto: str = BUILD_STEPS[-1]) -> None:
-        """Report the steps of a build up to one of them."""
+        """Report the steps of a build up to one of them, each as soon as it is done."""
+        for event in self._steps(command, upto):
+            self._send(event)
+
+    def _steps(self, command: Command, upto: str = BUILD_STEPS[-1]) -> Iterator[AgentEvent]:
         for step in BUILD_STEPS[: BUILD_STEPS.index(upto) + 1]:
             now = time.time()
-            self.report(command, "step", step=step, started_at=now, finished_at=now)
+            yield self._event(command, "step", step=step, started_at=now, finished_at=now)
 
     def copied(self, command: Command) -> None:
         """Report that the copy of a disk is made."""
@@ -170,7 +180,10 @@ class ScriptedAgent:
         )
 
     def report(self, command: Command, kind: str, **values: object) -> None:
-        event = AgentEvent(
+        self._send(self._event(command, kind, **values))
+
+    def _event(self, command: Command, kind: str, **values: object) -> AgentEvent:
+        return AgentEvent(
             seq=next(self.seq),
             instance_id=command.instance_id,
             attempt=command.attempt,
@@ -178,11 +191,10 @@ class ScriptedAgent:
             command_id=command.id,
             **{"finished_at": time.time(), **values},  # type: ignore[arg-type]
         )
-        self._send(event)
 
-    def _send(self, event: AgentEvent) -> None:
-        self.sent.append(event)
-        inbox.receive(self.host.id, [event])
+    def _send(self, *events: AgentEvent) -> None:
+        self.sent += events
+        inbox.receive(self.host.id, events)
 
     def repeat_everything(self) -> None:
         """Send every report again, as after a lost acknowledgement."""
