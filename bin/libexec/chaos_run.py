@@ -15,6 +15,7 @@ import chaos_logs
 import chaos_operations
 import chaos_outcomes
 import chaos_people
+import chaos_story
 from chaos_books import Books
 from chaos_checks import Wrong
 from chaos_cloud import Cloud, doctor
@@ -204,7 +205,7 @@ class Run:
         told = list(dict.fromkeys(wrong.instance for wrong in wrongs if wrong.instance))[:STORIES]
         for instance in told:
             self.log.say(f"What happened to {instance}:")
-            for line in chaos_checks.story(books, instance):
+            for line in chaos_story.story(books, instance):
                 self.log.say(f"    {line}")
 
     # ----- the end --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 import chaos_checks
 import chaos_logs
 import chaos_outcomes
+import chaos_story
 from chaos_books import Books
 from chaos_client import Answer
 from chaos_operations import Outcome, World
@@ -181,7 +182,7 @@ def test_whatever_is_left_at_the_end_is_found() -> None:
 
 
 def test_the_story_of_a_server_has_what_is_known_of_it() -> None:
-    lines = chaos_checks.story(sound(), SERVER)
+    lines = chaos_story.story(sound(), SERVER)
     assert any("vm_state=active" in line for line in lines)
     assert any("action create" in line for line in lines)
     assert any("domain on sim-1" in line for line in lines)
