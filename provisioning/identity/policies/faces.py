@@ -8,13 +8,13 @@ RULES = (
         "live:notifications:follow",
         READER,
         "Follow the notifications about the project's servers, without names of hosts.",
-        "GET /ws/v1/events (topic=notifications)",
+        "GET /ws/v1/events?topic=notifications",
     ),
     rule(
         "live:notifications:follow:all_projects",
         ADMIN,
         "Follow all notifications.",
-        "GET /ws/v1/events (topic=notifications&all_projects=1)",
+        "GET /ws/v1/events?topic=notifications&all_projects=1",
     ),
     identity_rule(
         "identity:profile:update",
