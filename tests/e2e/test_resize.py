@@ -52,7 +52,8 @@ def test_resize_revert_resize_confirm(cloud: OneMachine, server: str) -> None:
     cloud.openstack("server", "resize", "confirm", NAME)
     becomes(cloud, "ACTIVE")
     assert not list(cloud.data.glob("hosts/*/instances/*/*.before"))
-    rows = cloud.openstack_json("server", "migration", "list", "--server", NAME, cloud="admin")
+    identity = cloud.openstack_json("server", "show", NAME)["id"]
+    rows = cloud.openstack_json("server", "migration", "list", "--server", identity, cloud="admin")
     assert [row["Status"] for row in rows] == ["confirmed", "reverted"]
-    refused = cloud.client("server", "migrate", cloud.openstack_json("server", "show", NAME)["id"], cloud="admin")
+    refused = cloud.client("server", "migrate", identity, cloud="admin")
     assert "No valid host was found" in refused.stderr
