@@ -130,6 +130,19 @@ def _by_hand(books: Books) -> set[str]:
     return {row["instance_id"] for row in books.actions if row["action"] == BY_HAND}
 
 
+def called_active_and_never_built(books: Books) -> set[str]:
+    """Return the servers that an operator called active before they were built, and that the cloud has found without a
+    guest: the doctor tells of them, as it should.
+    """
+    return {
+        row["id"]
+        for row in books.instances
+        if row["id"] in _by_hand(books)
+        and row["id"] not in books.domains
+        and (row["vm_state"], row["power_state"]) == ("stopped", 0)
+    }
+
+
 def fit(message: str) -> bool:
     """Whether a person can read it: a sentence, and nothing of a program's insides."""
     return len(message) >= 12 and " " in message and _TECHNICAL.search(message) is None

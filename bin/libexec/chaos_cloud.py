@@ -223,8 +223,8 @@ def _agent_environment() -> dict[str, str]:
     return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
 
 
-def doctor(cloud: Cloud) -> list[str]:
-    """Return what ``manage.py doctor`` finds wrong, in sentences; what it only notes is well."""
+def doctor(cloud: Cloud) -> list[tuple[str, str]]:
+    """Return what ``manage.py doctor`` finds wrong, as names of checks and sentences; what it only notes is well."""
     done = subprocess.run(
         manage("doctor", "--json"),
         env=environment(cloud.data, cloud.port),
@@ -236,5 +236,6 @@ def doctor(cloud: Cloud) -> list[str]:
     try:
         found = json.loads(done.stdout)["findings"]
     except (ValueError, KeyError):
-        return [f"it did not answer: {done.stderr.strip()[-500:]}"]
-    return [f"{each['subject']}: {each['sentence']}" for each in found if each["severity"] != "note"]
+        return [("doctor", f"it did not answer: {done.stderr.strip()[-500:]}")]
+    wrong = (each for each in found if each["severity"] != "note")
+    return [(each["check"], f"{each['subject']}: {each['sentence']}") for each in wrong]

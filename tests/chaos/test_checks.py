@@ -267,3 +267,15 @@ def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:
         "ValueError: 67890 is no id\n"
     )
     assert chaos_logs.unexpected(tmp_path) == {"web: ValueError: … is no id": 2}
+
+
+def test_only_what_an_operator_called_active_may_have_no_guest() -> None:
+    books = sound()
+    books.domains.pop(SERVER)
+    books.instances[0] |= {"vm_state": "stopped", "power_state": 0}
+    assert chaos_checks.called_active_and_never_built(books) == set()
+    by_hand = {**books.actions[0], "id": 2, "action": "resetState"}
+    books = Books(**{**vars(books), "actions": [*books.actions, by_hand]})
+    assert chaos_checks.called_active_and_never_built(books) == {SERVER}
+    books.instances[0]["vm_state"] = "active"
+    assert chaos_checks.called_active_and_never_built(books) == set()
