@@ -18,6 +18,7 @@ POWER = {"active": {1}, "stopped": {0, 4, 6}, "paused": {3}, "rescued": {1}, "su
 """vm_state → power states of its domain."""
 _PAUSING = {1, 3, "active", "paused"}
 BY_HAND = "resetState"
+BUILDS = {"create", "unshelve"}
 _TECHNICAL = re.compile(r"Traceback|\b\w+(Error|Exception)\b|<class|\bNone\b|0x[0-9a-f]{6}|File \"")
 
 
@@ -131,13 +132,18 @@ def _by_hand(books: Books) -> set[str]:
 
 
 def called_active_and_never_built(books: Books) -> set[str]:
-    """Return the servers that an operator called active before they were built, and that the cloud has found without a
-    guest: the doctor tells of them, as it should.
+    """Return the servers whose build an operator's reset cut off, and that the cloud has found without a guest: the
+    doctor tells of them, as it should.
     """
+    cut_off = {
+        row["instance_id"]
+        for row in books.actions
+        if row["action"] in BUILDS and row["message"] == "An administrator has reset the server's state."
+    }
     return {
         row["id"]
         for row in books.instances
-        if row["id"] in _by_hand(books)
+        if row["id"] in cut_off & _by_hand(books)
         and row["id"] not in books.domains
         and (row["vm_state"], row["power_state"]) == ("stopped", 0)
     }

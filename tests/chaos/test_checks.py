@@ -276,6 +276,8 @@ def test_only_what_an_operator_called_active_may_have_no_guest() -> None:
     assert chaos_checks.called_active_and_never_built(books) == set()
     by_hand = {**books.actions[0], "id": 2, "action": "resetState"}
     books = Books(**{**vars(books), "actions": [*books.actions, by_hand]})
+    assert chaos_checks.called_active_and_never_built(books) == set(), "it was built before"
+    books.actions[0]["message"] = "An administrator has reset the server's state."
     assert chaos_checks.called_active_and_never_built(books) == {SERVER}
     books.instances[0]["vm_state"] = "active"
     assert chaos_checks.called_active_and_never_built(books) == set()
