@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-import chaos_checks
-import chaos_logs
-import chaos_outcomes
-import chaos_story
-from chaos_books import Books
-from chaos_client import Answer
-from chaos_operations import Outcome, World
-from chaos_plan import Operation
+from chaos import checks, logs, outcomes, story
+from chaos.books import Books
+from chaos.client import Answer
+from chaos.operations import Outcome, World
+from chaos.plan import Operation
 
 HOST, SERVER, PROJECT, PORT, IMAGE, ORDER = (digit * 32 for digit in "abcdef")
 FLAVOR = {"vcpus": 1, "memory_mb": 512, "disk_gb": 1}
@@ -162,7 +159,7 @@ PLANTED: dict[str, tuple[Callable[[Books], None], str]] = {
 
 
 def test_a_sound_cloud_is_sound() -> None:
-    assert chaos_checks.settled(sound()) == []
+    assert checks.settled(sound()) == []
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -170,19 +167,19 @@ def test_what_is_planted_is_found(name: str) -> None:
     plant, words = PLANTED[name]
     books = deepcopy(sound())
     plant(books)
-    found = [str(wrong) for wrong in chaos_checks.settled(books)]
+    found = [str(wrong) for wrong in checks.settled(books)]
     assert any(words in wrong for wrong in found), found
 
 
 def test_whatever_is_left_at_the_end_is_found() -> None:
-    found = " ".join(str(wrong) for wrong in chaos_checks.empty(sound()))
+    found = " ".join(str(wrong) for wrong in checks.empty(sound()))
     for words in ("is not deleted", "still allocated", "still has something", "still belongs", "still uses"):
         assert words in found
-    assert chaos_checks.empty(Books()) == []
+    assert checks.empty(Books()) == []
 
 
 def test_the_story_of_a_server_has_what_is_known_of_it() -> None:
-    lines = chaos_story.story(sound(), SERVER)
+    lines = story.story(sound(), SERVER)
     assert any("vm_state=active" in line for line in lines)
     assert any("action create" in line for line in lines)
     assert any("domain on sim-1" in line for line in lines)
@@ -222,7 +219,7 @@ SEVERAL = Operation(1, 0, "launch several", details={"min_count": 2, "max_count"
 def test_a_launch_makes_what_was_answered(operation: Operation, status: int, servers: int, wrong: bool) -> None:
     books = sound()
     books.instances = [{**books.instances[0], "id": f"{number:032x}"} for number in range(servers)]
-    found = chaos_outcomes.check(books, world(operation, Answer(status, None, "req-1")))
+    found = outcomes.check(books, world(operation, Answer(status, None, "req-1")))
     assert bool(found) is wrong, found
 
 
@@ -236,12 +233,12 @@ def test_a_launch_that_is_sent_twice_makes_one_server(statuses: tuple[int, int],
     twice = Operation(1, 0, "launch repeated", times=2)
     sent = world(twice, Answer(statuses[0], None, ""))
     sent.outcomes.append(Outcome(twice, 0.0, 0.1, Answer(statuses[1], None, "")))
-    assert bool(chaos_outcomes.check(books, sent)) is wrong
+    assert bool(outcomes.check(books, sent)) is wrong
 
 
 def test_servers_of_a_launch_that_nobody_asked_for_are_found() -> None:
     other = world(Operation(2, 0, "launch plain"), Answer(0, None, ""))
-    assert "Nobody launched" in " ".join(str(wrong) for wrong in chaos_outcomes.check(sound(), other))
+    assert "Nobody launched" in " ".join(str(wrong) for wrong in outcomes.check(sound(), other))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +252,7 @@ def test_an_accepted_action_has_one_record_and_a_refused_one_none(status: int, r
     asked = world(LAUNCH, Answer(202, None, "req-1"))
     stop = Operation(2, 0, "stop", target=1)
     asked.outcomes.append(Outcome(stop, 0.0, 0.1, Answer(status, None, request_id), SERVER))
-    assert bool(chaos_outcomes.check(books, asked)) is wrong
+    assert bool(outcomes.check(books, asked)) is wrong
 
 
 def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:
@@ -266,18 +263,18 @@ def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:
         "2026-01-01 ERROR something: ValueError is a word here\n"
         "ValueError: 67890 is no id\n"
     )
-    assert chaos_logs.unexpected(tmp_path) == {"web: ValueError: … is no id": 2}
+    assert logs.unexpected(tmp_path) == {"web: ValueError: … is no id": 2}
 
 
 def test_only_what_an_operator_called_active_may_have_no_guest() -> None:
     books = sound()
     books.domains.pop(SERVER)
     books.instances[0] |= {"vm_state": "stopped", "power_state": 0}
-    assert chaos_checks.called_active_and_never_built(books) == set()
+    assert checks.called_active_and_never_built(books) == set()
     by_hand = {**books.actions[0], "id": 2, "action": "resetState"}
     books = Books(**{**vars(books), "actions": [*books.actions, by_hand]})
-    assert chaos_checks.called_active_and_never_built(books) == set(), "it was built before"
+    assert checks.called_active_and_never_built(books) == set(), "it was built before"
     books.actions[0]["message"] = "An administrator has reset the server's state."
-    assert chaos_checks.called_active_and_never_built(books) == {SERVER}
+    assert checks.called_active_and_never_built(books) == {SERVER}
     books.instances[0]["vm_state"] = "active"
-    assert chaos_checks.called_active_and_never_built(books) == set()
+    assert checks.called_active_and_never_built(books) == set()

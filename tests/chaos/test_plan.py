@@ -9,33 +9,33 @@ from pathlib import Path
 
 import pytest
 
-import chaos_faults
-import chaos_plan
+import chaos.faults
+import chaos.plan
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_the_same_seed_makes_the_same_plan() -> None:
-    assert chaos_plan.make(7, 300) == chaos_plan.make(7, 300)
+    assert chaos.plan.make(7, 300) == chaos.plan.make(7, 300)
 
 
 def test_another_seed_makes_another_plan() -> None:
-    assert chaos_plan.make(7, 300).operations != chaos_plan.make(8, 300).operations
-    assert chaos_plan.make(7, 300).faults != chaos_plan.make(8, 300).faults
+    assert chaos.plan.make(7, 300).operations != chaos.plan.make(8, 300).operations
+    assert chaos.plan.make(7, 300).faults != chaos.plan.make(8, 300).faults
 
 
 def test_the_plan_is_the_same_in_every_process() -> None:
-    command = [sys.executable, str(CHECKOUT / "bin/libexec/chaos.py"), "--plan", "--operations", "120", "--seed", "5"]
+    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "chaos", "--plan", "--operations", "120", "--seed", "5"]
     first, second = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
     assert first == second
-    assert first.count("\n") == 120 + len(chaos_plan.make(5, 120).faults)
+    assert first.count("\n") == 120 + len(chaos.plan.make(5, 120).faults)
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_long_run_has_every_kind_of_fault_and_of_operation(seed: int) -> None:
-    plan = chaos_plan.make(seed, 1000)
+    plan = chaos.plan.make(seed, 1000)
     faults = Counter(fault.kind for fault in plan.faults)
-    assert set(faults) == set(chaos_plan.FAULTS) == set(chaos_faults.MAKE)
+    assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE)
     kinds = {operation.kind for operation in plan.operations}
     assert {"launch plain", "launch several", "launch grouped", "launch bad", "launch over quota", "delete"} <= kinds
     assert {"stop", "reboot", "pause", "suspend", "rebuild", "resize", "snapshot", "shelve", "attach"} <= kinds
@@ -44,7 +44,7 @@ def test_a_long_run_has_every_kind_of_fault_and_of_operation(seed: int) -> None:
 
 
 def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_client() -> None:
-    plan = chaos_plan.make(3, 500)
+    plan = chaos.plan.make(3, 500)
     assert [operation.number for operation in plan.operations] == list(range(1, 501))
     launched: dict[int, int] = {}
     for operation in plan.operations:
@@ -55,7 +55,7 @@ def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_cl
 
 
 def test_faults_come_in_the_order_of_their_moments() -> None:
-    moments = [fault.at for fault in chaos_plan.make(4, 400).faults]
+    moments = [fault.at for fault in chaos.plan.make(4, 400).faults]
     assert moments == sorted(moments)
     assert all(1 <= moment <= 400 for moment in moments)
 
@@ -63,7 +63,7 @@ def test_faults_come_in_the_order_of_their_moments() -> None:
 @pytest.mark.parametrize("given", [["--operations", "0"], ["--hosts", "0"], ["--database", "mysql"], ["--quick"]])
 def test_what_it_does_not_know_is_refused(given: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec/chaos.py"), *given], capture_output=True, text=True, check=False
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "chaos", *given], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert given[0] in done.stderr

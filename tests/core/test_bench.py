@@ -11,7 +11,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 def test_bench_explains_itself() -> None:
     said = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec/bench.py"), "--help"], capture_output=True, text=True, check=True
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "--help"], capture_output=True, text=True, check=True
     ).stdout
     assert "--launches" in said
     assert "--real-launches" in said
@@ -19,7 +19,7 @@ def test_bench_explains_itself() -> None:
 
 def test_bench_refuses_what_it_does_not_know() -> None:
     done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec/bench.py"), "--quick"], capture_output=True, text=True, check=False
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "--quick"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert "--quick" in done.stderr

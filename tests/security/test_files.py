@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from data_folder import DataFolder
+from up.data_folder import DataFolder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND = (

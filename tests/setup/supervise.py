@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bin" / "libexec"))
 
-from data_folder import DataFolder
-from service import Program
-from supervisor import Supervisor
+from up.data_folder import DataFolder
+from up.service import Program
+from up.supervisor import Supervisor
 
 data = DataFolder(Path(sys.argv[1]), default=Path("/nonexistent"))
 data.claim()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from openstack.config import OpenStackConfig
 
-import credentials
-from data_folder import DataFolder
+from up import credentials
+from up.data_folder import DataFolder
 
 URL = "http://127.0.0.1:8123/identity/v3"
 ODD = "a b'c\"d$e#f: %"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from data_folder import DataFolder
-from programs import CHECKOUT, environment
+from up.data_folder import DataFolder
+from up.programs import CHECKOUT, environment
 
 
 def test_modules_of_the_operators_own_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

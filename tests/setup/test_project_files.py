@@ -60,7 +60,7 @@ def test_locks_agree_where_they_overlap(checkout: Path) -> None:
 
 
 def test_the_guest_images_tools_are_installed(checkout: Path) -> None:
-    builder = [sys.executable, checkout / "bin/libexec/guest_image.py", "--packages"]
+    builder = [sys.executable, checkout / "bin/libexec", "guest_image", "--packages"]
     packages = subprocess.run(builder, capture_output=True, text=True, check=True).stdout.split()
     script = (checkout / "bin/libexec/environment.sh").read_text()
     needed = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import service
+from up import service
 
 pytestmark = pytest.mark.slow
 

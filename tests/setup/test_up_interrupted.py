@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from data_folder import DataFolder
-from prepare import Preparation, Progress
-from programs import CHECKOUT, Hosts
 from tests.support.one_machine import ENVIRONMENT, children, command_line, free_port, wait_for
+from up.data_folder import DataFolder
+from up.prepare import Preparation, Progress
+from up.programs import CHECKOUT, Hosts
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, st
 def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: int) -> None:
     up = subprocess.Popen(
         [
-            *(sys.executable, CHECKOUT / "bin/libexec/up.py", "--data", tmp_path / "data"),
+            *(sys.executable, CHECKOUT / "bin/libexec", "up", "--data", tmp_path / "data"),
             *("--port", str(free_port()), "--simulate", "1"),
         ],
         env=ENVIRONMENT,

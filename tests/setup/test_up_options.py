@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import clean
-from data_folder import DataFolder, DataFolderError
+from up import clean
+from up.data_folder import DataFolder, DataFolderError
 
 Up = Callable[..., subprocess.CompletedProcess[str]]
 

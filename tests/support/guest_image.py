@@ -27,8 +27,9 @@ def guest_image() -> GuestImage:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        builder = CHECKOUT / "bin" / "libexec" / "guest_image.py"
-        subprocess.run(["/usr/bin/python3", str(builder), str(FOLDER)], check=True, timeout=300)
+        subprocess.run(
+            ["/usr/bin/python3", str(CHECKOUT / "bin/libexec"), "guest_image", str(FOLDER)], check=True, timeout=300
+        )
     record = json.loads((FOLDER / "novella-guest.json").read_text())
     ref = ImageRef(
         id="9c000000-0000-4000-8000-000000000009",

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos_database import Database, Row
-from chaos_journals import Hypervisors, plain
+from chaos.database import Database, Row
+from chaos.journals import Hypervisors, plain
 
 TABLES = {
     "instances": "SELECT * FROM compute_instance",

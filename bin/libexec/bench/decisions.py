@@ -1,6 +1,4 @@
-"""Measures decisions of the scheduler in the process; ``bench_scheduler`` runs it in ``manage.py shell`` on an empty
-database.
-"""
+"""Measures decisions of the scheduler in the process; `bench.scheduler` runs it on an empty database."""
 
 from __future__ import annotations
 

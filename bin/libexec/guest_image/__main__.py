@@ -26,9 +26,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from guest_modules import copy_modules
+from guest_image.modules import copy_modules
 
-FILES = Path(__file__).resolve().parent / "guest"
+FILES = Path(__file__).resolve().parent / "files"
 IMAGE = "novella-guest.qcow2"
 RECORD = "novella-guest.json"
 LABEL = "novella-root"
@@ -94,7 +94,7 @@ def recipe_hash() -> str:
     """Return the hash of everything that decides what the image is, except the versions of the packages."""
     digest = hashlib.sha256()
     here = Path(__file__).resolve()
-    for path in sorted([here, here.with_name("guest_modules.py"), *FILES.iterdir()]):
+    for path in sorted([*here.parent.glob("*.py"), *FILES.iterdir()]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -330,5 +330,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 if __name__ == "__main__":
     if os.geteuid() != 0 and shutil.which("unshare"):
         # The files of the image belong to root: a user namespace is enough for that.
-        os.execvp("unshare", ["unshare", "--map-root-user", sys.executable, *sys.argv])  # noqa: S606
+        os.execvp("unshare", ["unshare", "--map-root-user", *sys.orig_argv])  # noqa: S606
     sys.exit(main())

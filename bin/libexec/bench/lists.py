@@ -1,4 +1,4 @@
-"""Measures lists of servers in the process; ``bench_servers`` runs it in ``manage.py shell`` on an empty database."""
+"""Measures lists of servers in the process; `bench.servers` runs it on an empty database."""
 
 from __future__ import annotations
 

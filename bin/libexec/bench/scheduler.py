@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from bench_cloud import BenchError
-from programs import CHECKOUT
+from bench import shell
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 SHARED = 1_000
@@ -65,11 +60,11 @@ def ms(seconds: list[float]) -> str:
 
 def measure(folder: Path) -> Scheduling:
     """Measure in a database of its own in ``folder``."""
-    _manage(folder, "migrate", "--verbosity", "0")
+    shell.migrate(folder)
     until = [size for size in SIZES if size <= SHARED]
-    found = _inside(folder, f"curve({', '.join(map(str, until))}, asked={WORKERS * EACH})")
+    found = shell.call(folder, f"decisions.curve({', '.join(map(str, until))}, asked={WORKERS * EACH})")
     rate = _side_by_side(folder, found["asked"])
-    more = _inside(folder, f"curve({', '.join(str(size) for size in SIZES if size > SHARED)}, asked=0)")
+    more = shell.call(folder, f"decisions.curve({', '.join(str(size) for size in SIZES if size > SHARED)}, asked=0)")
     points = [Point(hosts=int(size), **values) for size, values in (found["points"] | more["points"]).items()]
     return Scheduling(points, rate)
 
@@ -78,51 +73,10 @@ def _side_by_side(folder: Path, ids: list[str]) -> float:
     """Let the workers decide at the same time; returns decisions a second from the first begin to the last end."""
     begin = time.time() + START_WITHIN
     shares = [ids[number::WORKERS] for number in range(WORKERS)]
-    running = [_start(folder, f"work({share!r}, {begin})") for share in shares]
-    ends = [_end(process) for process in running]
+    running = [shell.begin(folder, f"decisions.work({share!r}, {begin})") for share in shares]
+    ends = [shell.answer(process) for process in running]
     spent = max(end["ended"] for end in ends) - min(end["began"] for end in ends)
     return float(sum(end["done"] for end in ends) / spent)
-
-
-def _inside(folder: Path, call: str) -> dict[str, Any]:
-    return _end(_start(folder, call))
-
-
-def _start(folder: Path, call: str) -> subprocess.Popen[str]:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import bench_decisions as b; b.{call}"
-    return subprocess.Popen(
-        [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=CHECKOUT,
-        env=_environment(folder),
-    )
-
-
-def _end(process: subprocess.Popen[str]) -> dict[str, Any]:
-    said, wrong = process.communicate()
-    if process.returncode != 0:
-        raise BenchError(f"scheduler: {wrong.strip()[-500:]}")
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
-    return found
-
-
-def _manage(folder: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=CHECKOUT,
-        env=_environment(folder),
-        check=False,
-    )
-    if done.returncode != 0:
-        raise BenchError(f"scheduler: {done.stderr.strip()[-500:]}")
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return os.environ | {"NOVELLA_DATA": str(folder), "NOVELLA_LOG_LEVEL": "ERROR"}
 
 
 def lines(found: Scheduling) -> list[tuple[str, str, str]]:

@@ -10,16 +10,16 @@ import time
 import traceback
 from pathlib import Path
 
-import chaos_database
-import chaos_plan
-from bench_cloud import free_port
-from chaos_client import UnreachableError
-from chaos_cloud import Cloud, CloudError
-from chaos_database import DatabaseError
-from chaos_people import PeopleError
-from chaos_proxy import Proxy
-from chaos_run import Log, Run
-from prepare import PreparationError
+import chaos.database
+import chaos.plan
+from bench.cloud import free_port
+from chaos.client import UnreachableError
+from chaos.cloud import Cloud, CloudError
+from chaos.database import DatabaseError
+from chaos.people import PeopleError
+from chaos.proxy import Proxy
+from chaos.run import Log, Run
+from up.prepare import PreparationError
 
 MOST_OPERATIONS = 100_000
 MOST_HOSTS = 100
@@ -49,7 +49,7 @@ def options() -> argparse.Namespace:
     return given
 
 
-def show(plan: chaos_plan.Plan) -> None:
+def show(plan: chaos.plan.Plan) -> None:
     """Print a plan."""
     faults = list(plan.faults)
     for operation in plan.operations:
@@ -59,11 +59,11 @@ def show(plan: chaos_plan.Plan) -> None:
         print(f"{operation.number:5d} lane {operation.lane}: {operation}")
 
 
-def run(given: argparse.Namespace, plan: chaos_plan.Plan) -> int:
+def run(given: argparse.Namespace, plan: chaos.plan.Plan) -> int:
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
     data = folder / "cloud"
-    database = chaos_database.make(given.database, data, beside)
+    database = chaos.database.make(given.database, data, beside)
     log = Log(folder / "chaos.log", loud=given.loud)
     port, proxy_port = free_port(), free_port()
     proxy = Proxy(proxy_port, port, plan.seed)
@@ -98,7 +98,7 @@ def run(given: argparse.Namespace, plan: chaos_plan.Plan) -> int:
 
 def main() -> int:
     given = options()
-    plan = chaos_plan.make(given.seed, given.operations)
+    plan = chaos.plan.make(given.seed, given.operations)
     if given.plan:
         show(plan)
         return 0

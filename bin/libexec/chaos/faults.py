@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from chaos_cloud import Cloud
-from chaos_database import Database, Row
-from chaos_operations import World
-from chaos_plan import Fault, Plan
-from chaos_proxy import Proxy
+from chaos.cloud import Cloud
+from chaos.database import Database, Row
+from chaos.operations import World
+from chaos.plan import Fault, Plan
+from chaos.proxy import Proxy
 
 AT_ONCE = 2
 """Faults that may go on at the same time."""

@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import bench_scheduler
-import bench_servers
-import bench_tokens
-from bench_cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
-from bench_live import Page, Servers
-from prepare import GUEST_IMAGE
-from programs import CHECKOUT
+import bench.servers
+import bench.tokens
+from bench import scheduler
+from bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
+from bench.live import Page, Servers
+from up.prepare import GUEST_IMAGE
+from up.programs import CHECKOUT, tool
 
 SIMULATED_HOSTS = 3
 IDLE_FOR = 5.0
@@ -134,7 +134,7 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         memory = cloud.control_plane_kib()
         allow_many(cloud)
         say("tokens")
-        tokens = bench_tokens.measure(cloud, 100)
+        tokens = bench.tokens.measure(cloud, 100)
         say("launches, one after the other")
         single = one_after_the_other(cloud, launches)
         say("50 launches, 8 at a time")
@@ -155,8 +155,8 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         cloud.clean()
 
 
-def token_rows(tokens: bench_tokens.Tokens) -> list[Row]:
-    at_once = f"{bench_tokens.SENDERS} at a time"
+def token_rows(tokens: bench.tokens.Tokens) -> list[Row]:
+    at_once = f"{bench.tokens.SENDERS} at a time"
     ordered = sorted(tokens.checked)
     micro = f"median {ordered[len(ordered) // 2] * 1e6:.0f} µs, p95 {ordered[len(ordered) * 95 // 100] * 1e6:.0f} µs"
     return [
@@ -174,7 +174,7 @@ def token_rows(tokens: bench_tokens.Tokens) -> list[Row]:
     ]
 
 
-def list_rows(lists: bench_servers.Lists) -> list[Row]:
+def list_rows(lists: bench.servers.Lists) -> list[Row]:
     return [
         Row("1,000 servers in detail, in the process", spread(lists.detail), "under 150 ms"),
         Row("page of 100 of 1,000 servers", spread(lists.few), ""),
@@ -213,7 +213,7 @@ def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def bare_cost(image: Path, launches: int) -> list[float]:
-    command = ["unshare", "--net", "--mount", sys.executable, str(Path(__file__).with_name("bench_bare.py"))]
+    command = ["unshare", "--net", "--mount", *tool("bench.bare")]
     done = subprocess.run(
         [*command, str(image), str(launches)],
         capture_output=True,
@@ -246,9 +246,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             rows += simulated(Path(folder) / "simulated", options.launches, say)
             say("lists of servers")
-            rows += list_rows(bench_servers.measure(Path(folder) / "lists"))
+            rows += list_rows(bench.servers.measure(Path(folder) / "lists"))
             say("decisions of the scheduler")
-            rows += [Row(*line) for line in bench_scheduler.lines(bench_scheduler.measure(Path(folder) / "scheduler"))]
+            rows += [Row(*line) for line in scheduler.lines(scheduler.measure(Path(folder) / "scheduler"))]
             if options.real_launches:
                 rows += real(Path(folder) / "real", options.real_launches, say)
     except BenchError as error:

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos_client import Answer, Client
-from chaos_plan import FLAVORS, LANES, PROJECTS, Operation, Plan
-from chaos_wizard import Wizard
+from chaos.client import Answer, Client
+from chaos.plan import FLAVORS, LANES, PROJECTS, Operation, Plan
+from chaos.wizard import Wizard
 
 COMPUTE = "/compute/v2.1"
 SETTLES_WITHIN = 4.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos_books import Books
+from chaos.books import Books
 
 
 def story(books: Books, instance: str) -> list[str]:

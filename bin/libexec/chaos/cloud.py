@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import health
-from chaos_database import Database, descendants
-from data_folder import DataFolder
-from prepare import Preparation, Progress
-from programs import CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
-from service import Program, Service
-from supervisor import Supervisor
+from chaos.database import Database, descendants
+from up import health
+from up.data_folder import DataFolder
+from up.prepare import Preparation, Progress
+from up.programs import CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
+from up.service import Program, Service
+from up.supervisor import Supervisor
 
 READY_WITHIN = 120.0
 STEP = 0.05

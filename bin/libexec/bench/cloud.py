@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import credentials
-from data_folder import DataFolder
-from programs import CHECKOUT, environment, manage
+from up import credentials
+from up.data_folder import DataFolder
+from up.programs import CHECKOUT, environment, manage
 
 READY_WITHIN = 300.0
 STOP_WITHIN = 60.0

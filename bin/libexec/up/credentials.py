@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from data_folder import DataFolder
+from up.data_folder import DataFolder
 
 REGION = "RegionOne"
 

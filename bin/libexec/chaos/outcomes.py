@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from chaos_books import Books
-from chaos_checks import Wrong
-from chaos_client import Answer
-from chaos_database import Row
-from chaos_journals import plain
-from chaos_operations import RECORDED, Outcome, World
-from chaos_plan import Operation
+from chaos.books import Books
+from chaos.checks import Wrong
+from chaos.client import Answer
+from chaos.database import Row
+from chaos.journals import plain
+from chaos.operations import RECORDED, Outcome, World
+from chaos.plan import Operation
 
 
 def check(books: Books, world: World) -> list[Wrong]:

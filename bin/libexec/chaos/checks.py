@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos_books import Books
-from chaos_database import Row
+from chaos.books import Books
+from chaos.database import Row
 
 SIZES = ("instances", "cores", "ram")
 AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "shelved"}

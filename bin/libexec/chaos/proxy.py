@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chaos_frames import Frame, read_frame
+from chaos.frames import Frame, read_frame
 
 MOST_HEAD = 65_536
 CHUNK = 65_536

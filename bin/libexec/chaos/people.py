@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chaos_client import Answer, Client
-from chaos_operations import COMPUTE, World
-from chaos_plan import POLICIES, PROJECTS
-from chaos_wizard import Wizard
+from chaos.client import Answer, Client
+from chaos.operations import COMPUTE, World
+from chaos.plan import POLICIES, PROJECTS
+from chaos.wizard import Wizard
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""

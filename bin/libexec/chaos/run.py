@@ -9,22 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import chaos_books
-import chaos_checks
-import chaos_logs
-import chaos_operations
-import chaos_outcomes
-import chaos_people
-import chaos_story
-from chaos_books import Books
-from chaos_checks import Wrong
-from chaos_cloud import Cloud, doctor
-from chaos_database import Database
-from chaos_faults import Means, Mischief
-from chaos_journals import Hypervisors, plain
-from chaos_operations import COMPUTE, World
-from chaos_plan import PROJECTS, Plan
-from chaos_proxy import Proxy
+import chaos.books
+from chaos import checks, logs, operations, outcomes, people, story
+from chaos.books import Books
+from chaos.checks import Wrong
+from chaos.cloud import Cloud, doctor
+from chaos.database import Database
+from chaos.faults import Means, Mischief
+from chaos.journals import Hypervisors, plain
+from chaos.operations import COMPUTE, World
+from chaos.plan import PROJECTS, Plan
+from chaos.proxy import Proxy
 
 SETTLES_WITHIN = 150.0
 """Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
@@ -99,12 +94,12 @@ class Run:
         self.hypervisors.start()
         self.database.in_main = self.cloud.do
         world = self._stepping(
-            lambda: chaos_people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
+            lambda: people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
         )
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
         self._rest(world)
-        for words, count in chaos_logs.unexpected(self.cloud.folder / "log").most_common():
+        for words, count in logs.unexpected(self.cloud.folder / "log").most_common():
             self.log.say(f"In the logs, {count} times: {words}")
         if not self.wrongs:
             self._ask_the_doctor("at rest")
@@ -139,7 +134,7 @@ class Run:
         count = len(self.plan.operations)
         limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
         mischief = Mischief(self.plan, world, Means(self.cloud, self.proxy, self.log))
-        lanes = chaos_operations.start(world, self.plan, stopping)
+        lanes = operations.start(world, self.plan, stopping)
         mischief.start()
         shown = 0
         while any(lane.is_alive() for lane in lanes):
@@ -170,17 +165,17 @@ class Run:
     def _rest(self, world: World) -> None:
         """Wait until all is well, or until it can no longer be expected."""
         began = time.monotonic()
-        wrongs = self._until_nothing_is_wrong(chaos_checks.settled, SETTLES_WITHIN)
+        wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         books = self._read()
-        wrongs += chaos_outcomes.check(books, world)
+        wrongs += outcomes.check(books, world)
         wrongs += [
-            Wrong(f"{each}: an internal error.", each.server) for each in chaos_outcomes.internal_errors(world.outcomes)
+            Wrong(f"{each}: an internal error.", each.server) for each in outcomes.internal_errors(world.outcomes)
         ]
         self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape(books)}.")
         self._tell(wrongs, books)
 
     def _read(self) -> Books:
-        return chaos_books.read(self.database, self.hypervisors)
+        return chaos.books.read(self.database, self.hypervisors)
 
     def _until_nothing_is_wrong(self, check: Callable[[Books], list[Wrong]], within: float) -> list[Wrong]:
         deadline = time.monotonic() + within
@@ -189,7 +184,7 @@ class Run:
             until = time.monotonic() + LOOK_EVERY
             while time.monotonic() < until:
                 self.cloud.step()
-            if chaos_books.unsettled(self.database) and deadline - time.monotonic() > 5:
+            if chaos.books.unsettled(self.database) and deadline - time.monotonic() > 5:
                 continue
             found = check(self._read())
             if found and list(map(str, found)) != list(map(str, wrongs)):
@@ -207,7 +202,7 @@ class Run:
         told = list(dict.fromkeys(wrong.instance for wrong in wrongs if wrong.instance))[:STORIES]
         for instance in told:
             self.log.say(f"What happened to {instance}:")
-            for line in chaos_story.story(books, instance):
+            for line in story.story(books, instance):
                 self.log.say(f"    {line}")
 
     # ----- the end --------------------------------------------------------------------------------------------------
@@ -216,15 +211,13 @@ class Run:
         """Delete every server and what was made of them, as their users."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
-        wrongs = self._until_nothing_is_wrong(
-            lambda books: [*chaos_checks.empty(books), *chaos_checks.settled(books)], GONE_WITHIN
-        )
+        wrongs = self._until_nothing_is_wrong(lambda books: [*checks.empty(books), *checks.settled(books)], GONE_WITHIN)
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
         self._tell(wrongs, self._read())
 
     def _ask_the_doctor(self, when: str) -> None:
         found, books = doctor(self.cloud), self._read()
-        expected = chaos_checks.called_active_and_never_built(books)
+        expected = checks.called_active_and_never_built(books)
         wrongs = [
             Wrong(f"doctor: {sentence}", _instance_in(sentence))
             for check, sentence in found

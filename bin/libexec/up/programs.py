@@ -9,10 +9,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from data_folder import DataFolder
-from service import Program
+from up.data_folder import DataFolder
+from up.service import Program
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
+LIBEXEC = CHECKOUT / "bin/libexec"
+"""The folder of these packages."""
 STOP_ORDER = ("agent", "worker", "web")
 """First the one that takes commands, then those who give them, then the way in."""
 
@@ -53,6 +55,11 @@ def environment(data: DataFolder, port: int, role: str = "command") -> dict[str,
 
 def manage(*arguments: str) -> list[str]:
     return [sys.executable, str(CHECKOUT / "manage.py"), *arguments]
+
+
+def tool(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a program of this folder (``guest_image``, ``bench.bare``)."""
+    return [sys.executable, str(LIBEXEC), module, *arguments]
 
 
 def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from bench_cloud import BenchError, Cloud
+from bench.cloud import BenchError, Cloud
 
 TOKENS = "/identity/v3/auth/tokens"
 SENDERS = 4

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_cloud import BenchError
-from programs import CHECKOUT
+from bench import shell
 
 
 @dataclass(frozen=True)
@@ -29,23 +25,8 @@ class Lists:
 
 def measure(folder: Path) -> Lists:
     """Measure in a database of its own in ``folder``."""
-    _manage(folder, "migrate", "--verbosity", "0")
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import bench_lists; bench_lists.main()"
-    return Lists(**json.loads(_manage(folder, "shell", "--verbosity", "0", "--command", code).splitlines()[-1]))
-
-
-def _manage(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=CHECKOUT,
-        env=os.environ | {"NOVELLA_DATA": str(folder), "NOVELLA_LOG_LEVEL": "ERROR"},
-        check=False,
-    )
-    if done.returncode != 0:
-        raise BenchError(f"lists of servers: {done.stderr.strip()[-500:]}")
-    return done.stdout
+    shell.migrate(folder)
+    return Lists(**shell.call(folder, "lists.main()"))
 
 
 def main() -> int:

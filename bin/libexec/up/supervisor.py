@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from data_folder import DataFolder
-from service import Log, Program, Service
+from up.data_folder import DataFolder
+from up.service import Log, Program, Service
 
 TICK = 0.5
 """Seconds at most between two looks at timers."""

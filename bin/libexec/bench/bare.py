@@ -1,6 +1,6 @@
 """What QEMU and libvirt cost alone: ``qemu-img create`` and ``createXML``, N times, without anything of Novella around.
 
-Called by bench.py in namespaces of its own: ``bench_bare.py IMAGE N`` prints seconds as a JSON list.
+bin/bench runs it in namespaces of its own: ``python bin/libexec bench.bare IMAGE N`` prints seconds as a JSON list.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from data_folder import DataFolder, DataFolderError
-from programs import CHECKOUT
-from supervisor import end_left_behind
+from up.data_folder import DataFolder, DataFolderError
+from up.programs import CHECKOUT
+from up.supervisor import end_left_behind
 
 STOP_WITHIN = 60.0
 """Seconds for a running bin/up to stop its services."""

@@ -13,13 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import credentials
-import health
-from clean import clean
-from data_folder import DataFolder, DataFolderError
-from prepare import Preparation, PreparationError, Progress
-from programs import CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
-from supervisor import Supervisor
+from up import credentials, health
+from up.clean import clean
+from up.data_folder import DataFolder, DataFolderError
+from up.prepare import Preparation, PreparationError, Progress
+from up.programs import CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
+from up.supervisor import Supervisor
 
 READY_WITHIN = 180.0
 """Seconds for the services to come up on a slow machine."""

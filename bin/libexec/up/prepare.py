@@ -6,14 +6,13 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from data_folder import DataFolder, fingerprint
-from programs import CHECKOUT, Hosts, environment, manage
+from up.data_folder import DataFolder, fingerprint
+from up.programs import CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
 
 GUEST_IMAGE = "guest/novella-guest.qcow2"
 LAST_LINES = 15
@@ -87,14 +86,14 @@ class Preparation:
         """Build the image that real hosts boot; simulated hosts boot nothing, so they need none."""
         if self.hosts.simulated:
             return "not needed by simulated hosts"
-        builder = CHECKOUT / "bin/libexec/guest_image.py"
-        key = fingerprint([*builder.parent.glob("guest*.py"), *builder.parent.glob("guest/*")])
+        recipe = LIBEXEC / "guest_image"
+        key = fingerprint([*recipe.glob("*.py"), *recipe.glob("files/*")])
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
             return None
         for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         self.progress.detail("building it from the distribution's packages")
-        command = [sys.executable, str(builder), str(self.data.path / "guest")]
+        command = tool("guest_image", str(self.data.path / "guest"))
         try:
             self._call(command)
         except PreparationError:  # a machine whose lists of packages are missing or old

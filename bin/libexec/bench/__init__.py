@@ -1,0 +1,1 @@
+"""Measures how fast this machine launches, lists and decides: bin/bench."""

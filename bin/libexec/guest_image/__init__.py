@@ -1,0 +1,1 @@
+"""Builds the small guest image from the packages of this machine's Debian or Ubuntu."""
