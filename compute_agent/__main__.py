@@ -1,5 +1,5 @@
 """``python -m compute_agent``."""
 
-from compute_agent.link.main import command
+from compute_agent.start.main import command
 
 command()

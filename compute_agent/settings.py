@@ -1,5 +1,5 @@
 """What an agent must know before it starts; read once from the command line and the environment by
-``compute_agent.link.options``.
+``compute_agent.start.options``.
 """
 
 from __future__ import annotations

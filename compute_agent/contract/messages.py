@@ -14,7 +14,7 @@ import msgspec
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
-from compute_agent.contract.orders import CommandBody
+from compute_agent.contract.commands import CommandBody
 
 T = TypeVar("T")
 

@@ -1,1 +1,1 @@
-"""The agent's connection: enrolment, the WebSocket to the portal, heartbeat and the command line."""
+"""The connections to the portal: enrolment, the WebSocket with its heartbeat, images, consoles."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
+from compute_agent.engine.threads import Threads, in_thread
 from compute_agent.link.credential import load_or_make
 from compute_agent.link.dial import SocketOpener, dial, link_url
-from compute_agent.manager.parts import Threads, in_thread
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import ConsoleBusyError, UnsupportedError
 

@@ -23,12 +23,12 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
+from compute_agent.engine.threads import Threads, in_thread
+from compute_agent.host import Host
 from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, load_or_make, store
 from compute_agent.link.dial import SocketOpener, dial, link_url
 from compute_agent.link.errors import RefusedByPortalError, StartError
 from compute_agent.link.session import Session
-from compute_agent.manager.host import Host
-from compute_agent.manager.parts import Threads, in_thread
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import HostError
 

@@ -24,8 +24,8 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
+from compute_agent.host import Host
 from compute_agent.link.errors import RefusedByPortalError
-from compute_agent.manager.host import Host
 from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)

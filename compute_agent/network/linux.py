@@ -10,9 +10,9 @@ from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.messages import Belonging
-from compute_agent.network import belongings, firewall, links, namespace
+from compute_agent.network import firewall, leftovers, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
-from compute_agent.network.plumbing import HostNetwork
+from compute_agent.network.host_network import HostNetwork
 from compute_agent.network.records import Records
 from compute_agent.network.uplink import INSIDE, Uplink
 from compute_agent.settings import AgentSettings
@@ -119,7 +119,7 @@ class LinuxNetwork(HostNetwork):
 
     def belongings(self, guests: set[str]) -> list[Belonging]:
         with self._lock:
-            return belongings.listed(self._records, self._folder, guests)
+            return leftovers.listed(self._records, self._folder, guests)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

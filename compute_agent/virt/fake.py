@@ -33,7 +33,9 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
-from compute_agent.virt.fake_books import (
+from compute_agent.virt.fake_console import FakeConsoles
+from compute_agent.virt.fake_faults import FaultPoint
+from compute_agent.virt.fake_state import (
     Entry,
     FakeGuest,
     State,
@@ -43,8 +45,6 @@ from compute_agent.virt.fake_books import (
     disk_of,
     read_state,
 )
-from compute_agent.virt.fake_console import FakeConsoles
-from compute_agent.virt.fake_faults import FaultPoint
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is written anew."""

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from compute_agent.contract.commands import images_of
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
     Enrol,
@@ -24,7 +25,6 @@ from compute_agent.contract.messages import (
     ResourceAudit,
     decode_command_body,
 )
-from compute_agent.contract.orders import images_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
 from provisioning.compute import notifications
 from provisioning.compute.models import Host, Instance, JoinToken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from compute_agent.contract.orders import BuildRequest
+from compute_agent.contract.commands import BuildRequest
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import actions, state
 from provisioning.compute.services.deadlines import deadline_of

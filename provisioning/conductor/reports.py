@@ -12,8 +12,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest
 from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.orders import BuildRequest, CommandBody, DestroyRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import (
     Call,
     CallBody,
@@ -25,7 +26,6 @@ from compute_agent.contract.messages import (
     decode_command_body,
     encode,
 )
-from compute_agent.contract.orders import CommandBody
 from provisioning.common.errors import UnavailableError
 from provisioning.events import services as events
 from provisioning.events.selectors import LoggedEvent

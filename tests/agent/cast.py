@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
+from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, PowerRequest
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.contract.orders import BuildRequest, CommandBody, DestroyRequest, PowerRequest
-from compute_agent.manager.host import Host
-from compute_agent.manager.parts import AfterStep, HostParts, Threads
-from compute_agent.network.plumbing import FakeNetwork, HostNetwork
+from compute_agent.engine.threads import AfterStep, Threads
+from compute_agent.host import Host
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.network.host_network import HostNetwork
+from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
@@ -143,7 +145,7 @@ def make_stage(
     threads = Threads(workers)
     if after_step is None and isinstance(driver, FakeDriver) and driver.fault is not None:
         after_step = driver.fault.strike
-    parts = HostParts(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
+    parts = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
     return Stage(Host("host-1", parts, state_dir / "agent.sqlite3"), driver, network, images, threads)
 
 

@@ -23,7 +23,7 @@ class Wall:
 
 sys.meta_path.insert(0, Wall())
 import compute_agent
-import compute_agent.link.main
+import compute_agent.start.main
 if everything:
     for module in pkgutil.walk_packages(compute_agent.__path__, "compute_agent."):
         if module.name != "compute_agent.__main__":

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall, Diagnostics, DiagnosticsCall
-from compute_agent.manager import calls
-from compute_agent.manager.calls import CallDesk
-from compute_agent.manager.parts import HostParts, Threads
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.engine.threads import Threads
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers import calls
+from compute_agent.servers.calls import CallHandler
+from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.fake import FakeDriver
@@ -39,11 +40,11 @@ def writer() -> Writer:
 
 
 @pytest.fixture
-def desk(writer: Writer) -> CallDesk:
-    return CallDesk(HostParts(writer, FakeNetwork(), FakeImageCache(), Threads(1)))
+def desk(writer: Writer) -> CallHandler:
+    return CallHandler(HostServices(writer, FakeNetwork(), FakeImageCache(), Threads(1)))
 
 
-async def read(desk: CallDesk, **asked: object) -> ConsoleOutput:
+async def read(desk: CallHandler, **asked: object) -> ConsoleOutput:
     answer = await desk.answer(ConsoleOutputCall(instance_id="i", **asked))  # type: ignore[arg-type]
     assert isinstance(answer, ConsoleOutput)
     return answer
@@ -53,12 +54,12 @@ async def read(desk: CallDesk, **asked: object) -> ConsoleOutput:
     ("lines", "text", "start"),
     [(None, "one\r\ntwo\nthree", 0), (2, "two\nthree", 5), (1, "three", 9), (9, "one\r\ntwo\nthree", 0), (0, "", 14)],
 )
-async def test_the_last_lines(desk: CallDesk, writer: Writer, lines: int | None, text: str, start: int) -> None:
+async def test_the_last_lines(desk: CallHandler, writer: Writer, lines: int | None, text: str, start: int) -> None:
     writer.log = b"one\r\ntwo\nthree"
     assert await read(desk, lines=lines) == ConsoleOutput(text=text, offset=14, start=start)
 
 
-async def test_pieces_fit_together_and_split_no_character(desk: CallDesk, writer: Writer) -> None:
+async def test_pieces_fit_together_and_split_no_character(desk: CallHandler, writer: Writer) -> None:
     writer.log = "grün ☃ Schluss".encode()
     text, offset = "", 0
     while offset < len(writer.log):
@@ -68,7 +69,7 @@ async def test_pieces_fit_together_and_split_no_character(desk: CallDesk, writer
     assert text == "grün ☃ Schluss"
 
 
-async def test_hostile_bytes_are_replaced(desk: CallDesk, writer: Writer) -> None:
+async def test_hostile_bytes_are_replaced(desk: CallHandler, writer: Writer) -> None:
     writer.log = b"\xff\xfe<script>\x00\xe2\x98"
     piece = await read(desk, offset=0)
     assert piece.text == "��<script>\x00"
@@ -77,7 +78,7 @@ async def test_hostile_bytes_are_replaced(desk: CallDesk, writer: Writer) -> Non
     assert (await read(desk, offset=piece.offset)).text == "�!"
 
 
-async def test_a_reader_waits_until_the_guest_writes(desk: CallDesk, writer: Writer) -> None:
+async def test_a_reader_waits_until_the_guest_writes(desk: CallHandler, writer: Writer) -> None:
     writer.log = b"one\n"
     reading = asyncio.ensure_future(read(desk, offset=4, wait=20.0))
     await asyncio.sleep(0.05)
@@ -86,11 +87,11 @@ async def test_a_reader_waits_until_the_guest_writes(desk: CallDesk, writer: Wri
     assert await asyncio.wait_for(reading, 60) == ConsoleOutput(text="two\n", offset=8, start=4)
 
 
-async def test_waiting_ends(desk: CallDesk) -> None:
+async def test_waiting_ends(desk: CallHandler) -> None:
     assert await read(desk, offset=0, wait=0.02) == ConsoleOutput(text="", offset=0)
 
 
-async def test_too_many_readers_are_sent_away(desk: CallDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_readers_are_sent_away(desk: CallHandler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "MAX_WAITING", 2)
     call = ConsoleOutputCall(instance_id="i", offset=0, wait=20.0)
     waiting = [asyncio.ensure_future(desk.answer(call)) for _ in range(3)]
@@ -111,7 +112,7 @@ async def test_too_many_readers_are_sent_away(desk: CallDesk, monkeypatch: pytes
         (ZeroDivisionError("inside"), "failed"),
     ],
 )
-async def test_what_cannot_be_answered(desk: CallDesk, writer: Writer, error: Exception, code: str) -> None:
+async def test_what_cannot_be_answered(desk: CallHandler, writer: Writer, error: Exception, code: str) -> None:
     writer.error = error
     answer = await desk.answer(ConsoleOutputCall(instance_id="i"))
     assert isinstance(answer, CallError)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import ResourceAudit
-from compute_agent.link.options import parse
+from compute_agent.start.options import parse
 from tests.agent.cast import build, make_spec
 from tests.agent.small_portal import small_portal
 

@@ -13,9 +13,10 @@ import pytest
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import CallError, OpenConsoleCall
-from compute_agent.manager.calls import CallDesk
-from compute_agent.manager.parts import HostParts, Threads
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.engine.threads import Threads
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers.calls import CallHandler
+from compute_agent.servers.services import HostServices
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
@@ -118,7 +119,7 @@ def test_a_long_state_folder_has_consoles_too(tmp_path: Path) -> None:
 
 async def test_a_host_without_a_way_out_says_so(driver: FakeDriver, spec: InstanceSpec) -> None:
     threads = Threads(1)
-    desk = CallDesk(HostParts(driver, FakeNetwork(), FakeImageCache(), threads))
+    desk = CallHandler(HostServices(driver, FakeNetwork(), FakeImageCache(), threads))
     answer = await desk.answer(OpenConsoleCall(instance_id=spec.uuid, protocol="vnc", tunnel="t"))
     assert isinstance(answer, CallError)
     assert answer.code == "unsupported"

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.manager.failures import Failure
-from compute_agent.manager.outbox import FRAME_EVENTS, Outbox, StepReport
-from compute_agent.manager.store import KEEP_DESTROYED, KEEP_DONE, SEQ_LEAP, StateStore
+from compute_agent.engine.failures import Failure
+from compute_agent.engine.outbox import FRAME_EVENTS, Outbox, StepReport
+from compute_agent.engine.store import KEEP_DESTROYED, KEEP_DONE, SEQ_LEAP, StateStore
 from tests.agent.cast import build, destroy, make_spec
 
 STEP = StepReport("plug_network", 1.0, 2.0, {})
@@ -120,7 +120,7 @@ async def test_what_ended_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pyt
     outbox.finished(old, 1)
     outbox.finished(gone, 0, gone=True)
     now = time.time()
-    monkeypatch.setattr("compute_agent.manager.store.time.time", lambda: now + KEEP_DONE + KEEP_DESTROYED)
+    monkeypatch.setattr("compute_agent.engine.store.time.time", lambda: now + KEEP_DONE + KEEP_DESTROYED)
     store.prune()
     assert [stored.command for stored in store.unfinished()] == [new]
     assert store.accept(old)  # its number is free again

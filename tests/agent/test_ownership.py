@@ -9,7 +9,7 @@ import pytest
 
 from compute_agent.contract.messages import Owned, Ownership, Welcome
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
 from tests.agent.cast import build, destroy, make_spec, make_stage, on_stage, power
 from tests.agent.small_portal import small_portal
 from tests.agent.test_link import enrolled, linked

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, RescueImage
+from compute_agent.contract.commands import RebuildRequest, RescueRequest, UnrescueRequest, images_of
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import RebuildRequest, RescueRequest, UnrescueRequest, images_of
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power

@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.manager.orders import resize as resizing
+from compute_agent.servers import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_books import FakeGuest
+from compute_agent.virt.fake_state import FakeGuest
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HypervisorUnavailableError
 from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import PATIENCE, FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, power
@@ -73,7 +73,7 @@ async def test_a_build_whose_deadline_passed_meanwhile_is_undone_unless_it_runs(
     command = build(make_spec(), deadline=time.time() + 60)
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
-    monkeypatch.setattr("compute_agent.manager.runner.time", SimpleNamespace(time=lambda: command.deadline + 1))
+    monkeypatch.setattr("compute_agent.servers.runner.time", SimpleNamespace(time=lambda: command.deadline + 1))
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
         if BUILD_STEPS.index(step) >= BUILD_STEPS.index(START_GUEST):

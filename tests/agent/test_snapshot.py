@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from compute_agent.contract.commands import DestroyRequest, RefreshPortsRequest, SnapshotRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import DestroyRequest, RefreshPortsRequest, SnapshotRequest
 from compute_agent.contract.power import PowerState
+from compute_agent.engine.store import StateStore
+from compute_agent.engine.threads import AfterStep, Threads
+from compute_agent.host import Host
 from compute_agent.link import image_send
 from compute_agent.link.credential import Credential, store
 from compute_agent.link.dial import here
 from compute_agent.link.image_send import FOLDER, ImageSender
-from compute_agent.manager.host import Host
-from compute_agent.manager.parts import AfterStep, HostParts, Threads
-from compute_agent.manager.store import StateStore
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
@@ -108,7 +109,7 @@ def stage_of(
     driver = driver or FakeDriver(folder)
     network, images, threads = FakeNetwork(), FakeImageCache(), Threads(3)
     sender = ImageSender(settings, here)
-    parts = HostParts(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, outgoing=sender)
+    parts = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, outgoing=sender)
     return Stage(Host("host-1", parts, folder / "agent.sqlite3"), driver, network, images, threads)
 
 

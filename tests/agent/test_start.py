@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.manager import host
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent import host
+from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
 from tests.agent.cast import FlakyDriver, build, make_spec, make_stage, on_stage
 

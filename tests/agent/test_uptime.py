@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.resources.audit import resource_audit
+from compute_agent.servers.audit import resource_audit
 from compute_agent.virt import uptime
 from compute_agent.virt.fake import FakeDriver
 

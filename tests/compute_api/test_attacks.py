@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compute_agent.contract.orders import RefreshPortsRequest
+from compute_agent.contract.commands import RefreshPortsRequest
 from provisioning.compute.models import Instance
 from provisioning.network.models import FixedIP, SecurityGroup
 from provisioning.network.services.cards import MAX_ADDRESSES

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from compute_agent.contract.commands import RebuildRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import RebuildRequest
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.conductor import agents

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import RescueRequest, UnrescueRequest
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance
 from provisioning.images.models import Image

@@ -10,8 +10,8 @@ import pytest
 from pytest_django import Settings
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
-from compute_agent.contract.orders import BuildRequest
 from provisioning.compute.models import Flavor, Host, Instance, InstanceTag, ServerGroup
 from provisioning.identity import policy
 from provisioning.quotas import services as quotas

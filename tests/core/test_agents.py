@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, GuestState, Hello
-from compute_agent.contract.orders import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAuthenticatedError, NotFoundError
 from provisioning.compute import selectors, services

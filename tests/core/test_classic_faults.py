@@ -15,8 +15,8 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import DestroyRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext

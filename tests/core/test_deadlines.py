@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
-from compute_agent.contract.orders import BuildRequest
+from compute_agent.contract.commands import BuildRequest
 from portal import environment
 from provisioning.common.context import RequestContext
 from provisioning.compute import services

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError

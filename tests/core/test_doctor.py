@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Belonging
-from compute_agent.contract.orders import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration

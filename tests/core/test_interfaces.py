@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import (
+from compute_agent.contract.commands import (
     AttachInterfaceRequest,
     DetachInterfaceRequest,
     RebuildRequest,
     RefreshPortsRequest,
 )
+from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError, OverQuotaError, UnavailableError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compute_agent.contract.orders import BuildRequest, DestroyRequest
+from compute_agent.contract.commands import BuildRequest, DestroyRequest
 from compute_agent.contract.steps import BUILD_STEPS, CREATE_DISK, FETCH_IMAGE
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors

@@ -9,8 +9,8 @@ import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
+from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Enrol
-from compute_agent.contract.orders import PowerRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import services

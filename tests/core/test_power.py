@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.orders import PowerRequest
+from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError
 from provisioning.compute import services

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors, services
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from compute_agent.contract.orders import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
+from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError, UnavailableError

@@ -14,7 +14,7 @@ import uuid
 import pytest
 from django.db import transaction
 
-from compute_agent.contract.orders import DestroyRequest
+from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import services

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import BuildRequest, DestroyRequest, PowerRequest, SnapshotRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import BuildRequest, DestroyRequest, PowerRequest, SnapshotRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compute_agent.contract.orders import SnapshotRequest
+from compute_agent.contract.commands import SnapshotRequest
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NovellaError
 from provisioning.compute import services

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import Command
-from compute_agent.contract.orders import SnapshotRequest
 from compute_agent.virt import fake_disk
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError

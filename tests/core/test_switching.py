@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from compute_agent.contract.orders import PasswordRequest, PowerRequest
+from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import services

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 60.0
 
 
 Files = Mapping[str, Path]
-"""Bits of further images, by their ids."""
+"""BootSources of further images, by their ids."""
 
 
 def serve(

@@ -13,9 +13,9 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, RescueImage
+from compute_agent.contract.commands import RescueRequest
 from compute_agent.contract.disk_structure import DiskStructureError, virtual_size
 from compute_agent.contract.messages import Command, encode
-from compute_agent.contract.orders import RescueRequest
 from compute_agent.link.portal_link import MAX_FRAME
 from provisioning.common.errors import InvalidInputError, TooLargeError
 from provisioning.images import services, web_download

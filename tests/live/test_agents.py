@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
     AgentEvent,
@@ -30,7 +31,6 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
-from compute_agent.contract.orders import DestroyRequest
 from portal.live import agents as link
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Host

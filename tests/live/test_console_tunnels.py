@@ -13,13 +13,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from compute_agent.contract.messages import Enrol, OpenConsoleCall
+from compute_agent.engine.threads import Threads
+from compute_agent.host import Host as AgentHost
 from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.credential import Credential, store
 from compute_agent.link.dial import here
 from compute_agent.link.portal_link import PortalLink
-from compute_agent.manager.host import Host as AgentHost
-from compute_agent.manager.parts import HostParts, Threads
-from compute_agent.network.plumbing import FakeNetwork
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.fake import FakeDriver
@@ -79,7 +80,7 @@ class Place:
         folder = self.settings.state_dir
         store(folder, Credential(host="h1", secret=f"{CREDENTIAL}h1", enrolled=True))
         consoles = ConsoleDialer(self.settings, here, self.threads)
-        parts = HostParts(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=consoles)
+        parts = HostServices(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=consoles)
         self.agent = AgentHost("h1", parts, folder / "agent.sqlite3", durable=False)
         await self.agent.start()
         spec = make_spec(str(self.server.id))

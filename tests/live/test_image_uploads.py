@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import Command, Enrol
-from compute_agent.contract.orders import SnapshotRequest
 from compute_agent.virt import fake_disk
 from portal.common.streams import BodyInterruptedError
 from provisioning.compute import services

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import AgentEvent, Belonging, ResourceAudit
-from compute_agent.contract.orders import DestroyRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import services

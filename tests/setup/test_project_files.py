@@ -92,7 +92,7 @@ def test_links_lead_somewhere(checkout: Path, name: str) -> None:
 def test_every_setting_is_documented(checkout: Path) -> None:
     guide = (checkout / "docs/operator-guide.md").read_text()
     portal = set(re.findall(r'"(NOVELLA_[A-Z0-9_]+)"', (checkout / "portal/settings.py").read_text()))
-    options = (checkout / "compute_agent/link/options.py").read_text()
+    options = (checkout / "compute_agent/start/options.py").read_text()
     agent = {f"NOVELLA_AGENT_{name}" for name in re.findall(r'default\("([A-Z_]+)"', options)}
     documented = set(re.findall(r"`(NOVELLA_[A-Z0-9_]+)`", guide))
     assert portal | agent <= documented

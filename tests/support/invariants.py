@@ -7,8 +7,8 @@ from collections import Counter
 
 from django.utils import timezone
 
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
-from compute_agent.contract.orders import SnapshotRequest
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.migrations import UNDER_WAY, WAITING

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from compute_agent.contract.messages import AgentEvent, Belonging, Command, Enrol, GuestState, Hello, ResourceAudit
-from compute_agent.contract.orders import (
+from compute_agent.contract.commands import (
     BuildRequest,
     CommandBody,
     DestroyRequest,
@@ -23,6 +22,7 @@ from compute_agent.contract.orders import (
     SnapshotRequest,
     UnrescueRequest,
 )
+from compute_agent.contract.messages import AgentEvent, Belonging, Command, Enrol, GuestState, Hello, ResourceAudit
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk

@@ -18,7 +18,7 @@ from compute_agent.virt.errors import (
     InstanceNotFoundError,
     RetryableHostError,
 )
-from compute_agent.virt.libvirt import half_started, lost_copies
+from compute_agent.virt.libvirt import interrupted_backups, interrupted_starts
 
 log = logging.getLogger(__name__)
 
@@ -168,8 +168,8 @@ class Connection:
         conf.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not conf.exists() or conf.read_text() != QEMU_CONF:
             conf.write_text(QEMU_CONF)
-        half_started.forget(root)
-        lost_copies.forget(root)
+        interrupted_starts.forget(root)
+        interrupted_backups.forget(root)
         return f"qemu:///embed?root={quote(str(root))}"
 
     def _lifecycle(self, _connection: Any, domain: Any, event: int, detail: int, _opaque: object) -> None:

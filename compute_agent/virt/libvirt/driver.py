@@ -27,7 +27,6 @@ from compute_agent.virt.driver import (
 )
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import (
-    belongings,
     boot,
     capacity,
     console_log,
@@ -35,6 +34,7 @@ from compute_agent.virt.libvirt import (
     disks,
     interfaces,
     kvm,
+    leftovers,
     resizing,
     seed,
     snapshots,
@@ -43,7 +43,7 @@ from compute_agent.virt.libvirt import (
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_name, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
-from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
+from compute_agent.virt.libvirt.power import PowerStates, from_event, from_state
 from compute_agent.virt.processes import Reaper
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class LibvirtDriver(ComputeDriver):
         self._virt_type = virt_type or kvm.choose(settings.virt_type)
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
         self._hypervisor = Connection(uri, self._lifecycle, self._resync)
-        self._board = PowerBoard()
+        self._board = PowerStates()
         self._listener: PowerListener | None = None
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -98,7 +98,7 @@ class LibvirtDriver(ComputeDriver):
         return sorted(found, key=lambda guest: guest.uuid)
 
     def belongings(self) -> list[Belonging]:
-        return belongings.listed(self._hypervisor, self._paths)
+        return leftovers.listed(self._hypervisor, self._paths)
 
     def has_disk(self, uuid: str) -> bool:
         return self._paths.instance(uuid).root_disk.exists()

@@ -47,7 +47,7 @@ def from_event(event: int, detail: int) -> PowerState | None:
     return _EVENTS.get(event)
 
 
-class PowerBoard:
+class PowerStates:
     """The newest power state of every guest of Novella's, written by the event thread; others wait in front of it."""
 
     def __init__(self) -> None:

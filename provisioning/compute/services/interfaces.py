@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.build import PortRef
-from compute_agent.contract.orders import (
+from compute_agent.contract.commands import (
     AttachInterfaceRequest,
     CommandBody,
     DetachInterfaceRequest,

@@ -9,7 +9,7 @@ from typing import Literal
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import PasswordRequest, PowerRequest
+from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors

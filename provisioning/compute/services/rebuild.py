@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from compute_agent.contract.orders import RebuildRequest
+from compute_agent.contract.commands import RebuildRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Flavor, Instance, KeyPair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from compute_agent.contract.orders import RescueRequest, UnrescueRequest
+from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Instance

@@ -15,7 +15,7 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
+from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, UnavailableError
 from provisioning.common.retry import when_broken_off

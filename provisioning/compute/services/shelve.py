@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import SnapshotRequest
+from compute_agent.contract.commands import SnapshotRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from django.db import transaction
 from django.utils import timezone
 
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
-from compute_agent.contract.orders import SnapshotRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, OverQuotaError
 from provisioning.common.retry import when_broken_off

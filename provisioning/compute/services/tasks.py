@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import (
+from compute_agent.contract.commands import (
     CommandBody,
     ConfirmResizeRequest,
     PasswordRequest,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.orders import PowerRequest
+from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.retry import when_broken_off

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from compute_agent.contract.commands import BuildRequest, PowerRequest
 from compute_agent.contract.messages import decode_command_body
-from compute_agent.contract.orders import BuildRequest, PowerRequest
 from provisioning.compute.models import Host, Instance
 from provisioning.compute.services.delete import send_destroy
 from provisioning.compute.services.release import host_holding

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
-from compute_agent.contract.orders import SnapshotRequest
 from provisioning.compute.models import InstanceActionEvent
 from provisioning.compute.services.made_images import remove_image
 from provisioning.conductor.doctor.finding import Finding, Mend, check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from compute_agent.contract.orders import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
+from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.services import actions, state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compute_agent.contract.orders import CommandBody, PasswordRequest, PowerRequest
+from compute_agent.contract.commands import CommandBody, PasswordRequest, PowerRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.services import actions, state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from compute_agent.contract.orders import RebuildRequest
+from compute_agent.contract.commands import RebuildRequest
 from provisioning.compute.models import Instance
 from provisioning.conductor.ends.ordinary import end_task
 from provisioning.conductor.ends.outcome import Outcome

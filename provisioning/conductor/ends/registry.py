@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from compute_agent.contract.orders import CommandBody
+from compute_agent.contract.commands import CommandBody
 from provisioning.compute.models import Instance
 from provisioning.conductor.ends.outcome import Outcome
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compute_agent.contract.orders import RescueRequest, UnrescueRequest
+from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.compute.models import Instance
 from provisioning.conductor.ends.ordinary import end_task
 from provisioning.conductor.ends.outcome import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from compute_agent.contract.orders import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
+from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance
 from provisioning.compute.services.migrations import set_migration

@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.orders import SnapshotRequest
+from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import system_context
 from provisioning.compute.models import Instance, InstanceActionEvent

@@ -10,7 +10,7 @@ import pytest
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import Connection, host_error
-from compute_agent.virt.libvirt.power import PowerBoard, from_event, from_state
+from compute_agent.virt.libvirt.power import PowerStates, from_event, from_state
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_events_change_power_or_nothing(event: int, detail: int, power: PowerSta
 
 
 def test_a_waiter_is_woken_by_the_event() -> None:
-    board = PowerBoard()
+    board = PowerStates()
     board.know("a", PowerState.SHUTDOWN)
     timer = threading.Timer(0.05, board.know, ("a", PowerState.RUNNING))
     timer.start()
@@ -53,7 +53,7 @@ def test_a_waiter_is_woken_by_the_event() -> None:
 
 
 def test_a_waiter_for_a_guest_that_goes_is_let_go() -> None:
-    board = PowerBoard()
+    board = PowerStates()
     board.know("a", PowerState.RUNNING)
     timer = threading.Timer(0.05, board.forget, ("a",))
     timer.start()
@@ -62,7 +62,7 @@ def test_a_waiter_for_a_guest_that_goes_is_let_go() -> None:
 
 
 def test_the_same_state_twice_is_no_news() -> None:
-    board = PowerBoard()
+    board = PowerStates()
     assert board.know("a", PowerState.RUNNING)
     assert not board.know("a", PowerState.RUNNING)
 

@@ -1,0 +1,51 @@
+"""Worker threads for everything that may block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+AfterStep = Callable[[str, threading.Event], None]
+"""Called in the worker's thread after the work of each step with its name and the command's cancellation; may raise."""
+
+POWER_THREADS = 8
+"""Power commands mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
+
+CALL_THREADS = 4
+MOST_WORKERS = 256
+
+
+class Threads:
+    """Worker threads for everything that may block.  Several simulated hosts share one set."""
+
+    def __init__(self, workers: int, hosts: int = 1) -> None:
+        """Make room for ``workers`` builds a host and one more, so that a destroy never waits for a build to end."""
+        self.workers = workers
+        self.work = ThreadPoolExecutor(min(workers * hosts, MOST_WORKERS) + 1, thread_name_prefix="work")
+        self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
+        self.calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="call")
+
+    def close(self) -> None:
+        """Take no more work; what runs is not waited for."""
+        for pool in (self.work, self.power, self.calls):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
+    """Do ``work`` in a thread of ``pool``; when the caller is cancelled, it still waits for the thread to end.
+
+    A hypervisor call cannot be broken off: whoever stops the agent waits for what runs, or gives up on the process as a
+    whole.
+    """
+    future = asyncio.get_running_loop().run_in_executor(pool, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait((future,))
+        future.cancelled() or future.exception()  # seen; the work is repeated at the next start
+        raise

@@ -1,0 +1,46 @@
+"""The network of simulated hosts."""
+
+from __future__ import annotations
+
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Belonging
+from compute_agent.network.host_network import HostNetwork
+
+
+class FakeNetwork(HostNetwork):
+    """Keeps the books and touches nothing: the network of simulated hosts."""
+
+    def __init__(self) -> None:
+        """Start with nothing plugged."""
+        self.plugged: set[str] = set()
+        self.filtered: set[str] = set()
+        self.cards: dict[str, list[str]] = {}
+        """Ids of the ports of each instance that is plugged, in order."""
+
+    def init_host(self) -> None:
+        return None
+
+    def plug(self, spec: InstanceSpec) -> None:
+        self.plugged.add(spec.uuid)
+        self.cards[spec.uuid] = [port.id for port in spec.ports]
+
+    def apply_firewall(self, spec: InstanceSpec) -> None:
+        self.filtered.add(spec.uuid)
+        self.cards[spec.uuid] = [port.id for port in spec.ports]
+
+    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+        if spec.uuid in self.plugged:
+            self.cards[spec.uuid] = [card.id for card in spec.ports]
+
+    def unplug(self, uuid: str) -> None:
+        self.plugged.discard(uuid)
+        self.filtered.discard(uuid)
+        self.cards.pop(uuid, None)
+
+    def restore(self, specs: list[InstanceSpec]) -> None:
+        self.plugged = {spec.uuid for spec in specs}
+        self.filtered = set(self.plugged)
+        self.cards = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
+
+    def belongings(self, guests: set[str]) -> list[Belonging]:
+        return [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(set(self.plugged) - guests)]

@@ -1,0 +1,43 @@
+"""The contract between the manager and the host's network: bridges, DHCP, taps and filters."""
+
+from __future__ import annotations
+
+import abc
+
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.messages import Belonging
+
+
+class HostNetwork(abc.ABC):
+    """Host networking; every method is idempotent, and a failure of this host raises RetryableHostError."""
+
+    @abc.abstractmethod
+    def init_host(self) -> None:
+        """Prepare what all networks share: sysctls, the uplink, the base of the filter tables."""
+
+    @abc.abstractmethod
+    def plug(self, spec: InstanceSpec) -> None:
+        """Make the bridges of the instance's networks; let DHCP answer its cards, with their fixed addresses only."""
+
+    @abc.abstractmethod
+    def apply_firewall(self, spec: InstanceSpec) -> None:
+        """Install anti-spoofing (MAC, ARP, IP) and the security rules of every port, before the guest runs."""
+
+    @abc.abstractmethod
+    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+        """Remove lease, tap and filters of one card that the guest has no more; ``spec`` is the guest without it."""
+
+    @abc.abstractmethod
+    def unplug(self, uuid: str) -> None:
+        """Remove leases, taps and filters of the instance, and a bridge (with its DHCP server) nobody uses any more."""
+
+    @abc.abstractmethod
+    def restore(self, specs: list[InstanceSpec]) -> None:
+        """After a restart of the agent or the machine: bring the host to exactly the state these instances need.
+
+        Running guests are not hurt.
+        """
+
+    @abc.abstractmethod
+    def belongings(self, guests: set[str]) -> list[Belonging]:
+        """List what is plugged, leased or filtered here for none of ``guests`` (uuids); changes nothing."""

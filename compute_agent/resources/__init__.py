@@ -1,1 +1,0 @@
-"""Inventory and resource audit of this host."""

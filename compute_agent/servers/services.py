@@ -1,0 +1,81 @@
+"""What a host is put together from: hypervisor, network, image cache, ways out, threads."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.engine.threads import AfterStep, Threads
+from compute_agent.network.host_network import HostNetwork
+from compute_agent.virt.driver import ComputeDriver, Stopped
+
+
+class CachedImage(Protocol):
+    """An image's bits on this host."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file to make overlays on; None in a fake cache."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether the bits were here already."""
+
+    @property
+    def size(self) -> int:
+        """Bytes fetched, or that would have been."""
+
+
+class ImageStore(Protocol):
+    """The image cache, as the handlers need it."""
+
+    def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
+        """Return the image's bits, fetched once and checked.  Raises ImageUnacceptableError, ImageFetchError."""
+
+    def cached(self) -> list[str]:
+        """Return the ids of the images held."""
+
+    def prune(self, keep: set[str], max_age: float) -> list[str]:
+        """Remove what nobody has asked for in ``max_age`` seconds, but not the images ``keep``; return their ids."""
+
+
+class ImageOutlet(Protocol):
+    """The way out for images that are made here."""
+
+    def file(self, name: str) -> AbstractContextManager[Path]:
+        """Give a place for a copy of a disk; whatever is there afterwards is removed."""
+
+    def sweep(self) -> None:
+        """Remove what an agent that died has left."""
+
+    def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
+        """Send a file as an image's data, however often that takes.  Raises ImageSendError, StoppedError."""
+
+
+class ConsoleOutlet(Protocol):
+    """The way out for consoles."""
+
+    async def open(self, tunnel: str, path: Path, *, alone: bool) -> None:
+        """Connect a guest's socket with a tunnel of the portal.  Raises ConsoleBusyError, UnsupportedError."""
+
+    async def close(self) -> None:
+        """End every tunnel."""
+
+
+@dataclass(frozen=True)
+class HostServices:
+    """What the handlers of one host work with."""
+
+    driver: ComputeDriver
+    network: HostNetwork
+    images: ImageStore
+    threads: Threads
+    boot_timeout: float = 60.0
+    after_step: AfterStep | None = None
+    outgoing: ImageOutlet | None = None
+    """None: this host sends no images."""
+    consoles: ConsoleOutlet | None = None
+    """None: this host opens no consoles."""

@@ -1,0 +1,1 @@
+"""Starting and cleaning an agent: the command line, the machine's preparation, and the parts put together."""

@@ -1,0 +1,68 @@
+"""Puts a host together from its settings; what only real hypervisors need is imported only for them."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from compute_agent.engine.threads import Threads
+from compute_agent.host import Host
+from compute_agent.link.console_dial import ConsoleDialer
+from compute_agent.link.dial import SocketOpener
+from compute_agent.link.errors import HostUnfitError
+from compute_agent.link.image_send import ImageSender
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers.services import HostServices
+from compute_agent.settings import AgentSettings
+from compute_agent.start.options import fault_point
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
+
+STORE_NAME = "agent.sqlite3"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine as ``machine.prepare`` left it."""
+
+    opener: SocketOpener
+    """Opens sockets to the portal."""
+    virt_type: str
+    """``kvm`` or ``qemu``; empty for simulated hosts."""
+
+
+def fake_parts(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
+    """Make a simulated host: it keeps its guests in the state folder and touches nothing else."""
+    vcpus, memory_mb, disk_gb = settings.fake_capacity
+    driver = FakeDriver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
+    driver.fault = fault_point(settings.driver)
+    return HostServices(
+        driver=driver,
+        network=FakeNetwork(),
+        images=FakeImageCache(),
+        threads=threads,
+        boot_timeout=settings.boot_timeout,
+        after_step=driver.fault.strike if driver.fault else None,
+        outgoing=ImageSender(settings, machine.opener),
+        consoles=ConsoleDialer(settings, machine.opener, threads),
+    )
+
+
+def load(module: str) -> object:
+    """Import a module that only real hypervisors need.  Raises HostUnfitError when its libraries are not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise HostUnfitError(f"The libvirt driver needs the Python package {error.name!r}; install it.") from error
+
+
+def make_host(settings: AgentSettings, threads: Threads, machine: Machine) -> Host:
+    """Make the host of the settings; nothing is started.  Raises HostUnfitError."""
+    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if settings.simulated:
+        parts = fake_parts(settings, threads, machine)
+    else:
+        real: Any = load("compute_agent.start.libvirt_host")
+        parts = real.libvirt_parts(settings, threads, machine)
+    return Host(settings.host, parts, settings.state_dir / STORE_NAME, durable=settings.durable)

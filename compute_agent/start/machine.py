@@ -1,0 +1,51 @@
+"""What the process must do to its machine before it has threads: state folders, locks, network namespace, KVM."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+from compute_agent.link.dial import SocketOpener, here
+from compute_agent.link.errors import HostUnfitError, StartError, StateInUseError
+from compute_agent.start.assembly import Machine, load
+from compute_agent.start.options import Options
+
+LOCK_NAME = "agent.lock"
+
+
+def lock(state_dir: Path) -> None:
+    """Take the folder for this process until it ends.  Raises StateInUseError when another agent has it."""
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartError(f"The state folder {state_dir} cannot be used: {error.strerror}.") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise StateInUseError(f"Another agent works in {state_dir}; stop it first.") from error
+    # The descriptor stays open: the kernel lets go of the lock when the process ends, however it ends.
+
+
+def prepare(options: Options) -> Machine:
+    """Make the machine ready in this order: 1. locks, 2. network namespace, 3. KVM.  Raises StartError."""
+    for settings in options.hosts:
+        lock(settings.state_dir)
+    settings = options.hosts[0]
+    if settings.simulated:
+        return Machine(here, "")
+    opener: SocketOpener = here
+    try:
+        if settings.netns is not None:
+            namespace: Any = load("compute_agent.network.namespace")
+            opener = functools.partial(namespace.open_in, namespace.enter(settings.netns))
+        kvm: Any = load("compute_agent.virt.libvirt.kvm")
+        return Machine(opener, kvm.prepare(settings))
+    except PermissionError as error:
+        raise HostUnfitError("The libvirt driver needs root: it makes bridges, taps and guests.") from error
+    except OSError as error:
+        raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
