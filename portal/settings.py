@@ -84,7 +84,7 @@ INSTALLED_APPS = [
     "provisioning.images",
     "provisioning.network",
     "provisioning.compute",
-    "provisioning.conductor",
+    "provisioning.doctor",
     "portal.dashboard",
     "portal.live",
 ]

@@ -24,7 +24,7 @@ from provisioning.common.errors import (
     TooLargeError,
 )
 from provisioning.compute.selectors import host_states
-from provisioning.compute.services.made_images import in_project_of, is_ready
+from provisioning.compute.snapshot_images import in_project_of, is_ready
 from provisioning.conductor import agents
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads

@@ -16,8 +16,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute_selectors
-from provisioning.compute import services as compute
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.conductor import agents
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
@@ -129,7 +128,7 @@ def flavors(context: RequestContext, seed: Seed) -> None:
     known = {flavor.name for flavor in compute_selectors.flavors_for(context)}
     for flavor_id, name, vcpus, memory_mb, root_gb in FLAVORS:
         if name not in known:
-            compute.create_flavor(
+            create_flavor(
                 context,
                 FlavorRequest(name=name, flavorid=flavor_id, vcpus=vcpus, memory_mb=memory_mb, root_gb=root_gb),
             )

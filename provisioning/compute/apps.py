@@ -15,5 +15,9 @@ class ComputeConfig(AppConfig):
         """Make known what projects own here, what quotas limit, and what is done by the clock."""
         import_module("provisioning.compute.ownership").register()
         import_module("provisioning.compute.holdings").register()
-        import_module("provisioning.compute.services.deadlines").check()
+        import_module("provisioning.compute.deadlines").check()
         import_module("provisioning.compute.jobs")
+        for module in (
+            "launch.schedule", "upkeep.reaper", "upkeep.reclaim", "upkeep.offload", "upkeep.confirm_resizes",
+        ):  # fmt: skip
+            import_module(f"provisioning.compute.{module}")

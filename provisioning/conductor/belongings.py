@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Belonging, Instance
-from provisioning.compute.services.delete import send_destroy
+from provisioning.compute.release import send_destroy
 from provisioning.compute.states import VmState
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand

@@ -19,10 +19,10 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import new_request_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.services.delete import send_destroy
+from provisioning.compute.release import send_destroy
+from provisioning.compute.reports import power_state_of, sync_power
 from provisioning.compute.states import VmState
 from provisioning.conductor import belongings
-from provisioning.conductor.reports import power_state_of, sync_power
 from provisioning.rpc import hosts
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ from django.db import OperationalError, transaction
 
 from compute_agent.contract.messages import AgentEvent
 from provisioning.common.retry import when_broken_off
+from provisioning.compute import reports, state
 from provisioning.compute.models import Instance
-from provisioning.compute.services import state
-from provisioning.conductor import reports
 from provisioning.rpc.models import HostCommand
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from compute_agent.contract.commands import RebuildRequest
 from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.upkeep.reaper import reap
 from provisioning.conductor import agents
-from provisioning.conductor.reaper import reap
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image, ordered, status
 from tests.support.cast import Api, People

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute import services
 from provisioning.compute.models import Flavor, FlavorAccess, Host, Instance
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.quotas import services as quotas
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
@@ -98,8 +97,8 @@ def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: Any) -> None:
 def test_refusals_in_the_references_words(api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(api, cloud)
     operator = context("operator", ADMIN)
-    services.create_flavor(operator, FlavorRequest("private", 2, 2048, 5, flavorid="3", is_public=False))
-    services.create_flavor(operator, FlavorRequest("zero", 2, 2048, 0, flavorid="4"))
+    create_flavor(operator, FlavorRequest("private", 2, 2048, 5, flavorid="3", is_public=False))
+    create_flavor(operator, FlavorRequest("zero", 2, 2048, 0, flavorid="4"))
 
     def why(flavor: str) -> str:
         return message(act(api, ident, "resize", {"flavorRef": flavor}), 400)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceTag
+from provisioning.compute.services.tags import add_tag
 from provisioning.events.models import Event
 from provisioning.quotas import services as quotas
 from tests.compute_api.conftest import V21, put_server
@@ -235,16 +236,16 @@ def test_tags_change_in_quiet_states(
 
 
 def test_a_tag_it_has_undoes_nobodys_change(people: People, server: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
-    services.add_tag(people.alice.context, server.id, "a")
+    add_tag(people.alice.context, server.id, "a")
     read = selectors.instance_for
 
     def overtaken(*asked: Any) -> Instance:
         """Somebody else adds a tag once the server has been read."""
         found = read(*asked)
         monkeypatch.setattr(selectors, "instance_for", read)
-        services.add_tag(people.alice.context, server.id, "b")
+        add_tag(people.alice.context, server.id, "b")
         return found
 
     monkeypatch.setattr(selectors, "instance_for", overtaken)
-    assert services.add_tag(people.alice.context, server.id, "a") is False
+    assert add_tag(people.alice.context, server.id, "a") is False
     assert rows(server) == Instance.objects.get(id=server.id).tags == ["a", "b"]

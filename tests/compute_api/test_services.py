@@ -11,7 +11,8 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.compute import selectors
 from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Host, Instance, JoinToken, Migration
-from provisioning.conductor import agents, reaper
+from provisioning.compute.upkeep import reaper
+from provisioning.conductor import agents
 from provisioning.quotas.selectors import usage_of
 from provisioning.rpc import groups
 from provisioning.rpc.models import HostCommand

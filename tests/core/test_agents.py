@@ -14,8 +14,10 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, GuestState, Hello
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAuthenticatedError, NotFoundError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Host, Instance, JoinToken
+from provisioning.compute.services.hosts import disable_host, enable_host
 from provisioning.compute.states import PowerState
 from provisioning.conductor import agents
 from provisioning.images.models import Image
@@ -114,11 +116,11 @@ def test_a_lost_link_alone_does_not_make_a_host_down(cloud: Cloud, alice: Reques
 
 def test_a_disabled_host_gets_no_new_servers(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
-    assert services.disable_host(operator, agent.host.id, "broken fan").disabled_reason == "broken fan"
+    assert disable_host(operator, agent.host.id, "broken fan").disabled_reason == "broken fan"
     instance = cloud.launch(alice)
     drain()
     assert "1 of 1 host is disabled" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
-    services.enable_host(operator, agent.host.id)
+    enable_host(operator, agent.host.id)
     again = cloud.launch(context("alice"))
     cloud.run()
     assert state_of(again) == ("active", None)
@@ -126,7 +128,7 @@ def test_a_disabled_host_gets_no_new_servers(cloud: Cloud, alice: RequestContext
 
 def test_only_operators_touch_hosts(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     host = cloud.add_host("kelvin").host
-    for work in (services.enable_host, services.disable_host):
+    for work in (enable_host, disable_host):
         with pytest.raises(ForbiddenError):
             work(alice, host.id)
         with pytest.raises(NotFoundError):
@@ -173,7 +175,7 @@ def test_a_guest_of_a_deleted_server_is_destroyed(cloud: Cloud, alice: RequestCo
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     cloud.run()
     agent.guests[str(instance.id)] = (5, PowerState.RUNNING)
     agent.hello()

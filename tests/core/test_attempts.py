@@ -10,10 +10,11 @@ from django.utils import timezone
 from compute_agent.contract.steps import CREATE_DISK, FETCH_IMAGE, PLUG_NETWORK
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.attempts import Attempt, attempts_for
-from provisioning.conductor import reaper
+from provisioning.compute.upkeep import reaper
 from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
 
@@ -132,7 +133,7 @@ def test_on_the_way_built_and_deleted(cloud: Cloud, alice: RequestContext) -> No
     assert built.finished is not None
     stopped = cloud.launch(context("alice"))
     drain()
-    services.delete(context("alice"), stopped.id)
+    delete(context("alice"), stopped.id)
     cloud.run()
     operator = context("operator", frozenset({"admin", "member", "reader"}))
     (cancelled,) = attempts_for(operator, stopped.id)

@@ -21,13 +21,18 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions import delete
+from provisioning.compute.actions.power import reboot, start, stop
+from provisioning.compute.launch import claim, schedule
+from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.reports import sync_power
 from provisioning.compute.selectors.attempts import attempts_for
 from provisioning.compute.states import MOVES, TaskState, VmState
-from provisioning.conductor import agents, place, reaper, schedule
+from provisioning.compute.upkeep import reaper
+from provisioning.conductor import agents
 from provisioning.conductor.inbox import receive
-from provisioning.conductor.reports import sync_power
 from provisioning.events.models import Event
 from provisioning.network.models import FixedIP, SecurityGroup
 from provisioning.quotas import services as quotas
@@ -92,10 +97,10 @@ class TestStuckInBuildAfterAWorkerDies:
                 work(shared_cloud)
             assert state_of(instance) == ("active", None), number
             assert Allocation.objects.filter(instance=instance).count() == 1
-            services.delete(context("alice"), instance.id)
+            delete.delete(context("alice"), instance.id)
             work(shared_cloud)
         assert killed >= 3, "the worker was killed nowhere"
-        services.delete(context("alice"), instance.id)
+        delete.delete(context("alice"), instance.id)
         work(shared_cloud)
         invariants.check_empty()
 
@@ -165,7 +170,7 @@ class TestTaskStateNeverCleared:
         assert not Instance.objects.filter(vm_state=VmState.BUILDING).exists()
 
     def _launch(self, cloud: Cloud, count: int) -> list[Instance]:
-        return services.launch(context("alice"), cloud.request(min_count=count, max_count=count))
+        return launch(context("alice"), cloud.request(min_count=count, max_count=count))
 
 
 class TestDeletingForEverAfterALostMessage:
@@ -181,7 +186,7 @@ class TestDeletingForEverAfterALostMessage:
     def deleted(self, cloud: Cloud, agent: ScriptedAgent, alice: RequestContext) -> Instance:
         instance = cloud.launch(alice)
         cloud.run()
-        services.delete(alice, instance.id)
+        delete.delete(alice, instance.id)
         assert state_of(instance) == ("active", "deleting")
         return instance
 
@@ -288,7 +293,7 @@ def _queued(cloud: Cloud, instance: Instance) -> None:
 @point("between claim and hand-off")
 def _claimed(cloud: Cloud, instance: Instance) -> None:
     row = cloud.fresh(instance)
-    assert place.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
 
 
 @point("handed over, not taken")
@@ -318,7 +323,7 @@ class TestDeleteRacingBoot:
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         build = POINTS[moment](cloud, instance)
-        services.delete(context("alice"), instance.id)
+        delete.delete(context("alice"), instance.id)
         invariants.check()
         schedule.schedule(str(instance.id), 1)
         if build is not None:
@@ -336,7 +341,7 @@ class TestDeleteRacingBoot:
         self, cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The job hands the server over while the delete believes that no host has it: the delete looks again."""
-        delete = importlib.import_module("provisioning.compute.services.delete")
+        delete = importlib.import_module("provisioning.compute.actions.delete")
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         look = delete.host_holding
@@ -347,7 +352,7 @@ class TestDeleteRacingBoot:
             return holder  # type: ignore[no-any-return]
 
         monkeypatch.setattr(delete, "host_holding", look_and_lose)
-        services.delete(context("alice"), instance.id)
+        delete.delete(context("alice"), instance.id)
         assert state_of(instance) == ("building", "deleting")
         cloud.run()
         assert (state_of(instance), agent.guests) == (("deleted", None), {})
@@ -379,7 +384,7 @@ class TestFailureBeforeSchedulingLeavesNoHistory:
             def refuse(*_: object, **__: object) -> None:
                 raise RuntimeError
 
-            monkeypatch.setattr(importlib.import_module("provisioning.compute.services.launch"), "cast", refuse)
+            monkeypatch.setattr(importlib.import_module("provisioning.compute.launch.create"), "cast", refuse)
         with pytest.raises(expected):
             cloud.launch(alice, **changes)
         assert self._counted() == before
@@ -429,7 +434,7 @@ class TestMonitoringOverwritingATransition:
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         cloud.run()
-        services.stop(context("alice"), instance.id)
+        stop(context("alice"), instance.id)
         before = Instance.objects.values().get(id=instance.id)
         key, kept = str(instance.id), agent.guests[str(instance.id)]
         if seen is None:
@@ -452,7 +457,7 @@ class TestMonitoringOverwritingATransition:
         instance = cloud.launch(alice)
         cloud.run()
         stale = cloud.fresh(instance)
-        services.reboot(context("alice"), instance.id, hard=True)
+        reboot(context("alice"), instance.id, hard=True)
         sync_power(stale, PowerState.SHUTDOWN)
         assert state_of(instance) == ("active", "rebooting_hard")
         cloud.run()
@@ -463,10 +468,10 @@ class TestMonitoringOverwritingATransition:
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         cloud.run()
-        services.stop(context("alice"), instance.id)
+        stop(context("alice"), instance.id)
         cloud.run()
         old = agent.audit(8, 8192, 100)
-        services.start(context("alice"), instance.id)
+        start(context("alice"), instance.id)
         cloud.run()
         agents.audit(agent.host.id, old)
         assert state_of(instance) == ("active", None)
@@ -518,7 +523,7 @@ class TestALateReportOfAnOldAttempt:
             second.carry_out(new)
             assert state_of(instance) == ("active", None)
         first.guests.clear()
-        services.delete(context("alice"), instance.id)
+        delete.delete(context("alice"), instance.id)
         with_old_number = everything()
         second.report(old, "finished", power_state=1)
         assert everything() == with_old_number

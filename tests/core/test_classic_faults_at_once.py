@@ -16,12 +16,14 @@ from compute_agent.contract.messages import ConsoleOutputCall, GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import reboot, stop
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.launch.create import launch
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.conductor.guests import compare
-from provisioning.conductor.schedule import schedule
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts, queue
@@ -93,7 +95,7 @@ class TestDeleteRacingBoot:
         def run(index: int) -> None:
             if index < 8:
                 threading.Event().wait(pauses[index])
-                services.delete(context("alice"), instances[index].id)
+                delete(context("alice"), instances[index].id)
             elif index < 10:
                 for instance in instances[:: -1 if index % 2 else 1]:
                     schedule(str(instance.id), 1)
@@ -118,20 +120,20 @@ class TestTwentyDeletesAtOnce:
         agent = shared_cloud.add_host("kelvin")
         instance = shared_cloud.launch(alice)
         shared_cloud.run()
-        results = in_threads(20, lambda _: services.delete(context("alice"), instance.id))
+        results = in_threads(20, lambda _: delete(context("alice"), instance.id))
         assert [item for item in results if isinstance(item, Exception)] == []
         assert shared_cloud.fresh(instance).attempt == 2
         assert InstanceAction.objects.filter(action="delete").count() == 1
         assert [type(command.body) for command in agent.take(acknowledge=False)] == [DestroyRequest]
         shared_cloud.run()
         assert state_of(instance) == ("deleted", None)
-        again = in_threads(20, lambda _: services.delete(context("alice"), instance.id))
+        again = in_threads(20, lambda _: delete(context("alice"), instance.id))
         assert {type(item) for item in again} == {NotFoundError}
         invariants.check_empty()
 
     def test_of_one_server_that_no_host_has(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         instance = shared_cloud.launch(alice)
-        results = in_threads(20, lambda _: services.delete(context("alice"), instance.id))
+        results = in_threads(20, lambda _: delete(context("alice"), instance.id))
         assert {type(item) for item in results} <= {Instance, NotFoundError}
         assert state_of(instance) == ("deleted", None)
         assert InstanceAction.objects.filter(action="delete").count() == 1
@@ -141,9 +143,9 @@ class TestTwentyDeletesAtOnce:
         without_limits(alice)
         for name in ("kelvin", "ohm"):
             shared_cloud.add_host(name, **LARGE)
-        instances = services.launch(context("alice"), shared_cloud.request(min_count=20, max_count=20))
+        instances = launch(context("alice"), shared_cloud.request(min_count=20, max_count=20))
         shared_cloud.run()
-        results = in_threads(20, lambda index: services.delete(context("alice"), instances[index].id))
+        results = in_threads(20, lambda index: delete(context("alice"), instances[index].id))
         assert [item for item in results if isinstance(item, Exception)] == []
         shared_cloud.run()
         assert {state_of(instance) for instance in instances} == {("deleted", None)}
@@ -159,7 +161,7 @@ class TestOneHungHostSlowingTheOthers:
         """
         without_limits(alice)
         hung = shared_cloud.add_host("kelvin", **LARGE)
-        stuck = services.launch(context("alice"), shared_cloud.request(min_count=5, max_count=5))
+        stuck = launch(context("alice"), shared_cloud.request(min_count=5, max_count=5))
         for instance in stuck:
             schedule(str(instance.id), 1)
         OrmQ.objects.all().delete()
@@ -194,12 +196,12 @@ class TestOneHungHostSlowingTheOthers:
         try:
             with pytest.raises(UnavailableError, match="Too many"):
                 hosts.call(cloud.agents["ohm"].host.id, ConsoleOutputCall(instance_id="x"), timeout=30.0)
-            servers = services.launch(context("alice"), cloud.request(min_count=6, max_count=6))
+            servers = launch(context("alice"), cloud.request(min_count=6, max_count=6))
             cloud.run()
             for server in servers[:3]:
-                services.delete(context("alice"), server.id)
+                delete(context("alice"), server.id)
             for server in servers[3:]:
-                services.stop(context("alice"), server.id)
+                stop(context("alice"), server.id)
             cloud.run()
             return Counter(state_of(server) for server in servers)
         finally:
@@ -217,7 +219,7 @@ class TestMonitoringOverwritingATransition:
 
             def work(index: int, off: GuestState = off) -> object:
                 if index == 0:
-                    return services.reboot(context("alice"), instance.id, hard=True)
+                    return reboot(context("alice"), instance.id, hard=True)
                 return compare(agent.host.id, [off], complete=True)
 
             first, *others = in_threads(5, work)
@@ -225,7 +227,7 @@ class TestMonitoringOverwritingATransition:
             if isinstance(first, Exception):
                 assert isinstance(first, InstanceBusyError)
                 assert state_of(instance) == ("stopped", None)
-                services.reboot(context("alice"), instance.id, hard=True)
+                reboot(context("alice"), instance.id, hard=True)
             assert state_of(instance)[1] == "rebooting_hard"
             shared_cloud.run()
             assert state_of(instance) == ("active", None)
@@ -297,9 +299,7 @@ class TestADuplicateAddressUnder500ParallelLaunches:
         pools = [{"start": "10.20.0.10", "end": "10.20.3.200"}]
         shared_cloud.network.subnets.update(cidr="10.20.0.0/22", allocation_pools=pools)
         each = shared_cloud.request(min_count=self.OF_EACH, max_count=self.OF_EACH)
-        launched = in_threads(
-            self.REQUESTS, lambda _: [made.id for made in services.launch(context("alice"), each)], within=200
-        )
+        launched = in_threads(self.REQUESTS, lambda _: [made.id for made in launch(context("alice"), each)], within=200)
         assert not unexpected(launched), launched
         ids: list[uuid.UUID] = [made for several in launched for made in several]  # type: ignore[attr-defined]
         for number, name in enumerate(names):

@@ -12,10 +12,12 @@ from pytest_django import Settings
 
 from compute_agent.contract.messages import ResourceAudit
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.compute import services
+from provisioning.compute.actions.resize import resize as resize_server
+from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import CachedImage, Host, Instance, SchedulingDecision
-from provisioning.compute.requests import FlavorRequest
 from provisioning.compute.services import aggregates
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.conductor import agents
 from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
@@ -76,9 +78,9 @@ def test_each_attempt_has_its_own(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_a_failed_one_says_what_would_fit(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     """Of the smaller sizes that the project sees, the largest that fits is named, with how often."""
-    services.create_flavor(operator, FlavorRequest("m1.secret", 2, 3072, 2, flavorid="3", is_public=False))
-    services.create_flavor(operator, FlavorRequest("m1.middle", 1, 2048, 2, flavorid="4"))
-    services.create_flavor(operator, FlavorRequest("m1.wide", 1, 1024, 40, flavorid="5"))
+    create_flavor(operator, FlavorRequest("m1.secret", 2, 3072, 2, flavorid="3", is_public=False))
+    create_flavor(operator, FlavorRequest("m1.middle", 1, 2048, 2, flavorid="4"))
+    create_flavor(operator, FlavorRequest("m1.wide", 1, 1024, 40, flavorid="5"))
     cloud.add_host("kelvin", memory_mb=3500)
     first = cloud.launch(alice, flavor_ref="2")
     cloud.run()
@@ -109,9 +111,9 @@ def test_an_unshelving_is_a_decision_too(
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.shelve(replace(alice, request_id=new_request_id()), server.id)
+    shelve(replace(alice, request_id=new_request_id()), server.id)
     cloud.run()
-    services.unshelve(replace(alice, request_id=new_request_id()), server.id)
+    unshelve(replace(alice, request_id=new_request_id()), server.id)
     cloud.run()
     assert state_of(server) == ("active", None)
     assert [(row.action, row.host_name) for row in decisions(server)] == [("create", "kelvin"), ("unshelve", "kelvin")]
@@ -121,7 +123,7 @@ def test_a_resize_is_a_decision_on_its_own_host(cloud: Cloud, alice: RequestCont
     cloud.add_host("kelvin", memory_mb=5000, vcpus=4)
     server = cloud.launch(alice)
     cloud.run()
-    services.resize(context("alice"), server.id, "2")
+    resize_server(context("alice"), server.id, "2")
     launch, resize = decisions(server)
     assert (launch.action, resize.action, resize.host_name) == ("create", "resize", "kelvin")
     assert resize.asked["flavor"] == "m1.big"
@@ -135,7 +137,7 @@ def test_a_refused_resize_says_what_there_is(cloud: Cloud, alice: RequestContext
     cloud.add_host("kelvin", memory_mb=4000)
     server = cloud.launch(alice)
     cloud.run()
-    services.resize(context("alice"), server.id, "2")
+    resize_server(context("alice"), server.id, "2")
     _, resize = decisions(server)
     last = resize.filters[-1]
     assert (resize.host_name, last["name"], last["asked"], last["most"]) == ("", "ram", 4096, 4000)
@@ -145,12 +147,12 @@ def test_a_refused_resize_says_what_there_is(cloud: Cloud, alice: RequestContext
 def test_a_smaller_size_is_taken_on_a_disabled_host(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
-    services.create_flavor(operator, FlavorRequest("m1.less", 1, 512, 2, flavorid="3"))
+    create_flavor(operator, FlavorRequest("m1.less", 1, 512, 2, flavorid="3"))
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
     Host.objects.update(enabled=False)
-    services.resize(context("alice"), server.id, "3")
+    resize_server(context("alice"), server.id, "3")
     assert state_of(server) == ("active", "resize_migrating")
     Host.objects.update(enabled=True)
     cloud.run()
@@ -165,7 +167,7 @@ def test_the_driver_is_named(cloud: Cloud, alice: RequestContext, settings: Sett
     cloud.run()
     assert state_of(server) == ("active", None)
     assert [row.driver for row in decisions(server)] == [driver]
-    services.resize(context("alice"), server.id, "2")
+    resize_server(context("alice"), server.id, "2")
     assert decisions(server)[-1].host_name == "kelvin"
     cloud.run()
 
@@ -177,7 +179,7 @@ def test_capabilities_of_the_flavor_are_asked_of_the_host(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
     wanted = {"capabilities:cpu_info:vendor": "AMD", "colour": "red", "hypervisor_type": "fake"}
-    services.create_flavor(operator, FlavorRequest("m1.amd", 1, 512, 2, flavorid="3", extra_specs=wanted))
+    create_flavor(operator, FlavorRequest("m1.amd", 1, 512, 2, flavorid="3", extra_specs=wanted))
     kelvin = cloud.add_host("kelvin").host
     first = cloud.launch(alice, flavor_ref="3")
     cloud.run()
@@ -262,7 +264,7 @@ def test_an_audit_of_a_forgotten_host_writes_nothing(cloud: Cloud) -> None:
 def test_aggregates_that_a_size_asks_for(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     """What an aggregate says is looked at beside its ratios."""
     specs = {"aggregate_instance_extra_specs:ssd": "true"}
-    services.create_flavor(operator, FlavorRequest("m1.ssd", 1, 512, 2, flavorid="3", extra_specs=specs))
+    create_flavor(operator, FlavorRequest("m1.ssd", 1, 512, 2, flavorid="3", extra_specs=specs))
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)
     made = aggregates.create_aggregate(operator, "fast")

@@ -13,9 +13,12 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import stop
+from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
-from provisioning.conductor import place, reaper, schedule
+from provisioning.compute.upkeep import reaper
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
 from provisioning.rpc.testing import drain
@@ -23,7 +26,7 @@ from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
-delete_module = importlib.import_module("provisioning.compute.services.delete")
+delete_module = importlib.import_module("provisioning.compute.actions.delete")
 
 
 def silence(cloud: Cloud) -> None:
@@ -44,7 +47,7 @@ def test_an_active_server_is_deleted_when_its_host_has_destroyed_it(cloud: Cloud
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert state_of(instance) == ("active", "deleting")
     assert cloud.fresh(instance).attempt == 2
     assert usage_of(instance.project_id)["instances"] == 1
@@ -60,7 +63,7 @@ def test_a_deleted_server_is_seen_by_operators_who_ask(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
     instance = cloud.launch(alice)
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert selectors.instances_for(alice) == []
     assert [row.id for row in selectors.instances_for(operator, deleted=True, all_projects=True)] == [instance.id]
     assert selectors.instance_for(operator, instance.id, deleted=True).terminated_at is not None
@@ -72,20 +75,20 @@ def test_deleting_twice_is_one_delete(cloud: Cloud, alice: RequestContext) -> No
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
-    services.delete(context("alice"), instance.id)
+    delete(alice, instance.id)
+    delete(context("alice"), instance.id)
     assert len(cloud.agents["kelvin"].take(acknowledge=False)) == 1
     assert cloud.fresh(instance).attempt == 2
     cloud.run()
     with pytest.raises(NotFoundError):
-        services.delete(context("alice"), instance.id)
+        delete(context("alice"), instance.id)
     assert InstanceAction.objects.filter(instance=instance, action="delete").count() == 1
 
 
 def test_nobody_deletes_another_projects_server(cloud: Cloud, alice: RequestContext, charlie: RequestContext) -> None:
     instance = cloud.launch(alice)
     with pytest.raises(NotFoundError):
-        services.delete(charlie, instance.id)
+        delete(charlie, instance.id)
     assert state_of(instance) == ("building", "scheduling")
 
 
@@ -93,13 +96,13 @@ def test_a_locked_server_stays(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.launch(alice)
     Instance.objects.filter(id=instance.id).update(locked=True)
     with pytest.raises(ConflictError):
-        services.delete(alice, instance.id)
+        delete(alice, instance.id)
 
 
 def test_before_it_has_a_host_it_is_gone_at_once(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert state_of(instance) == ("deleted", None)
     invariants.check_empty()
     drain()
@@ -112,9 +115,9 @@ def test_between_claim_and_hand_off_it_is_gone_at_once(cloud: Cloud, alice: Requ
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     row = cloud.fresh(instance)
-    assert place.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
     assert state_of(instance) == ("building", "networking")
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert state_of(instance) == ("deleted", None)
     invariants.check_empty()
     schedule.schedule(str(instance.id), 1)
@@ -125,7 +128,7 @@ def test_an_order_not_yet_sent_is_withdrawn(cloud: Cloud, alice: RequestContext)
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     drain()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     (order,) = agent.take()
     assert isinstance(order.body, DestroyRequest)
     agent.carry_out(order)
@@ -139,7 +142,7 @@ def test_during_each_step_of_the_build(cloud: Cloud, alice: RequestContext, step
     drain()
     (build,) = agent.take()
     agent.steps(build, upto=step)
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert state_of(instance) == ("building", "deleting")
     agent.report(build, "failed", error_code="cancelled", message="stopped")
     assert state_of(instance) == ("building", "deleting")
@@ -154,7 +157,7 @@ def test_a_build_that_ends_behind_the_delete_does_not_revive_it(cloud: Cloud, al
     instance = cloud.launch(alice)
     drain()
     (build,) = agent.take()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     agent.carry_out(build)
     assert state_of(instance) == ("building", "deleting")
     cloud.run()
@@ -180,7 +183,7 @@ def stopped(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     cloud.run()
     return instance
 
@@ -189,7 +192,7 @@ def stopping(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     return instance
 
 
@@ -235,7 +238,7 @@ def test_in_every_state_with_the_host_up(
     cloud: Cloud, alice: RequestContext, stage: Callable[[Cloud, RequestContext], Instance]
 ) -> None:
     instance = stage(cloud, alice)
-    services.delete(context("alice"), instance.id)
+    delete(context("alice"), instance.id)
     invariants.check()
     cloud.run()
     assert state_of(instance) == ("deleted", None)
@@ -250,7 +253,7 @@ def test_in_every_state_with_the_host_down(
     instance = stage(cloud, alice)
     silence(cloud)
     held = Allocation.objects.count()
-    services.delete(context("alice"), instance.id)
+    delete(context("alice"), instance.id)
     assert state_of(instance) == ("deleted", None)
     assert usage_of(instance.project_id)["instances"] == 0
     assert Allocation.objects.count() == held
@@ -266,7 +269,7 @@ def test_the_address_of_a_guest_on_a_host_that_is_down_is_not_given_away(cloud: 
     cloud.run()
     address = Port.objects.get(device_id=instance.id).fixed_ips.get().address
     silence(cloud)
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     cloud.add_host("ohm")
     other = cloud.launch(context("alice"))
     drain()
@@ -277,7 +280,7 @@ def test_a_host_that_goes_down_during_the_delete_does_not_hold_up_the_user(cloud
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     reaper.reap()
     assert state_of(instance) == ("active", "deleting")
     silence(cloud)
@@ -291,7 +294,7 @@ def test_a_destroy_that_fails_is_asked_for_again(cloud: Cloud, alice: RequestCon
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     agent.report(agent.take()[0], "failed", error_code="host_error", message="The disk is busy.")
     assert state_of(instance) == ("active", "deleting")
     Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now())
@@ -305,7 +308,7 @@ def test_destroy_reports_that_are_repeated_change_nothing(cloud: Cloud, alice: R
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     cloud.run()
     before = Instance.objects.values().get(id=instance.id)
     agent.repeat_everything()
@@ -326,7 +329,7 @@ def test_a_server_that_is_handed_over_while_it_is_deleted_is_destroyed(
         return holder
 
     monkeypatch.setattr(delete_module, "host_holding", read_then_hand_over)
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     assert state_of(instance) == ("building", "deleting")
     cloud.run()
     assert agent.guests == {}

@@ -15,12 +15,14 @@ from django_q.models import OrmQ
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.launch import claim
+from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.release import leave_host
 from provisioning.compute.services.hosts import change_host
-from provisioning.compute.services.release import leave_host
 from provisioning.compute.states import MOVES, TaskState, VmState
-from provisioning.conductor import place, reaper
+from provisioning.compute.upkeep import reaper
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
@@ -53,7 +55,7 @@ def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
     for pair, server in servers.items():
         if pair in CLAIMED:
             action = InstanceAction.objects.get(instance=server)
-            assert place.find_place(cloud.fresh(server), action) is not None
+            assert claim.find_place(cloud.fresh(server), action) is not None
         if pair not in {*UNPLACED, *CLAIMED, (VmState.BUILDING, TaskState.SPAWNING)}:
             agent.carry_out(orders[str(server.id)])
         _put(agent, server, pair)
@@ -61,7 +63,7 @@ def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
 
 
 def _launch(cloud: Cloud, count: int) -> list[Instance]:
-    return services.launch(context("alice"), cloud.request(min_count=count, max_count=count))
+    return launch(context("alice"), cloud.request(min_count=count, max_count=count))
 
 
 def _put(agent: ScriptedAgent, server: Instance, pair: Pair) -> None:
@@ -92,7 +94,7 @@ def forced_down(cloud: Cloud) -> None:
 def gone_for_its_owner(server: Instance) -> None:
     assert state_of(server) == ("deleted", None)
     with pytest.raises(NotFoundError):
-        services.delete(context("alice"), server.id, force=True)
+        delete(context("alice"), server.id, force=True)
 
 
 def nothing_is_left(cloud: Cloud) -> None:
@@ -119,12 +121,12 @@ def test_from_every_state(db: None, alice: RequestContext, settings: Any, host: 
     assert before == {pair: (pair[0].value, pair[1].value if pair[1] else None) for pair in servers}
     host(cloud)
     for pair, server in servers.items():
-        services.delete(context("alice"), server.id, force=True)
+        delete(context("alice"), server.id, force=True)
         if host is not up:
             gone_for_its_owner(server)
         elif state_of(server) != ("deleted", None):
             assert state_of(server) == (pair[0].value, "deleting")
-            services.delete(context("alice"), server.id, force=True)  # again: nothing more happens
+            delete(context("alice"), server.id, force=True)  # again: nothing more happens
     assert InstanceAction.objects.filter(action="delete").count() == len(servers)
     if host is down:
         held = Allocation.objects.count()
@@ -144,7 +146,7 @@ def test_a_host_that_comes_back_without_its_orders_is_told_by_its_guests(cloud: 
     server = cloud.launch(alice)
     cloud.run()
     down(cloud)
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     HostCommand.objects.all().delete()
     agent.guests[str(server.id)] = (1, PowerState.RUNNING)
     agent.hello()
@@ -157,7 +159,7 @@ def test_the_owner_waits_no_longer_than_the_host_counts_as_up(cloud: Cloud, alic
     agent = cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     silent = timezone.now() - timedelta(seconds=33)
     Host.objects.update(last_seen_at=silent)
     reaper.reap()

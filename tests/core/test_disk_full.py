@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 
 from provisioning.common import outage
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.conductor.inbox import receive
 from provisioning.quotas.models import Reservation
@@ -48,7 +48,7 @@ def test_nothing_is_half_written_and_everything_goes_on_afterwards(shared_cloud:
     before = counts()
     with disk_full():
         with pytest.raises(OperationalError, match="full") as caught:
-            services.launch(context("alice"), many)
+            launch(context("alice"), many)
         assert outage.is_outage(caught.value), "a client would be told of a bug and not to try again"
         assert counts() == before
         with suppress(OperationalError):

@@ -16,15 +16,21 @@ from django_q.models import OrmQ
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Belonging
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.resize import confirm_resize, resize
+from provisioning.compute.actions.snapshot import create_image
+from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
 from provisioning.compute.states import TaskState, VmState
-from provisioning.conductor import doctor
-from provisioning.conductor.doctor import Finding
-from provisioning.conductor.doctor.runs import KEPT
-from provisioning.conductor.models import DoctorRun
-from provisioning.conductor.reaper import reap
-from provisioning.conductor.undo import retry
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.doctor import runs
+from provisioning.doctor.checks import queue
+from provisioning.doctor.checks.actions import LEFT_OPEN
+from provisioning.doctor.examination import examine, treat
+from provisioning.doctor.finding import Finding, checks
+from provisioning.doctor.models import DoctorRun
+from provisioning.doctor.runs import KEPT
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
@@ -49,7 +55,7 @@ def cloud(db: None) -> Cloud:
 
 
 def look(*names: str) -> list[Finding]:
-    return doctor.examine(names, pause=0)
+    return examine(names, pause=0)
 
 
 def only(check: str) -> Finding:
@@ -59,7 +65,7 @@ def only(check: str) -> Finding:
 
 def mended(check: str) -> str:
     """Mend the one thing that a check finds; it finds nothing any more."""
-    (treated,) = doctor.treat([only(check)], repair=True)
+    (treated,) = treat([only(check)], repair=True)
     assert treated.repaired
     assert look(check) == []
     invariants.check()
@@ -82,9 +88,9 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     first, second, third = (cloud.fresh(row) for row in Instance.objects.order_by("created_at"))
     cloud.launch(alice)
     assert look() == []
-    services.stop(context("alice"), first.id)
-    services.delete(context("alice"), second.id)
-    services.create_image(context("alice"), third.id, "copy")
+    stop(context("alice"), first.id)
+    delete(context("alice"), second.id)
+    create_image(context("alice"), third.id, "copy")
     assert look() == []
     Host.objects.filter(name="one").update(last_seen_at=timezone.now() - timedelta(hours=1))
     assert {found.check for found in look()} == {"hosts"}
@@ -102,7 +108,7 @@ def test_what_moves_between_two_looks_is_not_found(
     def meanwhile(_: float) -> None:
         Instance.objects.filter(id=row.id).update(task_deadline=None)
 
-    monkeypatch.setattr("provisioning.conductor.doctor.looks.time.sleep", meanwhile)
+    monkeypatch.setattr("provisioning.doctor.examination.time.sleep", meanwhile)
     assert look("tasks") == []
 
 
@@ -111,7 +117,7 @@ def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None
     Port.objects.filter(device_id=row.id).update(device_id=uuid.uuid4())
     found = [each for each in look("ports") if each.mend]
     Port.objects.update(device_id=row.id)
-    assert [each.repaired for each in doctor.treat(found, repair=True)] == [None]
+    assert [each.repaired for each in treat(found, repair=True)] == [None]
     assert Port.objects.filter(device_id=row.id).exists()
 
 
@@ -155,7 +161,7 @@ def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     cloud.run()
     broken(row, deleted_at=None)
     assert mended("states") == "The time of its last change was written down."
@@ -192,15 +198,15 @@ def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None
     InstanceAction.objects.update(finished_at=None)
     assert only("actions").sentence.startswith("The action create of ")
     assert mended("actions") == "The action create is closed."
-    assert InstanceAction.objects.get().message == doctor.actions.LEFT_OPEN
+    assert InstanceAction.objects.get().message == LEFT_OPEN
 
 
 def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
-    services.resize(context("alice"), row.id, "2")
+    resize(context("alice"), row.id, "2")
     cloud.run()
     assert look("migrations") == []
-    services.confirm_resize(context("alice"), row.id)
+    confirm_resize(context("alice"), row.id)
     cloud.run()
     Migration.objects.update(status="migrating")
     assert only("migrations").sentence == "Its resize is migrating, and nothing goes on with it."
@@ -226,16 +232,16 @@ def test_an_order_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> Non
     mended("orders")
     hosts.command(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
     assert "no record knows the server" in only("orders").sentence
-    assert doctor.treat(look("orders"), repair=True)[0].repaired
+    assert treat(look("orders"), repair=True)[0].repaired
     assert look("orders") == []
 
 
 def test_a_task_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
-    services.stop(context("alice"), row.id)
+    stop(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert only("missing_orders").sentence == "It is powering-off, and no order for that is open at any host."
-    (treated,) = doctor.treat([only("missing_orders")], repair=True)
+    (treated,) = treat([only("missing_orders")], repair=True)
     assert treated.repaired == "Its time is up: the reaper ends the task with its next round."
     reap()
     assert look("missing_orders", "tasks", "actions") == []
@@ -244,7 +250,7 @@ def test_a_task_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None
 
 def test_a_delete_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert "is not asked to remove it" in only("missing_orders").sentence
     mended("missing_orders")
@@ -272,7 +278,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     held = Allocation.objects.values().get()
     Host.objects.update(last_seen_at=timezone.now() - OLD)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     Host.objects.update(last_seen_at=timezone.now())
     HostCommand.objects.all().delete()
     assert look("allocations") == [], "the reaper has its time"
@@ -325,11 +331,11 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
 def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     Port.objects.update(device_id=None)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     cloud.run()
     Port.objects.update(device_id=row.id)
     assert "which is in state deleted" in only("ports").sentence
-    (treated,) = doctor.treat([only("ports")], repair=True)
+    (treated,) = treat([only("ports")], repair=True)
     assert treated.repaired == "Given back: 1."
     assert not FixedIP.objects.exists()
 
@@ -339,7 +345,7 @@ def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestCo
     Allocation.objects.filter(instance=row).delete()
     assert look("ports") == []
     found = look("ports", "without_room", "host_counters")
-    doctor.treat(found, repair=True)
+    treat(found, repair=True)
     assert look() == []
     assert FixedIP.objects.filter(port__device_id=row.id).exists()
 
@@ -349,7 +355,7 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
     Allocation.objects.filter(instance=row).delete()
     broken(row, vm_state=VmState.ERROR, host_id=None)
     assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
-    (treated,) = doctor.treat([only("ports")], repair=True)
+    (treated,) = treat([only("ports")], repair=True)
     assert treated.repaired == "Given back: 1."
     assert not FixedIP.objects.exists()
 
@@ -376,7 +382,7 @@ def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
-    image_id = services.create_image(context("alice"), row.id, "copy")
+    image_id = create_image(context("alice"), row.id, "copy")
     assert look("images") == []
     HostCommand.objects.filter(kind="snapshot_request").delete()
     broken(row, task_state=None, task_deadline=None)
@@ -403,7 +409,7 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     found = only("guests")
     assert found.sentence.startswith(f"It is stopped, and host {agent.host.name} has no guest of it. Starting it")
     assert found.severity == "warning"
-    services.start(context("alice"), row.id)
+    start(context("alice"), row.id)
     cloud.run()
     assert look("guests") == []
 
@@ -438,13 +444,13 @@ def test_belongings(cloud: Cloud, alice: RequestContext) -> None:
 def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     agent = cloud.agent_of(row)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     cloud.run()
     agent.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
     agent.measured()
     agent.measured()
     assert only("belongings").sentence.endswith(f"of the server {row.id}, which is deleted.")
-    (treated,) = doctor.treat([only("belongings")], repair=True)
+    (treated,) = treat([only("belongings")], repair=True)
     assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
     (order,) = agent.take()
     assert order.instance_id == str(row.id)
@@ -472,7 +478,7 @@ def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypa
     monkeypatch.setattr("provisioning.rpc.cast.time.time", lambda: timezone.now().timestamp() - 3600)
     cloud.launch(alice)
     assert only("queue").sentence == "The oldest message waits for 60 minutes; nobody has begun with it."
-    monkeypatch.setattr(doctor.queues, "DEEP", 0)
+    monkeypatch.setattr(queue, "DEEP", 0)
     assert len(look("queue")) == 2
 
 
@@ -488,9 +494,9 @@ def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
 
 def test_periodic_work_that_is_not_done(cloud: Cloud) -> None:
     long_ago = timezone.now() - timedelta(days=2)
-    Lease.objects.create(name="conductor.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
+    Lease.objects.create(name="compute.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
     found = only("periodic")
-    assert found.subject == "periodic work conductor.reaper"
+    assert found.subject == "periodic work compute.reaper"
     assert found.sentence.startswith("It is due every 5 seconds, and was last begun: ")
     now = timezone.now()
     Lease.objects.update(last_run_at=now, last_error="ZeroDivisionError")
@@ -518,7 +524,7 @@ def test_a_check_that_breaks_does_not_keep_the_others_from_being_made(
     def breaks() -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setitem(doctor.checks, "quota", breaks)
+    monkeypatch.setitem(checks, "quota", breaks)
     WorkerBeat.objects.all().delete()
     assert [each.check for each in look()] == ["quota", "workers"]
 
@@ -537,7 +543,7 @@ def command(*arguments: str) -> tuple[str, int]:
 
 def test_the_command_says_all_is_well(cloud: Cloud) -> None:
     text, status = command()
-    assert (text.strip(), status) == (f"{len(doctor.checks)} checks: all is well.", 0)
+    assert (text.strip(), status) == (f"{len(checks)} checks: all is well.", 0)
 
 
 def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
@@ -566,7 +572,7 @@ def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_the_command_knows_its_checks(cloud: Cloud) -> None:
-    assert command("--list")[0].split() == list(doctor.checks)
+    assert command("--list")[0].split() == list(checks)
     with pytest.raises(CommandError, match="There is no check 'nothing'; there are tasks, "):
         command("--check", "nothing")
 
@@ -574,6 +580,6 @@ def test_the_command_knows_its_checks(cloud: Cloud) -> None:
 def test_runs_are_kept_but_not_for_ever(cloud: Cloud) -> None:
     old = timezone.now() - OLD
     DoctorRun.objects.bulk_create(DoctorRun(started_at=old, finished_at=old, trigger="clock") for _ in range(KEPT + 5))
-    run = doctor.run("command", pause=0)
+    run = runs.run("command", pause=0)
     assert DoctorRun.objects.count() == KEPT
     assert DoctorRun.objects.order_by("-started_at")[:1].get() == run

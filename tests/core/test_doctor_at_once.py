@@ -10,11 +10,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import stop
 from provisioning.compute.models import Host, Instance
 from provisioning.compute.states import VmState
-from provisioning.conductor import doctor
-from provisioning.conductor.doctor import Finding
+from provisioning.doctor import examination
+from provisioning.doctor.examination import treat
+from provisioning.doctor.finding import Finding
 from provisioning.quotas.models import QuotaUsage
 from provisioning.rpc.models import WorkerBeat
 from provisioning.rpc.testing import drain
@@ -45,8 +47,8 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
 
     def examine() -> None:
         while not over.is_set():
-            said = doctor.examine(pause=0.05)
-            doctor.treat(said, repair=True)
+            said = examination.examine(pause=0.05)
+            treat(said, repair=True)
             found.extend(said)
 
     def work() -> None:
@@ -54,10 +56,10 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
             for _ in range(ROUNDS):
                 rows = [shared_cloud.launch(context("alice")) for _ in range(3)]
                 shared_cloud.run()
-                services.stop(context("alice"), rows[0].id)
-                services.delete(context("alice"), rows[1].id)
+                stop(context("alice"), rows[0].id)
+                delete(context("alice"), rows[1].id)
                 shared_cloud.run()
-                services.delete(context("alice"), rows[0].id)
+                delete(context("alice"), rows[0].id)
             shared_cloud.run()
         finally:
             over.set()
@@ -82,12 +84,12 @@ def test_two_doctors_mend_what_is_wrong_once(shared_cloud: Cloud) -> None:
     barrier = threading.Barrier(2)
 
     def mend() -> None:
-        said = doctor.examine(["host_counters", "quota"], pause=0)
+        said = examination.examine(["host_counters", "quota"], pause=0)
         barrier.wait(10)
-        doctor.treat(said, repair=True)
+        treat(said, repair=True)
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(apart(mend)) for _ in range(2)]:
             each.result()
     assert Host.objects.get().vcpus_allocated == 2
-    assert doctor.examine(["host_counters", "quota"], pause=0) == []
+    assert examination.examine(["host_counters", "quota"], pause=0) == []

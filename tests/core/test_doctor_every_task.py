@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from provisioning.conductor import doctor
+from provisioning.doctor.examination import examine
 from provisioning.rpc.models import WorkerBeat
 from tests.core.test_every_task import Scene, the_order
 from tests.core.test_every_task import scene as scene
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def well() -> None:
     WorkerBeat.objects.update_or_create(name="m:b:1", defaults={"topics": "scheduler", "beat_at": timezone.now()})
-    assert [str(found) for found in doctor.examine(pause=0)] == []
+    assert [str(found) for found in examine(pause=0)] == []
 
 
 def test_a_task_and_its_good_end_are_well(scene: Scene) -> None:

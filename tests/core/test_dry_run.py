@@ -13,13 +13,12 @@ from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
-from provisioning.compute import services
+from provisioning.compute.launch.dry_run import MOST_SHOWN, WouldFit, would_fit
+from provisioning.compute.launch.flavor_choices import flavor_choices
 from provisioning.compute.models import CachedImage, Host, Instance
-from provisioning.compute.requests import FlavorRequest
 from provisioning.compute.selectors.catalog import limits_for
 from provisioning.compute.services import aggregates
-from provisioning.compute.services.choices import flavor_choices
-from provisioning.compute.services.dry_run import MOST_SHOWN, WouldFit, would_fit
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.quotas import services as quotas
 from tests.support.clouds import READER, Cloud, context, state_of
@@ -211,7 +210,7 @@ def test_the_hosts_are_read_once_whatever_the_sizes(
 
     assert reads() == 1
     for number in range(3, 9):
-        services.create_flavor(operator, FlavorRequest(f"m{number}", 1, 512 * number, 2, flavorid=str(number)))
+        create_flavor(operator, FlavorRequest(f"m{number}", 1, 512 * number, 2, flavorid=str(number)))
     assert reads() == 1
 
 
@@ -248,8 +247,8 @@ def test_refused_as_a_launch_is(
     cloud: Cloud, alice: RequestContext, operator: RequestContext, asked: dict[str, Any], launch: dict[str, Any]
 ) -> None:
     cloud.add_host("kelvin")
-    services.create_flavor(operator, FlavorRequest("secret", 1, 512, 2, flavorid="secret", is_public=False))
-    services.create_flavor(operator, FlavorRequest("narrow", 1, 32, 2, flavorid="narrow"))
+    create_flavor(operator, FlavorRequest("secret", 1, 512, 2, flavorid="secret", is_public=False))
+    create_flavor(operator, FlavorRequest("narrow", 1, 32, 2, flavorid="narrow"))
     with pytest.raises(NovellaError) as dry:
         ask(alice, cloud, **asked)
     with pytest.raises(NovellaError) as wet:

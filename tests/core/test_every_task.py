@@ -13,11 +13,13 @@ from django.utils import timezone
 from compute_agent.contract.messages import Command
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
+from provisioning.compute.actions.base import TASKS
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.rebuild import Rebuild
+from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault, Migration
-from provisioning.compute.services.rebuild import Rebuild
-from provisioning.compute.services.tasks import TASKS
 from provisioning.compute.states import TaskState as T
-from provisioning.conductor.reaper import reap
+from provisioning.compute.upkeep.reaper import reap
 from provisioning.images.models import Image
 from provisioning.rpc.models import HostCommand
 from tests.support import invariants
@@ -176,7 +178,7 @@ def last_action(scene: Scene) -> InstanceAction:
 
 def goes(scene: Scene) -> None:
     """Delete it for good: nothing is left anywhere."""
-    services.delete(context("alice"), scene.server.id, force=True)
+    delete(context("alice"), scene.server.id, force=True)
     scene.cloud.run()
     gone(scene)
 
@@ -241,7 +243,7 @@ def test_silence_until_the_deadline(scene: Scene) -> None:
 
 def test_a_delete_in_the_middle(scene: Scene) -> None:
     command = the_order(scene)
-    services.delete(context("alice"), scene.server.id, force=True)
+    delete(context("alice"), scene.server.id, force=True)
     for kind in ("failed", "finished"):
         scene.host.report(command, kind, power_state=1)
         invariants.check()
@@ -253,7 +255,7 @@ def test_a_delete_in_the_middle_with_the_host_away(scene: Scene) -> None:
     the_order(scene)
     host = type(scene.host.host).objects.filter(id=scene.host.host.id)
     host.update(connected=False, last_seen_at=timezone.now() - timedelta(days=1))
-    services.delete(context("alice"), scene.server.id, force=True)
+    delete(context("alice"), scene.server.id, force=True)
     assert state_of(scene.server) == ("deleted", None)
     invariants.check()
     scene.host.hello()
@@ -263,7 +265,7 @@ def test_a_delete_in_the_middle_with_the_host_away(scene: Scene) -> None:
 
 def test_a_reset_in_the_middle(scene: Scene) -> None:
     command = the_order(scene)
-    services.reset_state(context("operator", ADMIN), scene.server.id, "active")
+    reset_state(context("operator", ADMIN), scene.server.id, "active")
     rests(scene, "active")
     scene.host.report(command, "finished", power_state=1)
     rests(scene, "active")
@@ -280,7 +282,7 @@ def test_a_reset_in_the_middle(scene: Scene) -> None:
 def test_what_was_reset_in_the_middle_can_be_shelved_and_come_back(scene: Scene, to: Any) -> None:
     """Sizes, rooms, images and ports are in order again behind it, whatever was cut off."""
     the_order(scene)
-    services.reset_state(context("operator", ADMIN), scene.server.id, to)
+    reset_state(context("operator", ADMIN), scene.server.id, to)
     scene.settings.SHELVED_OFFLOAD_TIME = 0
     if to == "error":
         scene.do("reboot", hard=True)

@@ -13,10 +13,13 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import attach_interface, detach_interface
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
-from provisioning.compute.requests import NetworkRequest
-from provisioning.compute.services.rebuild import Rebuild
-from provisioning.conductor.reaper import reap
+from provisioning.compute.upkeep.reaper import reap
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
@@ -47,7 +50,7 @@ ASKED: dict[str, tuple[list[Ask], Ask]] = {
     "unrescue": ([plain("rescue")], plain("unrescue")),
     "rebuild": (
         [],
-        lambda cloud, server: services.rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
+        lambda cloud, server: rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
     ),
     "resize": ([], plain("resize", "2")),
     "confirm": ([plain("resize", "2")], plain("confirm_resize")),
@@ -59,13 +62,11 @@ ASKED: dict[str, tuple[list[Ask], Ask]] = {
     "crash dump": ([], plain("trigger_crash_dump")),
     "attach": (
         [],
-        lambda cloud, server: services.attach_interface(
-            context("alice"), server.id, NetworkRequest(str(cloud.network.id))
-        ),
+        lambda cloud, server: attach_interface(context("alice"), server.id, NetworkRequest(str(cloud.network.id))),
     ),
     "detach": (
         [],
-        lambda cloud, server: services.detach_interface(
+        lambda cloud, server: detach_interface(
             context("alice"), server.id, str(Port.objects.get(device_id=server.id).id)
         ),
     ),
@@ -99,7 +100,7 @@ def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, 
     host.hello()
     act(cloud, server)
     cloud.run()
-    services.delete(context("alice"), server.id, force=True)
+    delete(context("alice"), server.id, force=True)
     cloud.run()
     invariants.check_empty()
 
@@ -110,10 +111,10 @@ def test_a_shelf_waits_for_the_word_of_the_host(cloud: Cloud, alice: RequestCont
     host = cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.shelve(context("alice"), server.id)
+    shelve(context("alice"), server.id)
     cloud.run()
     away(cloud)
-    services.offload(context("operator", ADMIN), server.id)
+    offload(context("operator", ADMIN), server.id)
     for _ in range(5):
         Instance.objects.filter(id=server.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
         reap()

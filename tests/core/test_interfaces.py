@@ -18,13 +18,18 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError, OverQuotaError, UnavailableError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface, remove_fixed_ip
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.power import stop, switch
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
+from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
-from provisioning.compute.requests import NetworkRequest
-from provisioning.compute.services.guest_spec import guest_spec
-from provisioning.compute.services.rebuild import Rebuild
-from provisioning.conductor.reaper import reap
+from provisioning.compute.upkeep.reaper import reap
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.quotas import selectors as quota_selectors
@@ -54,11 +59,11 @@ def agent(cloud: Cloud, running: Instance) -> ScriptedAgent:
 
 
 def attach(instance: Instance, **wanted: str) -> str:
-    return str(services.attach_interface(context("alice"), instance.id, NetworkRequest(**wanted)))
+    return str(attach_interface(context("alice"), instance.id, NetworkRequest(**wanted)))
 
 
 def detach(instance: Instance, port: str) -> None:
-    services.detach_interface(context("alice"), instance.id, port)
+    detach_interface(context("alice"), instance.id, port)
 
 
 def cards(instance: Instance) -> list[str]:
@@ -156,7 +161,7 @@ def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent
 
 @pytest.mark.parametrize("state", ["pause", "stop"])
 def test_states_in_which_cards_change(cloud: Cloud, running: Instance, state: str) -> None:
-    services.switch(context("alice"), running.id, state)  # type: ignore[arg-type]
+    switch(context("alice"), running.id, state)  # type: ignore[arg-type]
     with pytest.raises(InstanceBusyError, match="Cannot 'attach_interface' instance"):
         attach(running)
     cloud.run()
@@ -167,21 +172,21 @@ def test_states_in_which_cards_change(cloud: Cloud, running: Instance, state: st
 
 def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError, match=r"Instance .* could not be found"):
-        services.attach_interface(charlie, running.id, NetworkRequest())
+        attach_interface(charlie, running.id, NetworkRequest())
     with pytest.raises(NotFoundError, match=r"Port id .* could not be found"):
         detach(running, "5f1d2c3b-0000-4000-8000-000000000001")
-    services.switch(context("alice"), running.id, "suspend")
+    switch(context("alice"), running.id, "suspend")
     cloud.run()
     for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
         with pytest.raises(InstanceBusyError, match="vm_state suspended"):
             deed()
-    services.switch(context("alice"), running.id, "resume")
+    switch(context("alice"), running.id, "resume")
     cloud.run()
-    services.lock(context("alice"), running.id)
+    lock(context("alice"), running.id)
     for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
         with pytest.raises(InstanceLockedError):
             deed()
-    services.unlock(context("alice"), running.id)
+    unlock(context("alice"), running.id)
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
         with pytest.raises(UnavailableError):
@@ -213,7 +218,7 @@ def test_a_card_that_may_be_in_the_guest_goes_when_the_host_says_so(
     first = cards(running)
     port = attach(running)
     if end == "followed":
-        services.rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+        rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
     order, *following = agent.take()
     if end == "silent":
         pass_deadlines()
@@ -276,7 +281,7 @@ def test_a_card_that_stays_after_all_is_in_what_was_built_meanwhile(
 ) -> None:
     first = cards(running)
     detach(running, first[0])
-    services.rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+    rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
     order, later = agent.take()
     assert isinstance(later.body, RebuildRequest)
     assert later.body.instance.ports == []
@@ -295,7 +300,7 @@ def test_a_delete_in_the_middle_leaves_nothing(
 ) -> None:
     attach(running) if what == "attach" else detach(running, cards(running)[0])
     (order,) = agent.take()
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     agent.report(order, "finished", power_state=PowerState.RUNNING)
     cloud.run()
     assert state_of(running) == ("deleted", None)
@@ -323,12 +328,12 @@ def test_a_reset_and_a_silent_task_leave_cards_to_their_own_orders(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext
 ) -> None:
     port = attach(running)
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     order, _ = agent.take()
     Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - LATE)
     reap()
     assert state_of(running) == ("active", None)
-    services.reset_state(operator, running.id, "error")
+    reset_state(operator, running.id, "error")
     agent.carry_out(order)
     assert Port.objects.get(id=port).status == "ACTIVE"
 
@@ -375,8 +380,8 @@ def group(name: str) -> SecurityGroup:
 
 def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     web, alice = group("web"), context("alice")
-    services.add_security_group(alice, running.id, "web")
-    services.add_security_group(alice, running.id, str(web.id))
+    add_security_group(alice, running.id, "web")
+    add_security_group(alice, running.id, str(web.id))
     fresh = cloud.fresh(running)
     assert fresh.security_groups[1:] == [str(web.id)]
     last = agent.take()[-1]
@@ -384,13 +389,13 @@ def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agen
     (card,) = last.body.instance.ports
     assert str(web.id) in card.security_group_ids
     assert 80 in [rule.port_range_min for rule in card.security_rules]
-    services.remove_security_group(alice, running.id, "web")
+    remove_security_group(alice, running.id, "web")
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)
     assert str(web.id) not in order.body.instance.ports[0].security_group_ids
     assert str(web.id) not in cloud.fresh(running).security_groups
     with pytest.raises(NotFoundError, match="not associated with the instance"):
-        services.remove_security_group(alice, running.id, "web")
+        remove_security_group(alice, running.id, "web")
     fail(agent, order)
     assert InstanceFault.objects.get(instance=running).details == "refresh_ports: host_failed"
     assert state_of(running) == ("active", None)
@@ -401,14 +406,14 @@ def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: R
     foreign = SecurityGroup.objects.create(project_id=charlie.project_id, name="foreign")
     for wanted in ("nowhere", str(foreign.id), "foreign"):
         with pytest.raises(NotFoundError, match=f"Security group {wanted} is not found for project"):
-            services.add_security_group(context("alice"), running.id, wanted)
+            add_security_group(context("alice"), running.id, wanted)
     with pytest.raises(ConflictError, match="Multiple security groups found matching 'twin'"):
-        services.add_security_group(context("alice"), running.id, "twin")
+        add_security_group(context("alice"), running.id, "twin")
     detach(running, cards(running)[0])
     cloud.run()
     SecurityGroup.objects.filter(name="foreign").delete()
     with pytest.raises(NotFoundError, match="could not be found as device id on any ports"):
-        services.add_security_group(context("alice"), running.id, "default")
+        add_security_group(context("alice"), running.id, "default")
 
 
 def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, alice: RequestContext) -> None:
@@ -416,7 +421,7 @@ def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, 
     group("web")
     instance = cloud.launch(alice)
     with pytest.raises(NotFoundError):
-        services.add_security_group(context("alice"), instance.id, "web")
+        add_security_group(context("alice"), instance.id, "web")
     assert agent.take() == []
     cloud.run()
     assert state_of(instance) == ("active", None)
@@ -425,15 +430,15 @@ def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, 
 def test_a_second_address_and_back(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     alice, other = context("alice"), Network.objects.create(project_id=running.project_id, name="other", bridge="br-o")
     quotas.hold(other.project_id, other.id, {"networks": 1})
-    services.add_fixed_ip(alice, running.id, str(cloud.network.id))
+    add_fixed_ip(alice, running.id, str(cloud.network.id))
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)
     (card,) = order.body.instance.ports
     assert len({fixed.address for fixed in card.fixed_ips}) == 2
     with pytest.raises(NotFoundError, match="Network could not be found for instance"):
-        services.add_fixed_ip(alice, running.id, str(other.id))
+        add_fixed_ip(alice, running.id, str(other.id))
     with pytest.raises(NotFoundError, match=r"does not have fixed IP '10\.20\.0\.99'"):
-        services.remove_fixed_ip(alice, running.id, "10.20.0.99")
-    services.remove_fixed_ip(alice, running.id, card.fixed_ips[0].address)
+        remove_fixed_ip(alice, running.id, "10.20.0.99")
+    remove_fixed_ip(alice, running.id, card.fixed_ips[0].address)
     assert [fixed.address for fixed in FixedIP.objects.all()] == [card.fixed_ips[1].address]
     cloud.run()

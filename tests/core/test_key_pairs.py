@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, OverQuotaError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.quotas import services as quotas
 from tests.support.clouds import context, stand
 
@@ -34,7 +35,7 @@ def openssh(key: object) -> str:
 
 @pytest.mark.parametrize(("algorithm", "word"), [("ed25519", "ssh-ed25519"), ("rsa", "ssh-rsa")])
 def test_a_made_pair_fits_together(alice: RequestContext, algorithm: str, word: str) -> None:
-    row, private = services.create_key_pair(alice, "laptop", algorithm=algorithm)
+    row, private = create_key_pair(alice, "laptop", algorithm=algorithm)
     assert private is not None
     assert row.public_key.startswith(f"{word} ")
     loaded = serialization.load_ssh_private_key(private.encode(), None)
@@ -43,7 +44,7 @@ def test_a_made_pair_fits_together(alice: RequestContext, algorithm: str, word: 
 
 
 def test_the_fingerprint_is_that_of_ssh_keygen(alice: RequestContext, tmp_path: Path) -> None:
-    row, _ = services.create_key_pair(alice, "laptop")
+    row, _ = create_key_pair(alice, "laptop")
     path = tmp_path / "key.pub"
     path.write_text(row.public_key)
     said = subprocess.run(
@@ -55,7 +56,7 @@ def test_the_fingerprint_is_that_of_ssh_keygen(alice: RequestContext, tmp_path: 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()])
 def test_ecdsa_is_imported(alice: RequestContext, curve: ec.EllipticCurve) -> None:
     line = openssh(ec.generate_private_key(curve))
-    row, private = services.create_key_pair(alice, "mine", f"  {line}   me@home  \n")
+    row, private = create_key_pair(alice, "mine", f"  {line}   me@home  \n")
     assert private is None
     assert row.public_key == f"{line} me@home"
 
@@ -65,9 +66,9 @@ def rsa_line(bits: int) -> str:
 
 
 def test_rsa_needs_2048_bits(alice: RequestContext) -> None:
-    services.create_key_pair(alice, "strong", rsa_line(2048))
+    create_key_pair(alice, "strong", rsa_line(2048))
     with pytest.raises(InvalidInputError, match="too weak") as caught:
-        services.create_key_pair(alice, "weak", rsa_line(1024))
+        create_key_pair(alice, "weak", rsa_line(1024))
     assert caught.value.field == "public_key"
 
 
@@ -91,7 +92,7 @@ GOOD = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9A
 )
 def test_what_is_no_public_key_is_refused(alice: RequestContext, text: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.create_key_pair(alice, "bad", text)
+        create_key_pair(alice, "bad", text)
     assert caught.value.field == "public_key"
     assert not KeyPair.objects.exists()
 
@@ -100,19 +101,19 @@ def test_dsa_is_refused(alice: RequestContext) -> None:
     key = dsa.generate_private_key(1024)  # noqa: S505 - weak is what is tested
     blob = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     with pytest.raises(InvalidInputError):
-        services.create_key_pair(alice, "bad", blob.decode())
+        create_key_pair(alice, "bad", blob.decode())
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "a/b", "a\nb", "a" * 256, "<b>", "ключ"])
 def test_bad_names_are_refused(alice: RequestContext, name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.create_key_pair(alice, name)
+        create_key_pair(alice, name)
     assert caught.value.field == "name"
 
 
 def test_keys_and_certificates_and_nothing_else(alice: RequestContext) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.create_key_pair(alice, "win", type="pgp")
+        create_key_pair(alice, "win", type="pgp")
     assert caught.value.field == "type"
 
 
@@ -128,16 +129,16 @@ def weak_certificate() -> str:
 @pytest.mark.parametrize("text", ["nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "weak"])
 def test_what_is_no_good_certificate_is_refused(alice: RequestContext, text: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.create_key_pair(alice, "win", weak_certificate() if text == "weak" else text, type="x509")
+        create_key_pair(alice, "win", weak_certificate() if text == "weak" else text, type="x509")
     assert caught.value.field == "public_key"
     assert not KeyPair.objects.exists()
 
 
 def test_a_name_is_used_once_per_user(alice: RequestContext, charlie: RequestContext) -> None:
-    services.create_key_pair(alice, "laptop")
-    services.create_key_pair(charlie, "laptop")
+    create_key_pair(alice, "laptop")
+    create_key_pair(charlie, "laptop")
     with pytest.raises(ConflictError, match="already exists") as caught:
-        services.create_key_pair(context("alice"), "laptop")
+        create_key_pair(context("alice"), "laptop")
     assert caught.value.field == "name"
     assert [row.name for row in selectors.key_pairs_for(alice)] == ["laptop"]
 
@@ -145,19 +146,19 @@ def test_a_name_is_used_once_per_user(alice: RequestContext, charlie: RequestCon
 def test_key_pairs_are_counted_per_user(alice: RequestContext, charlie: RequestContext) -> None:
     for caller in (alice, charlie):
         quotas.set_limit(caller.project_id, "key_pairs", 1)
-        services.create_key_pair(caller, "first")
+        create_key_pair(caller, "first")
         with pytest.raises(OverQuotaError):
-            services.create_key_pair(caller, "second")
+            create_key_pair(caller, "second")
         assert selectors.limits_for(caller).usage["key_pairs"] == 1
-        services.delete_key_pair(caller, "first")
-        services.create_key_pair(caller, "second")
+        delete_key_pair(caller, "first")
+        create_key_pair(caller, "second")
     assert quotas.examine() == []
 
 
 def test_deleting(alice: RequestContext, charlie: RequestContext) -> None:
-    services.create_key_pair(alice, "laptop")
+    create_key_pair(alice, "laptop")
     with pytest.raises(NotFoundError):
-        services.delete_key_pair(charlie, "laptop")
-    services.delete_key_pair(alice, "laptop")
+        delete_key_pair(charlie, "laptop")
+    delete_key_pair(alice, "laptop")
     with pytest.raises(NotFoundError):
-        services.delete_key_pair(alice, "laptop")
+        delete_key_pair(alice, "laptop")

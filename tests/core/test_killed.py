@@ -12,8 +12,9 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.services.rebuild import Rebuild
 from provisioning.images.models import Image
 from provisioning.rpc import hosts, queue, registry
 from provisioning.rpc.envelope import unseal
@@ -94,7 +95,7 @@ CASES: dict[str, tuple[list[Step], Step, str]] = {
     "unshelve": ([plain("shelve")], plain("unshelve"), "active"),
     "rebuild": (
         [],
-        lambda cloud, server: services.rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
+        lambda cloud, server: rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
         "active",
     ),
     "delete": ([], plain("delete"), "deleted"),
@@ -127,7 +128,7 @@ def test_killed_behind_any_commit(
         assert not InstanceAction.objects.filter(finished_at=None).exists(), number
         assert Image.objects.filter(status__in=["queued", "saving"]).count() == 0, number
         if end != "deleted":
-            services.delete(context("operator", ADMIN), server.id)
+            delete(context("operator", ADMIN), server.id)
         work(shared_cloud)
         invariants.check_empty()
         assert host.guests == {}

@@ -12,10 +12,16 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.launch.create import check_launch, launch
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, Instance, InstanceAction
-from provisioning.compute.requests import FlavorRequest, NetworkRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
+from provisioning.compute.services.instances import update
+from provisioning.compute.services.key_pairs import create_key_pair
+from provisioning.compute.services.metadata import set_metadata
 from provisioning.events.models import Event
 from provisioning.images.models import Image
 from provisioning.network import services as network
@@ -29,8 +35,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_an_accepted_launch_is_one_record_one_event_one_job(cloud: Cloud, alice: RequestContext) -> None:
-    key, _ = services.create_key_pair(alice, "laptop")
-    (instance,) = services.launch(
+    key, _ = create_key_pair(alice, "laptop")
+    (instance,) = launch(
         alice,
         cloud.request(
             name="  Wëb server_1 ",
@@ -113,11 +119,11 @@ def test_bad_input_is_refused_naming_the_field(
     cloud: Cloud, alice: RequestContext, nothing_kept: None, change: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        services.launch(alice, cloud.request(**change))
+        launch(alice, cloud.request(**change))
     assert caught.value.field == field
     assert len(caught.value.message) > 10
     with pytest.raises(InvalidInputError) as again:
-        services.check_launch(alice, cloud.request(**change))
+        check_launch(alice, cloud.request(**change))
     assert again.value.message == caught.value.message
 
 
@@ -136,7 +142,7 @@ def test_another_projects_things_look_as_if_they_did_not_exist(
         project_id=charlie.project_id or uuid.uuid4(), status="active", disk_format="raw", visibility="private", size=1
     )
     group = network.ensure_default_security_group(charlie.project_id or uuid.uuid4())
-    services.create_key_pair(charlie, "theirs")
+    create_key_pair(charlie, "theirs")
     before = counts()
     pairs: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
         ({"image_id": str(image.id)}, {"image_id": str(uuid.UUID(int=7))}, str(image.id), str(uuid.UUID(int=7))),
@@ -151,9 +157,9 @@ def test_another_projects_things_look_as_if_they_did_not_exist(
     ]
     for theirs, nobodys, their_id, nobodys_id in pairs:
         with pytest.raises(InvalidInputError) as foreign:
-            services.launch(alice, cloud.request(**theirs))
+            launch(alice, cloud.request(**theirs))
         with pytest.raises(InvalidInputError) as unknown:
-            services.launch(alice, cloud.request(**nobodys))
+            launch(alice, cloud.request(**nobodys))
         assert foreign.value.message.replace(their_id, "_") == unknown.value.message.replace(nobodys_id, "_")
         assert foreign.value.field == unknown.value.field
     assert counts() == before
@@ -162,7 +168,7 @@ def test_another_projects_things_look_as_if_they_did_not_exist(
 def test_a_private_flavor_is_for_those_who_were_given_it(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
-    flavor = services.create_flavor(operator, FlavorRequest("secret", 1, 128, 2, flavorid="s", is_public=False))
+    flavor = create_flavor(operator, FlavorRequest("secret", 1, 128, 2, flavorid="s", is_public=False))
     with pytest.raises(InvalidInputError) as caught:
         cloud.launch(alice, flavor_ref="s")
     assert caught.value.field == "flavorRef"
@@ -192,7 +198,7 @@ def test_an_image_that_does_not_fit_the_flavor(
 def test_a_flavor_without_disk_counts_the_images_size(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
-    services.create_flavor(operator, FlavorRequest("diskless", 1, 128, 0, flavorid="0", ephemeral_gb=1, swap_mb=100))
+    create_flavor(operator, FlavorRequest("diskless", 1, 128, 0, flavorid="0", ephemeral_gb=1, swap_mb=100))
     Image.objects.filter(id=cloud.image.id).update(virtual_size=3 * GIB - 1)
     assert cloud.launch(alice, flavor_ref="0").flavor["disk_gb"] == 3 + 1 + 1
 
@@ -226,14 +232,14 @@ def test_over_quota_leaves_nothing_behind(
 
 def test_the_quote_says_what_a_launch_would_take(cloud: Cloud, alice: RequestContext) -> None:
     before = counts()
-    quote = services.check_launch(alice, cloud.request(flavor_ref="2", max_count=9))
+    quote = check_launch(alice, cloud.request(flavor_ref="2", max_count=9))
     assert quote.amounts == {"instances": 1, "cores": 4, "ram": 4096, "ports": 1}
     assert (quote.limits["cores"], quote.usage["cores"], quote.count) == (20, 0, 5)
     assert counts() == before
 
 
 def test_several_at_once_are_numbered(cloud: Cloud, alice: RequestContext) -> None:
-    rows = services.launch(alice, cloud.request(name="n" * 255, min_count=3, max_count=3, hostname="h"))
+    rows = launch(alice, cloud.request(name="n" * 255, min_count=3, max_count=3, hostname="h"))
     assert [row.name for row in rows] == ["n" * 253 + f"-{number}" for number in (1, 2, 3)]
     assert [row.hostname for row in rows] == ["h-1", "h-2", "h-3"]
     assert [row.launch_index for row in rows] == [0, 1, 2]
@@ -243,12 +249,12 @@ def test_several_at_once_are_numbered(cloud: Cloud, alice: RequestContext) -> No
 
 def test_as_many_as_the_quota_allows_but_no_fewer_than_asked(cloud: Cloud, alice: RequestContext) -> None:
     quotas.set_limit(alice.project_id, "instances", 3)
-    assert len(services.launch(alice, cloud.request(min_count=1, max_count=5))) == 3
+    assert len(launch(alice, cloud.request(min_count=1, max_count=5))) == 3
     with pytest.raises(OverQuotaError):
-        services.launch(context("alice"), cloud.request(min_count=1, max_count=5))
+        launch(context("alice"), cloud.request(min_count=1, max_count=5))
     quotas.set_limit(alice.project_id, "instances", 5)
     with pytest.raises(OverQuotaError) as caught:
-        services.launch(context("alice"), cloud.request(min_count=3, max_count=5))
+        launch(context("alice"), cloud.request(min_count=3, max_count=5))
     assert (caught.value.used, caught.value.asked, caught.value.limit) == (3, 3, 5)
     assert Instance.objects.count() == 3
 
@@ -292,7 +298,7 @@ def test_a_fixed_address_and_a_port_are_used(cloud: Cloud, alice: RequestContext
         cloud.launch(context("alice"), networks=asked[:1])
     with pytest.raises(NovellaError, match="in use"):
         cloud.launch(context("alice"), networks=asked[1:])
-    services.delete(context("alice"), instance.id)
+    delete(context("alice"), instance.id)
     cloud.run()
     port.refresh_from_db()
     assert (port.device_id, port.fixed_ips.get().address) == (None, "10.20.0.99")
@@ -330,15 +336,15 @@ def test_a_name_that_gives_no_host_name_gets_one_from_the_id(cloud: Cloud, alice
 
 def test_renaming_and_metadata(cloud: Cloud, alice: RequestContext, charlie: RequestContext) -> None:
     instance = cloud.launch(alice)
-    assert services.update(alice, instance.id, name="new", description="text").version == 2
-    assert services.update(alice, instance.id, description=None).description is None
+    assert update(alice, instance.id, name="new", description="text").version == 2
+    assert update(alice, instance.id, description=None).description is None
     assert Event.objects.filter(topic=f"project:{alice.project_id}").count() == 3
     with pytest.raises(InstanceBusyError):
-        services.set_metadata(alice, instance.id, {"a": "1"})
+        set_metadata(alice, instance.id, {"a": "1"})
     with pytest.raises(InvalidInputError):
-        services.update(alice, instance.id, name=" ")
+        update(alice, instance.id, name=" ")
     with pytest.raises(NovellaError):
-        services.update(charlie, instance.id, name="mine")
+        update(charlie, instance.id, name="mine")
     assert cloud.fresh(instance).name == "new"
 
 
@@ -391,19 +397,17 @@ def test_flavors_are_made_and_removed_by_operators(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
     with pytest.raises(ForbiddenError):
-        services.create_flavor(alice, FlavorRequest("x", 1, 1, 1))
+        create_flavor(alice, FlavorRequest("x", 1, 1, 1))
     with pytest.raises(ConflictError) as caught:
-        services.create_flavor(operator, FlavorRequest("m1.small", 1, 1, 1))
+        create_flavor(operator, FlavorRequest("m1.small", 1, 1, 1))
     assert caught.value.field == "name"
     with pytest.raises(ConflictError) as caught:
-        services.create_flavor(operator, FlavorRequest("new", 1, 1, 1, flavorid="1"))
+        create_flavor(operator, FlavorRequest("new", 1, 1, 1, flavorid="1"))
     assert caught.value.field == "id"
     for bad in ({"vcpus": 0}, {"memory_mb": 0}, {"root_gb": -1}, {"vcpus": 2**31}, {"name": ""}, {"flavorid": "a/b"}):
         with pytest.raises(InvalidInputError):
-            services.create_flavor(
-                operator, FlavorRequest(**{"name": "n", "vcpus": 1, "memory_mb": 1, "root_gb": 1, **bad})
-            )
+            create_flavor(operator, FlavorRequest(**{"name": "n", "vcpus": 1, "memory_mb": 1, "root_gb": 1, **bad}))
     instance = cloud.launch(alice)
-    services.delete_flavor(operator, "1")
+    delete_flavor(operator, "1")
     assert not Flavor.objects.filter(flavorid="1").exists()
     assert cloud.fresh(instance).flavor["name"] == "m1.small"

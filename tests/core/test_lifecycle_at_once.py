@@ -16,15 +16,26 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.power import reboot, start, stop, switch, trigger_crash_dump
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.rescue import rescue, unrescue
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.snapshot import create_backup, create_image
+from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
-from provisioning.compute.requests import NetworkRequest
-from provisioning.compute.services.rebuild import Rebuild
+from provisioning.compute.services.metadata import merge_metadata
 from provisioning.compute.states import VmState
-from provisioning.conductor.confirm_resizes import confirm_resizes
-from provisioning.conductor.offload import offload_shelved
-from provisioning.conductor.reaper import reap
-from provisioning.conductor.reclaim import reclaim
+from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
+from provisioning.compute.upkeep.offload import offload_shelved
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.compute.upkeep.reclaim import reclaim
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
@@ -62,32 +73,32 @@ class Crowd:
 
         return chance.choice(
             [
-                lambda server: services.stop(caller, server),
-                lambda server: services.start(caller, server),
-                lambda server: services.reboot(caller, server, hard=chance.random() < 0.5),
-                lambda server: services.switch(caller, server, chance.choice(POWER)),
-                lambda server: services.resize(caller, server, chance.choice(["1", "2"])),
-                lambda server: services.resize(caller, server, chance.choice(["1", "2"])),
-                lambda server: services.confirm_resize(caller, server),
-                lambda server: services.revert_resize(caller, server),
-                lambda server: services.rebuild(caller, server, Rebuild(image)),
-                lambda server: services.rescue(caller, server),
-                lambda server: services.unrescue(caller, server),
-                lambda server: services.create_image(caller, server, "copy"),
-                lambda server: services.create_backup(caller, server, "copy", "daily", 1),
-                lambda server: services.shelve(caller, server),
-                lambda server: services.unshelve(caller, server),
-                lambda server: services.offload(operator, server),
-                lambda server: services.trigger_crash_dump(caller, server),
-                lambda server: services.attach_interface(caller, server, NetworkRequest(networks)),
-                lambda server: services.detach_interface(caller, server, port(server)),
-                lambda server: services.add_fixed_ip(caller, server, networks),
-                lambda server: services.delete(caller, server, force=chance.random() < 0.3),
-                lambda server: services.restore(caller, server),
-                lambda server: services.reset_state(operator, server, chance.choice(["active", "error"])),
-                lambda server: services.merge_metadata(caller, server, {"a": str(chance.random())}),
-                lambda server: services.lock(caller, server),
-                lambda server: services.unlock(caller, server),
+                lambda server: stop(caller, server),
+                lambda server: start(caller, server),
+                lambda server: reboot(caller, server, hard=chance.random() < 0.5),
+                lambda server: switch(caller, server, chance.choice(POWER)),
+                lambda server: resize(caller, server, chance.choice(["1", "2"])),
+                lambda server: resize(caller, server, chance.choice(["1", "2"])),
+                lambda server: confirm_resize(caller, server),
+                lambda server: revert_resize(caller, server),
+                lambda server: rebuild(caller, server, Rebuild(image)),
+                lambda server: rescue(caller, server),
+                lambda server: unrescue(caller, server),
+                lambda server: create_image(caller, server, "copy"),
+                lambda server: create_backup(caller, server, "copy", "daily", 1),
+                lambda server: shelve(caller, server),
+                lambda server: unshelve(caller, server),
+                lambda server: offload(operator, server),
+                lambda server: trigger_crash_dump(caller, server),
+                lambda server: attach_interface(caller, server, NetworkRequest(networks)),
+                lambda server: detach_interface(caller, server, port(server)),
+                lambda server: add_fixed_ip(caller, server, networks),
+                lambda server: delete(caller, server, force=chance.random() < 0.3),
+                lambda server: restore(caller, server),
+                lambda server: reset_state(operator, server, chance.choice(["active", "error"])),
+                lambda server: merge_metadata(caller, server, {"a": str(chance.random())}),
+                lambda server: lock(caller, server),
+                lambda server: unlock(caller, server),
                 lambda server: images.delete(caller, chance.choice([*self.copies(), uuid.uuid4()])),
                 lambda _: self.cloud.launch(caller),
             ]
@@ -162,7 +173,7 @@ class Crowd:
         assert not Instance.objects.exclude(task_state=None).exists()
         invariants.check()
         for server in Instance.objects.exclude(vm_state=VmState.DELETED):
-            services.delete(context("operator", ADMIN), server.id, force=True)
+            delete(context("operator", ADMIN), server.id, force=True)
         self.cloud.run()
         long_ago = timezone.now() - timedelta(hours=1)
         HostCommand.objects.filter(kind="destroy_request").update(created_at=long_ago)

@@ -9,10 +9,10 @@ from compute_agent.contract.commands import BuildRequest, DestroyRequest
 from compute_agent.contract.steps import BUILD_STEPS, CREATE_DISK, FETCH_IMAGE
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
+from provisioning.compute.launch import retry
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance, SchedulingDecision
 from provisioning.compute.states import PowerState
-from provisioning.conductor import undo
-from provisioning.conductor.schedule import schedule
 from provisioning.events.models import Event
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
@@ -311,7 +311,7 @@ def test_what_was_decided_on_a_stale_state_is_not_done(cloud: Cloud, alice: Requ
     instance = cloud.launch(alice)
     stale = cloud.fresh(instance)
     drain()
-    assert undo.fail(stale, "No valid host was found.", clean=True) is None
+    assert retry.fail(stale, "No valid host was found.", clean=True) is None
     assert state_of(instance) == ("building", "spawning")
     cloud.run()
     assert state_of(instance) == ("active", None)

@@ -13,9 +13,11 @@ from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Enrol
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import start, stop
 from provisioning.compute.models import Allocation, Host, Instance
-from provisioning.conductor import agents, reaper
+from provisioning.compute.upkeep import reaper
+from provisioning.conductor import agents
 from provisioning.network.models import FixedIP
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
@@ -54,7 +56,7 @@ def deleted_on_a_host_that_is_down(cloud: Cloud, caller: RequestContext) -> tupl
     instance = cloud.launch(caller)
     cloud.run()
     silence("kelvin")
-    services.delete(caller, instance.id)
+    delete(caller, instance.id)
     assert state_of(instance) == ("deleted", None)
     assert (Allocation.objects.count(), FixedIP.objects.count()) == (1, 1)
     return agent, instance
@@ -116,7 +118,7 @@ def test_a_delete_ends_for_its_owner_although_its_host_never_manages_it(cloud: C
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.delete(alice, instance.id)
+    delete(alice, instance.id)
     for _ in range(reaper.DELETE_ORDERS):
         assert state_of(instance) == ("active", "deleting")
         for command in agent.take():
@@ -135,12 +137,12 @@ def test_the_end_of_an_old_power_order_is_not_the_end_of_the_next(cloud: Cloud, 
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     (old,) = agent.take()
     let_deadline_pass(instance)
     reaper.reap()
     assert state_of(instance) == ("active", None)
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     agent.report(old, "failed", error_code="host_error", message="too busy")
     assert state_of(instance) == ("active", "powering-off")
     cloud.run()
@@ -151,7 +153,7 @@ def test_a_power_order_that_was_given_up_is_not_sent_any_more(cloud: Cloud, alic
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     let_deadline_pass(instance)
     reaper.reap()
     assert not [command for command in agent.take() if isinstance(command.body, PowerRequest)]
@@ -201,14 +203,14 @@ def test_a_task_that_ended_since_it_was_found_overdue_is_left_alone(
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     let_deadline_pass(instance)
     found = reaper.overdue()
     monkeypatch.setattr(reaper, "overdue", lambda: found)
     cloud.run()
-    services.start(context("alice"), instance.id)
+    start(context("alice"), instance.id)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     reaper.reap()
     assert state_of(instance) == ("active", "powering-off")
 

@@ -14,12 +14,13 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, OverQuotaError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.allocations import give_back, hold, take_room
+from provisioning.compute.launch.create import launch
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance
-from provisioning.compute.services.claim import give_back, hold, take_room
 from provisioning.compute.sizes import room_of
 from provisioning.conductor import inbox
-from provisioning.conductor.schedule import schedule
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
 from provisioning.rpc import queue
@@ -118,7 +119,7 @@ def test_the_last_of_the_quota_is_shared_by_requests_for_several(shared_cloud: C
     """Six requests for one to four servers, ten in all: each gets what is left at its turn."""
     quotas.set_limit(alice.project_id, "instances", 10)
     several = shared_cloud.request(min_count=1, max_count=4)
-    results = in_threads(6, lambda _: services.launch(context("alice"), several))
+    results = in_threads(6, lambda _: launch(context("alice"), several))
     assert not unexpected(results)
     made = [len(result) for result in results if isinstance(result, list)]
     assert sum(made) == Instance.objects.count() == 10
@@ -195,7 +196,7 @@ def test_deletes_that_race_with_the_line_leave_nothing(shared_cloud: Cloud, alic
     def run(index: int) -> None:
         if index < 6:
             threading.Event().wait(pauses[index])
-            services.delete(context("alice"), instances[index].id)
+            delete(context("alice"), instances[index].id)
         elif index == 6:
             for instance in instances:
                 schedule(str(instance.id), 1)

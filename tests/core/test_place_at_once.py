@@ -12,12 +12,12 @@ from django.db import transaction
 from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
+from provisioning.compute.allocations import take_room
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import CachedImage, Host, SchedulingDecision
 from provisioning.compute.services import aggregates
-from provisioning.compute.services.claim import take_room
 from provisioning.compute.sizes import Room
 from provisioning.conductor import cached_images
-from provisioning.conductor.schedule import schedule
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of

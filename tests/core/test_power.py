@@ -11,7 +11,8 @@ from django.utils import timezone
 from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError
-from provisioning.compute import services
+from provisioning.compute.actions import power
+from provisioning.compute.actions.power import start, stop
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Host, Instance, InstanceAction
 from provisioning.compute.states import PowerState
@@ -35,13 +36,13 @@ def order_of(cloud: Cloud) -> str:
 
 
 def test_stop_and_start(cloud: Cloud, running: Instance) -> None:
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     assert state_of(running) == ("active", "powering-off")
     assert order_of(cloud) == "stop"
     cloud.run()
     assert state_of(running) == ("stopped", None)
     assert cloud.fresh(running).power_state == PowerState.SHUTDOWN
-    services.start(context("alice"), running.id)
+    start(context("alice"), running.id)
     assert state_of(running) == ("stopped", "powering-on")
     assert order_of(cloud) == "start"
     cloud.run()
@@ -59,40 +60,40 @@ def test_stop_and_start(cloud: Cloud, running: Instance) -> None:
     ("hard", "task", "order"), [(False, "rebooting", "reboot_soft"), (True, "rebooting_hard", "reboot_hard")]
 )
 def test_reboot(cloud: Cloud, running: Instance, *, hard: bool, task: str, order: str) -> None:
-    services.reboot(context("alice"), running.id, hard=hard)
+    power.reboot(context("alice"), running.id, hard=hard)
     assert state_of(running) == ("active", task)
     assert order_of(cloud) == order
     cloud.run()
     assert state_of(running) == ("active", None)
 
 
-@pytest.mark.parametrize("work", [services.start, services.stop, services.reboot])
+@pytest.mark.parametrize("work", [start, stop, power.reboot])
 def test_not_while_something_else_goes_on(cloud: Cloud, running: Instance, work: Callable[..., Instance]) -> None:
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="task_state powering-off"):
         work(context("alice"), running.id)
 
 
 def test_a_running_server_cannot_be_started(cloud: Cloud, running: Instance) -> None:
     with pytest.raises(InstanceBusyError, match=r"Cannot 'start' instance .* while it is in vm_state active"):
-        services.start(context("alice"), running.id)
+        start(context("alice"), running.id)
 
 
 def test_not_another_projects(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError):
-        services.stop(charlie, running.id)
+        stop(charlie, running.id)
 
 
 def test_not_when_the_host_is_down(cloud: Cloud, running: Instance) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     with pytest.raises(UnavailableError):
-        services.stop(context("alice"), running.id)
+        stop(context("alice"), running.id)
     assert state_of(running) == ("active", None)
     assert cloud.agents["kelvin"].take() == []
 
 
 def test_a_failed_stop_leaves_it_active_and_says_why(cloud: Cloud, running: Instance) -> None:
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     agent.report(agent.take()[0], "failed", error_code="host_error", message="The guest does not listen.")
     assert state_of(running) == ("active", None)
@@ -101,7 +102,7 @@ def test_a_failed_stop_leaves_it_active_and_says_why(cloud: Cloud, running: Inst
 
 def test_the_end_of_an_older_order_does_not_end_a_newer_task(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agents["kelvin"]
-    services.reboot(context("alice"), running.id)
+    power.reboot(context("alice"), running.id)
     (reboot,) = agent.take()
     Instance.objects.filter(id=running.id).update(task_state="powering-off")
     agent.report(reboot, "finished", power_state=PowerState.RUNNING)
@@ -122,7 +123,7 @@ def test_a_guest_that_shuts_itself_down_is_found_stopped(cloud: Cloud, running: 
 
 def test_power_changes_during_a_task_are_left_to_its_end(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agents["kelvin"]
-    services.reboot(context("alice"), running.id)
+    power.reboot(context("alice"), running.id)
     agent.power(running.id, PowerState.SHUTDOWN)
     assert state_of(running) == ("active", "rebooting")
     cloud.run()
@@ -144,11 +145,11 @@ def test_a_paused_guest_keeps_its_state_and_shows_its_power(cloud: Cloud, runnin
 
 def test_a_repeated_report_of_an_earlier_stop_does_not_end_a_later_one(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agents["kelvin"]
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     cloud.run()
-    services.start(context("alice"), running.id)
+    start(context("alice"), running.id)
     cloud.run()
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     agent.repeat_everything()
     assert state_of(running) == ("active", "powering-off")
     cloud.run()

@@ -10,10 +10,12 @@ from django_q.models import OrmQ
 
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.ends import SILENT
+from provisioning.compute.actions.power import stop
+from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
-from provisioning.conductor import place, reaper, schedule
-from provisioning.conductor.ends import SILENT
+from provisioning.compute.upkeep import reaper
 from provisioning.rpc.models import HostCommand
 from provisioning.rpc.testing import drain
 from tests.support import invariants
@@ -59,7 +61,7 @@ def test_a_worker_that_died_between_claim_and_hand_off_is_taken_over(cloud: Clou
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     row = cloud.fresh(instance)
-    assert place.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
     OrmQ.objects.all().delete()
     let_deadline_pass(instance)
     reaper.reap()
@@ -182,7 +184,7 @@ def test_a_silent_power_action_gives_the_server_back(cloud: Cloud, alice: Reques
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    services.stop(context("alice"), instance.id)
+    stop(context("alice"), instance.id)
     let_deadline_pass(instance)
     reaper.reap()
     assert state_of(instance) == ("active", None)

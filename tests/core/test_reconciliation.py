@@ -11,7 +11,8 @@ from django.utils import timezone
 from compute_agent.contract.messages import MOST_BELONGINGS, Belonging
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import start, switch
 from provisioning.compute.models import Belonging as Kept
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import VmState
@@ -72,7 +73,7 @@ def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_told
     told = InstanceAction.objects.get(message=GONE)
     assert (told.action, told.user_id, told.project_id) == ("stop", None, row.project_id)
     assert told.finished_at is not None
-    services.start(context("alice"), row.id)
+    start(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == ("active", None)
 
@@ -82,7 +83,7 @@ def test_the_owner_is_told_again_when_it_happens_again(cloud: Cloud, alice: Requ
     for _ in range(2):
         agent.guests.clear()
         agent.hello()
-        services.start(context("alice"), row.id)
+        start(context("alice"), row.id)
         cloud.run()
     assert InstanceAction.objects.filter(message=GONE).count() == 2
 
@@ -100,7 +101,7 @@ def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_tol
 
 def test_what_waits_paused_or_suspended_says_that_its_guest_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
-    services.switch(context("alice"), row.id, "suspend")
+    switch(context("alice"), row.id, "suspend")
     cloud.run()
     agent.guests.clear()
     agent.hello()
@@ -125,7 +126,7 @@ def test_what_is_left_of_a_deleted_server_is_ordered_away_at_the_second_look(
     cloud: Cloud, alice: RequestContext
 ) -> None:
     row, agent = at_rest(cloud, alice)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     cloud.run()
     HostCommand.objects.update(created_at=timezone.now() - timedelta(hours=1))
     agent.left, before = [folder(row)], destroys()
@@ -210,7 +211,7 @@ def test_a_host_owns_what_is_there_or_on_its_way(cloud: Cloud, alice: RequestCon
     assert owned(agent) == {str(row.id): row.attempt}
     drain()
     assert owned(agent) == {str(row.id): row.attempt, str(coming.id): cloud.fresh(coming).attempt}
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     assert owned(agent)[str(row.id)] == row.attempt + 1
     cloud.run()
     assert set(owned(agent)) == {str(coming.id)}

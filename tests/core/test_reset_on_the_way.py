@@ -8,9 +8,12 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
-from provisioning.conductor import place, schedule
 from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -22,11 +25,11 @@ def claimed(instance: Instance) -> None:
     """A worker that dies between the claim of a place and the order to the host."""
     action = schedule._waiting(str(instance.id), Instance.objects.get(id=instance.id).attempt)
     assert action is not None
-    assert place.find_place(action.instance, action) is not None
+    assert claim.find_place(action.instance, action) is not None
 
 
 def reset(instance: Instance, to: Any) -> None:
-    services.reset_state(context("operator", ADMIN), instance.id, to)
+    reset_state(context("operator", ADMIN), instance.id, to)
 
 
 @pytest.mark.parametrize("when", ["scheduling", "networking", "spawning"])
@@ -47,7 +50,7 @@ def test_a_launch_that_is_set_in_error_holds_its_quota_and_no_place_it_never_got
     assert not InstanceAction.objects.filter(finished_at=None).exists()
     cloud.run()
     assert state_of(server) == ("error", None)
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     cloud.run()
     invariants.check_empty()
     assert host.guests == {}
@@ -71,9 +74,9 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     host = cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.shelve(context("alice"), server.id)
+    shelve(context("alice"), server.id)
     cloud.run()
-    services.offload(context("operator", ADMIN), server.id)
+    offload(context("operator", ADMIN), server.id)
     with pytest.raises(ConflictError, match="on no host"):
         reset(server, "active")
     reset(server, "error")
@@ -83,7 +86,7 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     assert cloud.fresh(server).host is None
     assert not Allocation.objects.exists()
     assert host.guests == {}
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     invariants.check_empty()
 
 
@@ -95,9 +98,9 @@ def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.shelve(context("alice"), server.id)
+    shelve(context("alice"), server.id)
     cloud.run()
-    services.unshelve(context("alice"), server.id)
+    unshelve(context("alice"), server.id)
     if when == "claimed":
         claimed(server)
     elif when == "spawning":
@@ -107,6 +110,6 @@ def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
     assert Allocation.objects.exists() == (when == "spawning")
     assert cloud.fresh(server).snapshot_image_id is not None
     cloud.run()
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     cloud.run()
     invariants.check_empty()

@@ -14,7 +14,11 @@ from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest,
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError, UnavailableError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock
+from provisioning.compute.actions.power import stop, switch
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import (
     Allocation,
@@ -25,9 +29,9 @@ from provisioning.compute.models import (
     InstanceFault,
     Migration,
 )
-from provisioning.compute.requests import FlavorRequest
-from provisioning.conductor.confirm_resizes import confirm_resizes
-from provisioning.conductor.reaper import reap
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
+from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
+from provisioning.compute.upkeep.reaper import reap
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas import services as quotas
 from tests.core.test_parallel import in_threads, unexpected
@@ -65,7 +69,7 @@ def migration_of(instance: Instance) -> Migration:
 
 
 def resized(cloud: Cloud, instance: Instance, flavor: str = "2") -> None:
-    services.resize(context("alice"), instance.id, flavor)
+    resize(context("alice"), instance.id, flavor)
     cloud.run()
     assert state_of(instance) == ("resized", None)
 
@@ -73,7 +77,7 @@ def resized(cloud: Cloud, instance: Instance, flavor: str = "2") -> None:
 def refused(instance: Instance, flavor: str) -> str:
     """Why this size is refused at once."""
     with pytest.raises(InvalidInputError) as caught:
-        services.resize(context("alice"), instance.id, flavor)
+        resize(context("alice"), instance.id, flavor)
     assert caught.value.field == "flavorRef"
     return caught.value.message
 
@@ -81,7 +85,7 @@ def refused(instance: Instance, flavor: str) -> str:
 def test_a_resize_holds_both_sizes_until_it_is_confirmed(
     cloud: Cloud, running: Instance, alice: RequestContext
 ) -> None:
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     assert state_of(running) == ("active", "resize_migrating")
     assert cloud.fresh(running).flavor["name"] == "m1.small"
     assert (held(alice), room(running)) == (BIG, (4, 4096, 20))
@@ -97,7 +101,7 @@ def test_a_resize_holds_both_sizes_until_it_is_confirmed(
     assert row.resized_at is not None
     assert (held(alice), migration_of(running).status) == (BIG, "finished")
     invariants.check()
-    services.confirm_resize(context("alice"), running.id)
+    confirm_resize(context("alice"), running.id)
     assert migration_of(running).status == "confirming"
     cloud.run()
     row = cloud.fresh(running)
@@ -110,7 +114,7 @@ def test_a_resize_holds_both_sizes_until_it_is_confirmed(
 
 def test_a_revert_gives_back_what_the_larger_size_held(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    services.revert_resize(context("alice"), running.id)
+    revert_resize(context("alice"), running.id)
     assert state_of(running) == ("resized", "resize_reverting")
     (command,) = cloud.agents["kelvin"].take(acknowledge=False)
     assert isinstance(command.body, RevertResizeRequest)
@@ -125,26 +129,26 @@ def test_a_revert_gives_back_what_the_larger_size_held(cloud: Cloud, running: In
 def test_a_smaller_size_is_given_back_at_the_confirmation(
     cloud: Cloud, running: Instance, alice: RequestContext
 ) -> None:
-    services.create_flavor(context("operator", ADMIN), FlavorRequest("m1.flat", 1, 512, 2, flavorid="3"))
+    create_flavor(context("operator", ADMIN), FlavorRequest("m1.flat", 1, 512, 2, flavorid="3"))
     resized(cloud, running, "3")
     assert (held(alice), room(running)) == (SMALL, (1, 1024, 2))
     invariants.check()
-    services.confirm_resize(context("alice"), running.id)
+    confirm_resize(context("alice"), running.id)
     cloud.run()
     assert (held(alice), room(running)) == ({"cores": 1, "ram": 512}, (1, 512, 2))
 
 
 @pytest.mark.parametrize("back", [True, False], ids=["reverted", "confirmed"])
 def test_a_stopped_server_stays_stopped(cloud: Cloud, running: Instance, *, back: bool) -> None:
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     cloud.run()
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     (command,) = cloud.agents["kelvin"].take(acknowledge=False)
     assert isinstance(command.body, ResizeRequest)
     assert not command.body.start
     cloud.run()
     assert state_of(running) == ("resized", None)
-    (services.revert_resize if back else services.confirm_resize)(context("alice"), running.id)
+    (revert_resize if back else confirm_resize)(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("stopped", None)
 
@@ -154,7 +158,7 @@ def test_a_host_without_room_leaves_the_server_as_it_was_and_says_why(cloud: Clo
     cloud.add_host("ohm", memory_mb=1)
     instance = cloud.launch(alice)
     cloud.run()
-    services.resize(context("alice"), instance.id, "2")
+    resize(context("alice"), instance.id, "2")
     row = cloud.fresh(instance)
     assert (row.vm_state, row.task_state, row.old_flavor) == ("active", None, None)
     assert (held(alice), room(instance), migration_of(instance).status) == (SMALL, (1, 1024, 2), "error")
@@ -170,7 +174,7 @@ def test_a_host_without_room_leaves_the_server_as_it_was_and_says_why(cloud: Clo
 
 def test_a_disabled_host_takes_nothing_more(cloud: Cloud, running: Instance) -> None:
     Host.objects.update(enabled=False)
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     assert state_of(running) == ("active", None)
     assert "1 of 1 host is disabled" in (InstanceAction.objects.get(instance=running, action="resize").message or "")
 
@@ -178,7 +182,7 @@ def test_a_disabled_host_takes_nothing_more(cloud: Cloud, running: Instance) -> 
 def test_a_full_quota_refuses_the_difference_alone(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     quotas.set_limit(alice.project_id, "ram", 4095)
     with pytest.raises(OverQuotaError, match="Requested 3072, but already used 1024 of 4095 ram"):
-        services.resize(context("alice"), running.id, "2")
+        resize(context("alice"), running.id, "2")
     assert (state_of(running), held(alice), room(running)) == (("active", None), SMALL, (1, 1024, 2))
     assert not Migration.objects.exists()
     quotas.set_limit(alice.project_id, "ram", 4096)
@@ -194,7 +198,7 @@ def test_sizes_that_are_refused(cloud: Cloud, running: Instance, alice: RequestC
         ("hidden", (2, 2048, 5), {"is_public": False}),
         ("retired", (2, 2048, 5), {}),
     ):
-        services.create_flavor(operator, FlavorRequest(number, *sizes, flavorid=number, **more))
+        create_flavor(operator, FlavorRequest(number, *sizes, flavorid=number, **more))
     Flavor.objects.filter(flavorid="retired").update(disabled=True)
     assert refused(running, "1") == "When resizing, instances must change flavor!"
     assert refused(running, "zero").endswith("Resize to zero disk flavor is not allowed.")
@@ -207,21 +211,21 @@ def test_sizes_that_are_refused(cloud: Cloud, running: Instance, alice: RequestC
 
 def test_a_disk_of_the_images_size_may_become_a_disk_of_its_own(cloud: Cloud, alice: RequestContext) -> None:
     operator = context("operator", ADMIN)
-    services.create_flavor(operator, FlavorRequest("zero", 1, 512, 0, flavorid="zero"))
-    services.create_flavor(operator, FlavorRequest("zero2", 1, 768, 0, flavorid="zero2"))
+    create_flavor(operator, FlavorRequest("zero", 1, 512, 0, flavorid="zero"))
+    create_flavor(operator, FlavorRequest("zero2", 1, 768, 0, flavorid="zero2"))
     cloud.add_host("kelvin")
     instance = cloud.launch(alice, flavor_ref="zero")
     cloud.run()
     for flavor, disk in (("zero2", 1), ("1", 2)):
         resized(cloud, instance, flavor)
-        services.confirm_resize(context("alice"), instance.id)
+        confirm_resize(context("alice"), instance.id)
         cloud.run()
         assert room(instance)[2] == disk
 
 
 def test_an_ephemeral_disk_does_not_shrink(cloud: Cloud, alice: RequestContext) -> None:
     operator = context("operator", ADMIN)
-    services.create_flavor(operator, FlavorRequest("rich", 1, 1024, 2, flavorid="rich", ephemeral_gb=3, swap_mb=100))
+    create_flavor(operator, FlavorRequest("rich", 1, 1024, 2, flavorid="rich", ephemeral_gb=3, swap_mb=100))
     cloud.add_host("kelvin")
     instance = cloud.launch(alice, flavor_ref="rich")
     cloud.run()
@@ -235,28 +239,28 @@ def test_a_server_whose_image_is_gone_is_resized(cloud: Cloud, running: Instance
 
 def test_only_what_is_at_rest_is_resized(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError):
-        services.resize(charlie, running.id, "2")
-    services.switch(context("alice"), running.id, "pause")
+        resize(charlie, running.id, "2")
+    switch(context("alice"), running.id, "pause")
     with pytest.raises(InstanceBusyError, match="task_state pausing"):
-        services.resize(context("alice"), running.id, "2")
+        resize(context("alice"), running.id, "2")
     cloud.run()
     with pytest.raises(InstanceBusyError, match=r"Cannot 'resize' instance .* vm_state paused"):
-        services.resize(context("alice"), running.id, "2")
-    for work in (services.confirm_resize, services.revert_resize):
+        resize(context("alice"), running.id, "2")
+    for work in (confirm_resize, revert_resize):
         with pytest.raises(InstanceBusyError, match="vm_state paused"):
             work(context("alice"), running.id)
 
 
 def test_a_locked_server_is_left_alone(cloud: Cloud, running: Instance) -> None:
-    services.lock(context("alice"), running.id)
+    lock(context("alice"), running.id)
     with pytest.raises(InstanceLockedError):
-        services.resize(context("alice"), running.id, "2")
+        resize(context("alice"), running.id, "2")
 
 
 def test_not_when_the_host_is_down(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     with pytest.raises(UnavailableError):
-        services.resize(context("alice"), running.id, "2")
+        resize(context("alice"), running.id, "2")
     assert (state_of(running), held(alice)) == (("active", None), SMALL)
 
 
@@ -275,9 +279,9 @@ def test_a_resize_that_failed_leaves_the_server_as_it_was(
     cloud: Cloud, running: Instance, alice: RequestContext, *, stopped: bool
 ) -> None:
     if stopped:
-        services.stop(context("alice"), running.id)
+        stop(context("alice"), running.id)
         cloud.run()
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     failing(cloud)
     row = cloud.fresh(running)
     assert (row.vm_state, row.task_state) == ("stopped" if stopped else "active", None)
@@ -290,7 +294,7 @@ def test_a_resize_that_failed_leaves_the_server_as_it_was(
 def test_a_guest_that_was_not_brought_back_is_in_error_and_keeps_its_place(
     cloud: Cloud, running: Instance, alice: RequestContext
 ) -> None:
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     failing(cloud, "not_restored")
     assert state_of(running) == ("error", None)
     assert (held(alice), room(running), migration_of(running).status) == (BIG, (4, 4096, 20), "error")
@@ -299,13 +303,13 @@ def test_a_guest_that_was_not_brought_back_is_in_error_and_keeps_its_place(
     cloud.agents["kelvin"].hello()
     assert cloud.agents["kelvin"].take() == []
     invariants.check()
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     cloud.run()
     invariants.check_empty()
 
 
 def test_a_silent_host_leaves_the_server_in_error(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     (command,) = cloud.agents["kelvin"].take()
     Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
     reap()
@@ -316,18 +320,18 @@ def test_a_silent_host_leaves_the_server_in_error(cloud: Cloud, running: Instanc
 
 def test_a_confirmation_that_failed_can_be_repeated(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    services.confirm_resize(context("alice"), running.id)
+    confirm_resize(context("alice"), running.id)
     failing(cloud)
     assert (state_of(running), held(alice)) == (("resized", None), BIG)
     assert migration_of(running).status == "finished"
-    services.confirm_resize(context("alice"), running.id)
+    confirm_resize(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("active", None)
 
 
 def test_a_revert_that_failed_is_an_error(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    services.revert_resize(context("alice"), running.id)
+    revert_resize(context("alice"), running.id)
     failing(cloud)
     assert (state_of(running), held(alice)) == (("error", None), BIG)
     assert migration_of(running).status == "error"
@@ -337,7 +341,7 @@ def test_a_server_that_went_off_meanwhile_is_confirmed_as_stopped(cloud: Cloud, 
     resized(cloud, running)
     cloud.agents["kelvin"].power(running.id, PowerState.SHUTDOWN)
     assert state_of(running) == ("resized", None)
-    services.confirm_resize(context("alice"), running.id)
+    confirm_resize(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     (command,) = agent.take()
     assert isinstance(command.body, ConfirmResizeRequest)
@@ -366,7 +370,7 @@ def test_a_delete_at_any_moment_gives_everything_back(
     cloud: Cloud, running: Instance, settings: Settings, moment: str
 ) -> None:
     settings.RECLAIM_INSTANCE_INTERVAL = 3600 if moment == "resized" else 0  # such a server cannot come back
-    services.resize(context("alice"), running.id, "2")
+    resize(context("alice"), running.id, "2")
     agent = cloud.agents["kelvin"]
     order = None
     if moment == "taken":
@@ -374,9 +378,9 @@ def test_a_delete_at_any_moment_gives_everything_back(
     if moment in {"resized", "confirming", "reverting"}:
         cloud.run()
     if moment in {"confirming", "reverting"}:
-        end = services.confirm_resize if moment == "confirming" else services.revert_resize
+        end = confirm_resize if moment == "confirming" else revert_resize
         end(context("alice"), running.id)
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     if order is not None:
         agent.carry_out(order)
     cloud.run()
@@ -391,19 +395,19 @@ def test_a_delete_at_any_moment_gives_everything_back(
 def test_after_a_reset_another_resize_settles_the_first(
     cloud: Cloud, running: Instance, alice: RequestContext, *, resized_before: bool
 ) -> None:
-    services.create_flavor(context("operator", ADMIN), FlavorRequest("m1.huge", 6, 6000, 30, flavorid="3"))
-    services.resize(context("alice"), running.id, "2")
+    create_flavor(context("operator", ADMIN), FlavorRequest("m1.huge", 6, 6000, 30, flavorid="3"))
+    resize(context("alice"), running.id, "2")
     if resized_before:
         cloud.run()
-    services.reset_state(context("operator", ADMIN), running.id, "active")
+    reset_state(context("operator", ADMIN), running.id, "active")
     assert (state_of(running), held(alice)) == (("active", None), BIG)
     invariants.check()
-    services.resize(context("alice"), running.id, "3")
+    resize(context("alice"), running.id, "3")
     bodies = [type(command.body) for command in cloud.agents["kelvin"].take(acknowledge=False)]
     assert bodies == [ConfirmResizeRequest, ResizeRequest]
     invariants.check()
     cloud.run()
-    services.revert_resize(context("alice"), running.id)
+    revert_resize(context("alice"), running.id)
     cloud.run()
     size = BIG if resized_before else SMALL
     assert (state_of(running), held(alice)) == (("active", None), size)
@@ -432,7 +436,7 @@ class TestManyAtOnce:
         instances = self.servers(
             shared_cloud, alice, vcpus=100, memory_mb=20 * 1024 + 5 * each + each - 1, disk_gb=1000
         )
-        assert not unexpected(in_threads(20, lambda index: services.resize(context("alice"), instances[index].id, "2")))
+        assert not unexpected(in_threads(20, lambda index: resize(context("alice"), instances[index].id, "2")))
         states = Counter(state_of(instance) for instance in instances)
         assert states == {("active", "resize_migrating"): 5, ("active", None): 15}
         assert Host.objects.get().memory_mb_allocated == 20 * 1024 + 5 * each
@@ -444,7 +448,7 @@ class TestManyAtOnce:
     def test_a_quota_for_three_gives_three(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         instances = self.servers(shared_cloud, alice, vcpus=100, memory_mb=100 * 1024, disk_gb=1000)
         quotas.set_limit(alice.project_id, "cores", 20 + 3 * 3 + 2)
-        results = in_threads(20, lambda index: services.resize(context("alice"), instances[index].id, "2"))
+        results = in_threads(20, lambda index: resize(context("alice"), instances[index].id, "2"))
         assert not unexpected(results)
         assert sum(isinstance(item, OverQuotaError) for item in results) == 17
         assert held(alice)["cores"] == 20 + 3 * 3
@@ -452,7 +456,7 @@ class TestManyAtOnce:
         shared_cloud.run()
         back = [instance for instance in instances if state_of(instance) == ("resized", None)]
         assert len(back) == 3
-        in_threads(3, lambda index: services.revert_resize(context("alice"), back[index].id))
+        in_threads(3, lambda index: revert_resize(context("alice"), back[index].id))
         shared_cloud.run()
         assert held(alice) == {"cores": 20, "ram": 20 * 1024}
 
@@ -460,7 +464,7 @@ class TestManyAtOnce:
         agent: ScriptedAgent = shared_cloud.add_host("kelvin")
         instance = shared_cloud.launch(alice)
         shared_cloud.run()
-        results = in_threads(8, lambda _: services.resize(context("alice"), instance.id, "2"))
+        results = in_threads(8, lambda _: resize(context("alice"), instance.id, "2"))
         assert sum(isinstance(item, InstanceBusyError) for item in results) == 7
         assert not unexpected(results)
         assert len(agent.take(acknowledge=False)) == 1
@@ -469,7 +473,7 @@ class TestManyAtOnce:
 
         def end(index: int) -> Instance:
             done.wait(5)
-            return (services.confirm_resize, services.revert_resize)[index](context("alice"), instance.id)
+            return (confirm_resize, revert_resize)[index](context("alice"), instance.id)
 
         results = in_threads(2, end)
         assert sum(isinstance(item, InstanceBusyError) for item in results) == 1

@@ -14,11 +14,12 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent, Command, Ownership
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Host, Instance
 from provisioning.compute.states import VmState
-from provisioning.conductor import agents, doctor, inbox
-from provisioning.conductor.reaper import reap
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.conductor import agents, inbox
+from provisioning.doctor.examination import examine
 from provisioning.rpc import hosts
 from provisioning.rpc.models import WorkerBeat
 from provisioning.rpc.testing import drain
@@ -94,7 +95,7 @@ def test_a_server_that_was_deleted_meanwhile_is_never_booted(lost: Lost, tmp_pat
     begin_and_die(tmp_path, commands, step)
     if down:
         Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     assert back(tmp_path, agent) == set()
     invariants.check_empty()
 
@@ -103,7 +104,7 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
     """The list alone is enough: the order may come much later."""
     row, agent, commands = lost
     begin_and_die(tmp_path, commands, "create_disk")
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     reports, ran = come_back(tmp_path, agents.ownership(agent.host.id), [])
     assert ran == set()
     assert [event.error_code for event in reports if event.kind == "failed"] == ["superseded"]
@@ -128,5 +129,5 @@ def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     assert set(other.guests) == {str(row.id)}
     assert cloud.fresh(row).host == other.host
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now())
-    assert [str(found) for found in doctor.examine(pause=0)] == []
+    assert [str(found) for found in examine(pause=0)] == []
     assert hosts.pending(agent.host.id) == []

@@ -17,9 +17,10 @@ from django.db import transaction
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Instance
-from provisioning.conductor.schedule import schedule
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Subnet
 from provisioning.quotas import drift
@@ -69,8 +70,8 @@ def test_a_repair_spoils_nothing_that_moves() -> None:
                 stop.set()
         caller = context("alice")
         while not stop.is_set():
-            services.create_key_pair(caller, f"key {index}", PUBLIC_KEY)
-            services.delete_key_pair(caller, f"key {index}")
+            create_key_pair(caller, f"key {index}", PUBLIC_KEY)
+            delete_key_pair(caller, f"key {index}")
         return []
 
     assert in_threads(4, work) == [[]] * 4
@@ -85,7 +86,7 @@ def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(
         key = f"request {number}"
         answers = in_threads(4, lambda _, key=key: shared_cloud.launch(context("alice"), idempotency_key=key))  # type: ignore[misc]
         (made,) = {answer.id if isinstance(answer, Instance) else answer for answer in answers}
-        services.delete(context("alice"), str(made))
+        delete(context("alice"), str(made))
 
 
 def test_notes_of_what_was_stored_do_not_wait_for_reports(shared_cloud: Cloud) -> None:
@@ -131,7 +132,7 @@ def test_deletes_claims_and_reports_do_not_wait_in_a_ring(shared_cloud: Cloud, a
             elif index < 5:
                 for instance in orders[index - 3]:
                     with contextlib.suppress(NotFoundError):  # the other has deleted it
-                        services.delete(context("alice"), instance.id)
+                        delete(context("alice"), instance.id)
             else:
                 for _ in range(10):
                     agents[index - 5].work()

@@ -15,13 +15,18 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.unshelve import Destination, unshelve
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
-from provisioning.compute.services import Destination
-from provisioning.conductor import reaper
-from provisioning.conductor.offload import offload_shelved
-from provisioning.conductor.schedule import schedule
+from provisioning.compute.services import server_groups
+from provisioning.compute.upkeep import reaper
+from provisioning.compute.upkeep.offload import offload_shelved
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage
@@ -53,7 +58,7 @@ def server(cloud: Cloud, h1: ScriptedAgent, alice: RequestContext) -> Instance:
 
 @pytest.fixture
 def shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> Instance:
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     cloud.run()
     assert state_of(server) == ("shelved", None)
     return cloud.fresh(server)
@@ -61,7 +66,7 @@ def shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> Instance:
 
 @pytest.fixture
 def offloaded(cloud: Cloud, shelved: Instance, operator: RequestContext) -> Instance:
-    services.offload(operator, shelved.id)
+    offload(operator, shelved.id)
     cloud.run()
     assert state_of(shelved) == OFFLOADED
     return cloud.fresh(shelved)
@@ -106,7 +111,7 @@ def nothing_taken(server: Instance) -> None:
 def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     assert state_of(server) == ("active", "shelving")
     command = only(h1, SnapshotRequest)
     body = command.body
@@ -128,31 +133,31 @@ def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
 @pytest.mark.parametrize("state", ["stopped", "paused", "suspended"])
 def test_servers_at_rest_are_shelved_too(cloud: Cloud, server: Instance, alice: RequestContext, state: str) -> None:
     Instance.objects.filter(id=server.id).update(vm_state=state)
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     cloud.run()
     assert state_of(server) == ("shelved", None)
 
 
 def test_a_locked_server_is_not_shelved(server: Instance, alice: RequestContext) -> None:
-    services.lock(alice, server.id)
+    lock(alice, server.id)
     with pytest.raises(InstanceLockedError):
-        services.shelve(alice, server.id)
+        shelve(alice, server.id)
 
 
 def test_what_is_not_shelved_is_not_taken_off(
     server: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:
     with pytest.raises(InstanceBusyError, match="Cannot 'unshelve' instance"):
-        services.unshelve(alice, server.id)
+        unshelve(alice, server.id)
     with pytest.raises(InstanceBusyError, match="Cannot 'shelveOffload' instance"):
-        services.offload(operator, server.id)
+        offload(operator, server.id)
 
 
 @pytest.mark.parametrize("how", ["failed", "silent", "lied"])
 def test_a_shelving_that_fails_leaves_the_server_and_no_image(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext, how: str
 ) -> None:
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     command = only(h1, SnapshotRequest)
     if how == "failed":
         h1.send(command, command.body)  # type: ignore[arg-type]
@@ -171,10 +176,10 @@ def test_a_shelving_that_fails_leaves_the_server_and_no_image(
 def test_a_delete_while_it_is_shelved_takes_the_image_along(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     command = only(h1, SnapshotRequest)
     h1.send(command, command.body)  # type: ignore[arg-type]
-    services.delete(alice, server.id)
+    delete(alice, server.id)
     cloud.run()
     assert state_of(server) == ("deleted", None)
     assert not Image.objects.filter(name="web-shelved").exclude(status="deleted").exists()
@@ -188,7 +193,7 @@ def test_offloading_frees_the_host_and_keeps_ports_and_quota(
 ) -> None:
     before, attempt = addresses(shelved), shelved.attempt
     used = {row.resource: row.in_use for row in QuotaUsage.objects.filter(project_id=alice.project_id)}
-    services.offload(operator, shelved.id)
+    offload(operator, shelved.id)
     assert state_of(shelved) == ("shelved", "shelving_offloading")
     assert Host.objects.get(id=h1.host.id).vcpus_allocated == 1  # until the host has confirmed
     command = only(h1, DestroyRequest)
@@ -205,7 +210,7 @@ def test_offloading_frees_the_host_and_keeps_ports_and_quota(
 
 def test_no_time_means_at_once(cloud: Cloud, server: Instance, alice: RequestContext, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     cloud.run()
     nothing_taken(server)
 
@@ -229,7 +234,7 @@ def test_an_offload_waits_for_a_host_that_is_down(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, operator: RequestContext
 ) -> None:
     Host.objects.filter(id=h1.host.id).update(last_seen_at=timezone.now() - timedelta(hours=1))
-    services.offload(operator, shelved.id)
+    offload(operator, shelved.id)
     for _ in range(2):
         let_deadline_pass(shelved)
         reaper.reap()
@@ -243,7 +248,7 @@ def test_an_offload_waits_for_a_host_that_is_down(
 def test_an_offload_that_the_host_could_not_do_is_ordered_again(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, operator: RequestContext
 ) -> None:
-    services.offload(operator, shelved.id)
+    offload(operator, shelved.id)
     command = only(h1, DestroyRequest)
     h1.report(command, "failed", error_code="destroy_failed", message="Not yet.", retryable=True)
     assert state_of(shelved) == ("shelved", "shelving_offloading")
@@ -258,10 +263,10 @@ def test_a_server_on_its_shelf_is_deleted_with_its_image(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext, operator: RequestContext, where: str
 ) -> None:
     if where != "shelved":
-        services.offload(operator, shelved.id)
+        offload(operator, shelved.id)
     if where == "offloaded":
         cloud.run()
-    services.delete(alice, shelved.id)
+    delete(alice, shelved.id)
     if where == "offloaded":
         assert state_of(shelved) == ("deleted", None)  # nobody is asked: there is nothing anywhere
         assert h1.take() == []
@@ -277,7 +282,7 @@ def test_a_server_on_its_shelf_is_deleted_with_its_image(
 def test_a_shelved_server_is_started_where_it_is(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext
 ) -> None:
-    services.unshelve(alice, shelved.id)
+    unshelve(alice, shelved.id)
     assert state_of(shelved) == ("shelved", "unshelving")
     command = only(h1, PowerRequest)
     h1.carry_out(command)
@@ -290,7 +295,7 @@ def test_a_shelved_server_is_started_where_it_is(
 def test_a_shelved_server_that_does_not_start_stays_on_its_shelf(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext
 ) -> None:
-    services.unshelve(alice, shelved.id)
+    unshelve(alice, shelved.id)
     h1.report(only(h1, PowerRequest), "failed", error_code="host_failed", message="No memory.")
     row = cloud.fresh(shelved)
     assert (row.vm_state, row.task_state, row.snapshot_image_id) == ("shelved", None, shelved.snapshot_image_id)
@@ -303,7 +308,7 @@ def test_it_comes_back_on_another_host_with_all_that_it_was(
     before = addresses(offloaded)
     Host.objects.filter(id=h1.host.id).update(enabled=False)
     h2 = cloud.add_host("h2")
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     assert state_of(offloaded) == ("shelved_offloaded", "unshelving")
     drain()
     assert state_of(offloaded) == ("shelved_offloaded", "spawning")
@@ -334,10 +339,10 @@ def test_it_comes_back_on_another_host_with_all_that_it_was(
 def test_it_goes_round_again(cloud: Cloud, offloaded: Instance, alice: RequestContext, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
     for _ in range(2):
-        services.unshelve(anew(alice), offloaded.id)
+        unshelve(anew(alice), offloaded.id)
         cloud.run()
         assert state_of(offloaded) == ("active", None)
-        services.shelve(anew(alice), offloaded.id)
+        shelve(anew(alice), offloaded.id)
         cloud.run()
         nothing_taken(offloaded)
 
@@ -348,7 +353,7 @@ def test_another_host_is_tried_when_one_fails_and_tries_are_counted_anew(
     assert offloaded.attempt >= 2
     for name in ("h2", "h3"):
         cloud.add_host(name)
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     failed = []
     for _ in range(2):
         drain()
@@ -369,7 +374,7 @@ def test_after_three_hosts_it_stays_on_its_shelf_with_a_fault(
     for name in ("h2", "h3", "h4"):
         cloud.add_host(name)
     before = addresses(offloaded)
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     for _ in range(3):
         drain()
         host = cloud.agent_of(offloaded)
@@ -380,7 +385,7 @@ def test_after_three_hosts_it_stays_on_its_shelf_with_a_fault(
     assert "3 hosts were tried" in fault.message
     assert action(offloaded, "unshelve").message == fault.message
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
-    services.unshelve(anew(alice), offloaded.id)
+    unshelve(anew(alice), offloaded.id)
     cloud.run()
     assert state_of(offloaded) == ("active", None)
 
@@ -388,12 +393,12 @@ def test_after_three_hosts_it_stays_on_its_shelf_with_a_fault(
 def test_a_fatal_failure_is_cleaned_up_before_anything_else(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     drain()
     h1.fail(only(h1, BuildRequest), "The image is damaged.", retryable=False)
     assert state_of(offloaded) == OFFLOADED
     assert Allocation.objects.filter(instance=offloaded).exists()  # until the host has confirmed
-    services.unshelve(anew(alice), offloaded.id)
+    unshelve(anew(alice), offloaded.id)
     drain()
     assert state_of(offloaded) == ("shelved_offloaded", "unshelving")  # never two guests of one server
     cloud.run()
@@ -404,7 +409,7 @@ def test_no_host_with_room_leaves_it_on_its_shelf(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:
     Host.objects.filter(id=h1.host.id).update(enabled=False)
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     cloud.run()
     nothing_taken(offloaded)
     assert (action(offloaded, "unshelve").message or "").startswith("No valid host was found.")
@@ -412,7 +417,7 @@ def test_no_host_with_room_leaves_it_on_its_shelf(
 
 def test_without_its_image_it_stays_on_its_shelf(cloud: Cloud, offloaded: Instance, alice: RequestContext) -> None:
     Image.objects.filter(id=offloaded.snapshot_image_id).update(status="deleted")
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     cloud.run()
     nothing_taken(offloaded)
     assert "image was removed" in (action(offloaded, "unshelve").message or "")
@@ -422,7 +427,7 @@ def test_a_silent_host_is_told_to_destroy_and_another_one_tried(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:
     cloud.add_host("h2")
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     drain()
     first = cloud.agent_of(offloaded)
     only(first, BuildRequest)
@@ -438,9 +443,9 @@ def test_a_silent_host_is_told_to_destroy_and_another_one_tried(
 def test_a_worker_that_dies_after_the_claim_is_gone_on_with(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     attempt = cloud.fresh(offloaded).attempt
-    monkeypatch.setattr("provisioning.conductor.schedule._build", lambda *_: None)
+    monkeypatch.setattr("provisioning.compute.launch.schedule._build", lambda *_: None)
     schedule(str(offloaded.id), attempt)
     assert state_of(offloaded) == ("shelved_offloaded", "unshelving")
     assert Allocation.objects.get(instance=offloaded).attempt == attempt
@@ -458,12 +463,12 @@ def test_a_delete_while_it_comes_back_leaves_nothing(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext, stage: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     if stage == "claimed":
-        monkeypatch.setattr("provisioning.conductor.schedule._build", lambda *_: None)
+        monkeypatch.setattr("provisioning.compute.launch.schedule._build", lambda *_: None)
     if stage != "asked":
         drain()
-    services.delete(alice, offloaded.id)
+    delete(alice, offloaded.id)
     monkeypatch.undo()
     assert (state_of(offloaded) == ("deleted", None)) == (stage != "handed over")
     cloud.run()
@@ -477,7 +482,7 @@ def test_a_delete_while_it_comes_back_leaves_nothing(
 def test_a_lost_job_is_cast_again_and_ends_at_last(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     Instance.objects.filter(id=offloaded.id).update(created_at=timezone.now() - timedelta(days=100))
     let_deadline_pass(offloaded)
     reaper.reap()
@@ -496,8 +501,8 @@ def test_a_zone_can_be_asked_for_and_let_go_of(
 ) -> None:
     cloud.add_host("far", zone="far")
     with pytest.raises(InvalidInputError, match="zone is not available"):
-        services.unshelve(anew(alice), offloaded.id, Destination(zone="nowhere"))
-    services.unshelve(anew(alice), offloaded.id, Destination(zone="far"))
+        unshelve(anew(alice), offloaded.id, Destination(zone="nowhere"))
+    unshelve(anew(alice), offloaded.id, Destination(zone="far"))
     cloud.run()
     row = cloud.fresh(offloaded)
     assert row.host is not None
@@ -506,7 +511,7 @@ def test_a_zone_can_be_asked_for_and_let_go_of(
 
 def test_letting_go_of_the_zone(cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext) -> None:
     Instance.objects.filter(id=offloaded.id).update(availability_zone="gone")
-    services.unshelve(alice, offloaded.id, Destination(zone=None))
+    unshelve(alice, offloaded.id, Destination(zone=None))
     cloud.run()
     assert cloud.fresh(offloaded).availability_zone == ""
     assert state_of(offloaded) == ("active", None)
@@ -518,13 +523,13 @@ def test_a_host_is_asked_for_by_operators_alone(
     for name in ("h2", "h3"):
         cloud.add_host(name)
     with pytest.raises(ForbiddenError):
-        services.unshelve(alice, offloaded.id, Destination(host="h3"))
+        unshelve(alice, offloaded.id, Destination(host="h3"))
     with pytest.raises(InvalidInputError, match="Compute host h9 could not be found"):
-        services.unshelve(operator, offloaded.id, Destination(host="h9"))
+        unshelve(operator, offloaded.id, Destination(host="h9"))
     cloud.add_host("h5", zone="far")
     with pytest.raises(ConflictError, match="Host h3 is not in the availability zone far"):
-        services.unshelve(operator, offloaded.id, Destination(zone="far", host="h3"))
-    services.unshelve(operator, offloaded.id, Destination(host="h3"))
+        unshelve(operator, offloaded.id, Destination(zone="far", host="h3"))
+    unshelve(operator, offloaded.id, Destination(host="h3"))
     cloud.run()
     row = cloud.fresh(offloaded)
     assert row.host is not None
@@ -536,31 +541,31 @@ def test_a_server_on_its_host_goes_nowhere_else(
 ) -> None:
     for to in (Destination(zone="nova"), Destination(zone=None)):
         with pytest.raises(ConflictError, match="it must be shelved_offloaded"):
-            services.unshelve(alice, shelved.id, to)
+            unshelve(alice, shelved.id, to)
     with pytest.raises(ConflictError, match="it must be shelved_offloaded"):
-        services.unshelve(operator, shelved.id, Destination(host="h1"))
+        unshelve(operator, shelved.id, Destination(host="h1"))
 
 
 def test_the_groups_policy_holds_when_it_comes_back(
     cloud: Cloud, h1: ScriptedAgent, alice: RequestContext, operator: RequestContext
 ) -> None:
-    group = services.server_groups.create_server_group(alice, "apart", "anti-affinity")
+    group = server_groups.create_server_group(alice, "apart", "anti-affinity")
     cloud.add_host("h2")
     first, second = (
         cloud.launch(anew(alice), name=name, scheduler_hints={"group": str(group.id)}) for name in ("one", "two")
     )
     cloud.run()
-    services.shelve(alice, first.id)
+    shelve(alice, first.id)
     cloud.run()
-    services.offload(operator, first.id)
+    offload(operator, first.id)
     cloud.run()
     away = cloud.agent_of(second).host
     Host.objects.exclude(id=away.id).update(enabled=False)
-    services.unshelve(anew(alice), first.id)
+    unshelve(anew(alice), first.id)
     cloud.run()
     nothing_taken(first)
     Host.objects.update(enabled=True)
-    services.unshelve(anew(alice), first.id)
+    unshelve(anew(alice), first.id)
     cloud.run()
     assert cloud.agent_of(first).host.id != away.id
 
@@ -568,11 +573,11 @@ def test_the_groups_policy_holds_when_it_comes_back(
 def test_an_operator_sets_a_server_on_its_way_back_to_error_and_it_is_deleted(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:
-    services.unshelve(alice, offloaded.id)
+    unshelve(alice, offloaded.id)
     drain()
-    services.reset_state(operator, offloaded.id, "error")
+    reset_state(operator, offloaded.id, "error")
     cloud.run()
-    services.delete(alice, offloaded.id)
+    delete(alice, offloaded.id)
     cloud.run()
     assert state_of(offloaded) == ("deleted", None)
     assert not Allocation.objects.filter(instance=offloaded).exists()
@@ -583,12 +588,12 @@ def test_a_server_on_its_shelf_can_be_deleted_with_a_way_back(
     cloud: Cloud, offloaded: Instance, alice: RequestContext, settings: Any
 ) -> None:
     settings.RECLAIM_INSTANCE_INTERVAL = 3600
-    services.delete(alice, offloaded.id)
+    delete(alice, offloaded.id)
     assert state_of(offloaded) == ("soft-delete", None)
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
-    services.restore(alice, offloaded.id)
+    restore(alice, offloaded.id)
     nothing_taken(offloaded)
-    services.delete(anew(alice), offloaded.id, force=True)
+    delete(anew(alice), offloaded.id, force=True)
     assert state_of(offloaded) == ("deleted", None)
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "deleted"
 

@@ -11,10 +11,13 @@ import pytest
 from compute_agent.contract.commands import SnapshotRequest
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NovellaError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.snapshot import create_image
+from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance
-from provisioning.conductor.schedule import schedule
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.rpc.testing import drain
@@ -43,7 +46,7 @@ def launched(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Insta
 def on_the_shelf(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Instance]:
     made = launched(cloud, caller, count)
     for server in made:
-        services.shelve(anew(caller), server.id)
+        shelve(anew(caller), server.id)
     cloud.run()
     assert {state_of(server) for server in made} == {("shelved_offloaded", None)}
     return made
@@ -55,8 +58,8 @@ def test_one_of_many_images_at_the_same_moment_is_made(shared_cloud: Cloud, alic
 
     def work(index: int) -> object:
         if index % 2:
-            return services.create_image(anew(alice), server.id, f"copy-{index}")
-        return services.shelve(anew(alice), server.id)
+            return create_image(anew(alice), server.id, f"copy-{index}")
+        return shelve(anew(alice), server.id)
 
     results = in_threads(8, work)
     assert Counter(isinstance(result, InstanceBusyError) for result in results) == {True: 7, False: 1}
@@ -69,7 +72,7 @@ def test_many_runs_of_one_job_claim_one_place(shared_cloud: Cloud, alice: Reques
     for name in ("h1", "h2", "h3"):
         shared_cloud.add_host(name)
     (server,) = on_the_shelf(shared_cloud, alice)
-    services.unshelve(anew(alice), server.id)
+    unshelve(anew(alice), server.id)
     attempt = shared_cloud.fresh(server).attempt
     in_threads(4, lambda _: schedule(str(server.id), attempt))
     assert Allocation.objects.filter(instance=server).count() == 1
@@ -84,7 +87,7 @@ def test_the_last_place_goes_to_one_of_those_that_come_back(shared_cloud: Cloud,
     host = shared_cloud.add_host("h1", vcpus=4)
     servers = on_the_shelf(shared_cloud, alice, 3)
     Host.objects.filter(id=host.host.id).update(vcpus_total=1)
-    in_threads(3, lambda index: services.unshelve(anew(alice), servers[index].id))
+    in_threads(3, lambda index: unshelve(anew(alice), servers[index].id))
     attempts = {server.id: shared_cloud.fresh(server).attempt for server in servers}
     in_threads(3, lambda index: schedule(str(servers[index].id), attempts[servers[index].id]))
     shared_cloud.run()
@@ -99,11 +102,11 @@ def test_a_delete_at_the_same_moment_leaves_nothing(shared_cloud: Cloud, alice: 
 
     def begin() -> object:
         if first == "image":
-            return services.create_image(anew(alice), server.id, "copy")
-        return (services.shelve if first == "shelf" else services.unshelve)(anew(alice), server.id)
+            return create_image(anew(alice), server.id, "copy")
+        return (shelve if first == "shelf" else unshelve)(anew(alice), server.id)
 
     def work(index: int) -> object:
-        return begin() if index % 2 else services.delete(anew(alice), server.id)
+        return begin() if index % 2 else delete(anew(alice), server.id)
 
     results = in_threads(4, work)
     assert all(not isinstance(result, Exception) or isinstance(result, NovellaError) for result in results), results
@@ -118,7 +121,7 @@ def test_data_a_report_and_a_delete_of_the_image_at_the_same_moment(shared_cloud
     host: ScriptedAgent = shared_cloud.add_host("h1")
     (server,) = launched(shared_cloud, alice)
     for _ in range(3):
-        image_id = services.create_image(anew(alice), server.id, "copy")
+        image_id = create_image(anew(alice), server.id, "copy")
         (command,) = host.take()
         body = command.body
         assert isinstance(body, SnapshotRequest)

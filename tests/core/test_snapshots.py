@@ -14,11 +14,14 @@ from compute_agent.contract.messages import Command
 from compute_agent.virt import fake_disk
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.services.made_images import in_project_of
-from provisioning.conductor import reaper
+from provisioning.compute.snapshot_images import in_project_of
+from provisioning.compute.upkeep import reaper
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.quotas import services as quotas
@@ -59,7 +62,7 @@ def test_a_snapshot_is_an_image_of_its_own(cloud: Cloud, server: Instance, alice
     Instance.objects.filter(id=server.id).update(
         image_properties={"os_distro": "debian", "img_signature": "x", "backup_type": "daily"}
     )
-    image_id = services.create_image(alice, server.id, "copy", {"why": "before the upgrade"})
+    image_id = create_image(alice, server.id, "copy", {"why": "before the upgrade"})
     assert state_of(server) == ("active", "image_snapshot")
     image = Image.objects.get(id=image_id)
     assert (image.status, image.visibility, image.project_id) == ("queued", "private", alice.project_id)
@@ -94,7 +97,7 @@ def test_a_snapshot_is_an_image_of_its_own(cloud: Cloud, server: Instance, alice
 def test_the_task_says_when_the_copy_goes_to_the_portal(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    services.create_image(alice, server.id, "copy")
+    create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     host.copied(command)
     assert state_of(server) == ("active", "image_uploading")
@@ -108,18 +111,18 @@ def test_a_server_at_rest_has_its_image_made_too(
     cloud: Cloud, server: Instance, alice: RequestContext, state: str
 ) -> None:
     Instance.objects.filter(id=server.id).update(vm_state=state)
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     cloud.run()
     assert (state_of(server), status_of(image_id)) == ((state, None), "active")
 
 
 def test_a_server_launches_from_what_was_made_of_another(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     cloud.run()
     again = cloud.launch(alice, image_id=str(image_id))
     cloud.run()
     assert state_of(again) == ("active", None)
-    made = services.create_image(alice, again.id, "copy of the copy")
+    made = create_image(alice, again.id, "copy of the copy")
     assert Image.objects.get(id=made).properties["base_image_ref"] == str(image_id)
     cloud.run()
 
@@ -127,7 +130,7 @@ def test_a_server_launches_from_what_was_made_of_another(cloud: Cloud, server: I
 def test_an_operators_image_of_it_is_shared_with_the_servers_project(
     cloud: Cloud, server: Instance, operator: RequestContext
 ) -> None:
-    image_id = services.create_image(operator, server.id, "copy")
+    image_id = create_image(operator, server.id, "copy")
     image = Image.objects.get(id=image_id)
     assert (image.project_id, image.visibility) == (operator.project_id, "shared")
     assert [member.project_id for member in image.members.all()] == [server.project_id]
@@ -139,29 +142,29 @@ def test_an_operators_image_of_it_is_shared_with_the_servers_project(
 def test_a_busy_server_and_a_host_that_is_down_leave_no_record(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    services.create_image(alice, server.id, "one")
+    create_image(alice, server.id, "one")
     before = Image.objects.count()
     with pytest.raises(InstanceBusyError, match=f"Cannot 'createImage' instance {server.id} while it is in task_state"):
-        services.create_image(alice, server.id, "two")
+        create_image(alice, server.id, "two")
     cloud.run()
     Host.objects.filter(id=host.host.id).update(last_seen_at=timezone.now() - timedelta(hours=1))
     with pytest.raises(UnavailableError):
-        services.create_image(alice, server.id, "three")
+        create_image(alice, server.id, "three")
     assert Image.objects.count() == before
 
 
 def test_a_locked_server_may_be_copied(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
-    services.lock(alice, server.id)
-    assert status_of(services.create_image(alice, server.id, "copy")) == "queued"
+    lock(alice, server.id)
+    assert status_of(create_image(alice, server.id, "copy")) == "queued"
     cloud.run()
 
 
 def test_metadata_is_counted_and_checked(server: Instance, alice: RequestContext) -> None:
     quotas.set_limit(alice.project_id, "metadata_items", 1)
     with pytest.raises(ForbiddenError, match="Image metadata limit exceeded"):
-        services.create_image(alice, server.id, "copy", {"a": "1", "b": "2"})
+        create_image(alice, server.id, "copy", {"a": "1", "b": "2"})
     with pytest.raises(InvalidInputError):
-        services.create_image(alice, server.id, "copy", {"status": "active"})
+        create_image(alice, server.id, "copy", {"status": "active"})
     assert state_of(server) == ("active", None)
 
 
@@ -177,7 +180,7 @@ def fails(server: Instance, image_id: uuid.UUID, said: str) -> None:
 def test_a_host_that_cannot_do_it_leaves_no_image(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, _ = snapshot(host)
     host.report(command, "failed", error_code="host_failed", message="The host has no room.")
     fails(server, image_id, "The host has no room.")
@@ -186,7 +189,7 @@ def test_a_host_that_cannot_do_it_leaves_no_image(
 def test_a_host_that_says_so_without_sending_anything_is_not_believed(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, _ = snapshot(host)
     host.report(command, "finished", power_state=1)
     fails(server, image_id, "The image was deleted, or its data did not come.")
@@ -195,7 +198,7 @@ def test_a_host_that_says_so_without_sending_anything_is_not_believed(
 def test_an_image_deleted_meanwhile_ends_the_action_and_takes_no_data(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     images.delete(alice, image_id)
     command, body = snapshot(host)
     host.copied(command)
@@ -213,7 +216,7 @@ def overdue(server: Instance) -> None:
 def test_a_silent_host_ends_it_at_the_deadline(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     host.copied(command)
     overdue(server)
@@ -228,7 +231,7 @@ def test_a_silent_host_ends_it_at_the_deadline(
 def test_an_image_whose_data_came_is_kept_whatever_its_host_says_later(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     host.send(command, body)
     overdue(server)
@@ -240,12 +243,12 @@ def test_an_image_whose_data_came_is_kept_whatever_its_host_says_later(
 def test_a_delete_or_a_reset_in_the_middle_takes_the_image_along(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext, operator: RequestContext, how: str
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     host.take()
     if how == "delete":
-        services.delete(alice, server.id)
+        delete(alice, server.id)
     else:
-        services.reset_state(operator, server.id, "active")
+        reset_state(operator, server.id, "active")
     assert status_of(image_id) == "deleted"
     cloud.run()
     assert state_of(server) == (("deleted", None) if how == "delete" else ("active", None))
@@ -254,10 +257,10 @@ def test_a_delete_or_a_reset_in_the_middle_takes_the_image_along(
 def test_a_delete_keeps_an_image_that_is_there(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     host.send(command, body)
-    services.delete(alice, server.id)
+    delete(alice, server.id)
     cloud.run()
     assert (state_of(server), status_of(image_id)) == (("deleted", None), "active")
 
@@ -265,7 +268,7 @@ def test_a_delete_keeps_an_image_that_is_there(
 def test_data_that_is_no_disk_is_refused_and_the_image_waits_for_better(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    image_id = services.create_image(alice, server.id, "copy")
+    image_id = create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     image = Image.objects.get(id=image_id)
     with pytest.raises(InvalidInputError):
@@ -287,7 +290,7 @@ def anew(caller: RequestContext) -> RequestContext:
 def backups(cloud: Cloud, server: Instance, caller: RequestContext, names: str, rotation: int) -> list[uuid.UUID]:
     made = []
     for name in names:
-        made.append(services.create_backup(anew(caller), server.id, name, "daily", rotation))
+        made.append(create_backup(anew(caller), server.id, name, "daily", rotation))
         assert state_of(server) == ("active", "image_backup")
         cloud.run()
         assert state_of(server) == ("active", None)
@@ -311,9 +314,9 @@ def test_rotation_counts_one_server_and_one_type_alone(cloud: Cloud, server: Ins
     other = cloud.launch(alice)
     cloud.run()
     backups(cloud, other, alice, "x", 1)
-    services.create_backup(alice, server.id, "weekly", "weekly", 1)
+    create_backup(alice, server.id, "weekly", "weekly", 1)
     cloud.run()
-    snapshot_id = services.create_image(alice, server.id, "snapshot")
+    snapshot_id = create_image(alice, server.id, "snapshot")
     cloud.run()
     backups(cloud, server, alice, "ab", 1)
     assert kept() == ["x", "weekly", "b"]
@@ -337,7 +340,7 @@ def test_a_failed_backup_rotates_nothing(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
     backups(cloud, server, alice, "a", 1)
-    services.create_backup(anew(alice), server.id, "b", "daily", 1)
+    create_backup(anew(alice), server.id, "b", "daily", 1)
     command, _ = snapshot(host)
     host.report(command, "failed", error_code="host_failed", message="No.")
     assert kept() == ["a"]
@@ -348,7 +351,7 @@ def test_an_upload_that_is_not_ordered_is_nobodys_right(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
     other = cloud.add_host("h2")
-    services.create_image(alice, server.id, "copy")
+    create_image(alice, server.id, "copy")
     command, body = snapshot(host)
     for agent, named in (
         (other, body),
@@ -367,4 +370,4 @@ def test_an_empty_disk_of_a_simulated_host_is_whole() -> None:
 
 def test_other_projects_servers_are_not_there(server: Instance) -> None:
     with pytest.raises(Exception, match="could not be found"):
-        services.create_image(context("charlie"), server.id, "copy")
+        create_image(context("charlie"), server.id, "copy")

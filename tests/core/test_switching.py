@@ -11,13 +11,16 @@ from pytest_django import Settings
 from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.power import Power, change_password, reboot, start, stop, switch
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
-from provisioning.compute.services.power import Power
 from provisioning.compute.states import PowerState
-from provisioning.conductor.reaper import reap
-from provisioning.conductor.reclaim import reclaim
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.compute.upkeep.reclaim import reclaim
 from provisioning.quotas import services as quotas
 from provisioning.rpc.models import HostCommand
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -47,7 +50,7 @@ def operator() -> RequestContext:
 def test_there_and_back(
     cloud: Cloud, running: Instance, there: Power, task: str, state: str, power: PowerState, back: Power
 ) -> None:
-    services.switch(context("alice"), running.id, there)
+    switch(context("alice"), running.id, there)
     assert state_of(running) == ("active", task)
     cloud.run()
     assert state_of(running) == (state, None)
@@ -55,8 +58,8 @@ def test_there_and_back(
     with pytest.raises(
         InstanceBusyError, match=f"Cannot '{there}' instance {running.id} while it is in vm_state {state}"
     ):
-        services.switch(context("alice"), running.id, there)
-    services.switch(context("alice"), running.id, back)
+        switch(context("alice"), running.id, there)
+    switch(context("alice"), running.id, back)
     cloud.run()
     assert state_of(running) == ("active", None)
     assert cloud.fresh(running).power_state == PowerState.RUNNING
@@ -73,7 +76,7 @@ def test_there_and_back(
 
 
 def test_a_suspended_guest_is_not_found_stopped(cloud: Cloud, running: Instance) -> None:
-    services.switch(context("alice"), running.id, "suspend")
+    switch(context("alice"), running.id, "suspend")
     cloud.run()
     cloud.agents["kelvin"].power(running.id, PowerState.SHUTDOWN)
     assert state_of(running) == ("suspended", None)
@@ -81,15 +84,15 @@ def test_a_suspended_guest_is_not_found_stopped(cloud: Cloud, running: Instance)
 
 @pytest.mark.parametrize("before", ["pause", "suspend", "stop"])
 def test_a_hard_reboot_brings_every_resting_server_up(cloud: Cloud, running: Instance, before: Power) -> None:
-    services.switch(context("alice"), running.id, before)
+    switch(context("alice"), running.id, before)
     cloud.run()
-    services.reboot(context("alice"), running.id, hard=True)
+    reboot(context("alice"), running.id, hard=True)
     cloud.run()
     assert state_of(running) == ("active", None)
 
 
 def test_what_a_host_could_not_do_is_said_in_the_action_and_in_a_fault(cloud: Cloud, running: Instance) -> None:
-    services.switch(context("alice"), running.id, "pause")
+    switch(context("alice"), running.id, "pause")
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
     agent.report(order, "failed", error_code="unsupported", message="The guest does not run.")
@@ -101,7 +104,7 @@ def test_what_a_host_could_not_do_is_said_in_the_action_and_in_a_fault(cloud: Cl
 
 
 def test_an_order_without_an_answer_ends_and_what_comes_late_is_passed_over(cloud: Cloud, running: Instance) -> None:
-    services.switch(context("alice"), running.id, "pause")
+    switch(context("alice"), running.id, "pause")
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
     Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
@@ -116,19 +119,19 @@ def test_an_order_without_an_answer_ends_and_what_comes_late_is_passed_over(clou
 
 
 def test_a_locked_server_is_left_alone_by_all_but_operators(cloud: Cloud, running: Instance) -> None:
-    services.lock(context("alice"), running.id, reason="it is the mail server")
+    lock(context("alice"), running.id, reason="it is the mail server")
     for deed in (
-        lambda who: services.stop(who, running.id),
-        lambda who: services.delete(who, running.id),
-        lambda who: services.switch(who, running.id, "pause"),
+        lambda who: stop(who, running.id),
+        lambda who: delete(who, running.id),
+        lambda who: switch(who, running.id, "pause"),
     ):
         with pytest.raises(InstanceLockedError, match=f"Instance {running.id} is locked: it is the mail server"):
             deed(context("alice"))
-    services.stop(operator(), running.id)
+    stop(operator(), running.id)
     cloud.run()
     assert state_of(running) == ("stopped", None)
-    services.unlock(context("alice"), running.id)
-    services.start(context("alice"), running.id)
+    unlock(context("alice"), running.id)
+    start(context("alice"), running.id)
     cloud.run()
     fresh = cloud.fresh(running)
     assert (state_of(running), fresh.locked, fresh.locked_reason) == (("active", None), False, None)
@@ -139,12 +142,12 @@ def test_a_locked_server_is_left_alone_by_all_but_operators(cloud: Cloud, runnin
 
 def test_a_password_goes_to_the_guests_agent_and_is_kept_nowhere(cloud: Cloud, running: Instance) -> None:
     with pytest.raises(ConflictError, match="no guest agent"):
-        services.change_password(context("alice"), running.id, "sesame-open")
+        change_password(context("alice"), running.id, "sesame-open")
     assert state_of(running) == ("active", None)
     Instance.objects.filter(id=running.id).update(
         image_properties={"hw_qemu_guest_agent": "yes", "os_admin_user": "ada"}
     )
-    services.change_password(context("alice"), running.id, "sesame-open")
+    change_password(context("alice"), running.id, "sesame-open")
     assert state_of(running) == ("active", "updating_password")
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
@@ -158,17 +161,17 @@ def test_a_password_goes_to_the_guests_agent_and_is_kept_nowhere(cloud: Cloud, r
 
 
 def test_a_reset_ends_whatever_goes_on(cloud: Cloud, running: Instance) -> None:
-    services.stop(context("alice"), running.id)
+    stop(context("alice"), running.id)
     (order,) = cloud.agents["kelvin"].take()
-    services.reset_state(operator(), running.id, "error")
+    reset_state(operator(), running.id, "error")
     assert state_of(running) == ("error", None)
     cloud.agents["kelvin"].report(order, "finished", power_state=PowerState.SHUTDOWN)
     assert state_of(running) == ("error", None)
     assert not InstanceAction.objects.filter(instance=running, finished_at=None).exists()
-    services.reset_state(operator(), running.id, "active")
+    reset_state(operator(), running.id, "active")
     assert state_of(running) == ("active", None)
-    services.reset_state(operator(), running.id, "error")
-    services.delete(context("alice"), running.id)
+    reset_state(operator(), running.id, "error")
+    delete(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("deleted", None)
 
@@ -178,7 +181,7 @@ def test_a_server_without_a_host_is_not_set_to_active(cloud: Cloud, alice: Reque
     cloud.run()
     assert state_of(lost) == ("error", None)
     with pytest.raises(ConflictError, match="on no host"):
-        services.reset_state(operator(), lost.id, "active")
+        reset_state(operator(), lost.id, "active")
 
 
 # ----- delete with a way back -----------------------------------------------------------------------------------------
@@ -197,23 +200,23 @@ def expire(instance: Instance) -> None:
 @pytest.mark.usefixtures("keeping")
 def test_a_deleted_server_comes_back(cloud: Cloud, running: Instance, before: Power | None, afterwards: str) -> None:
     if before:
-        services.switch(context("alice"), running.id, before)
+        switch(context("alice"), running.id, before)
         cloud.run()
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("soft-delete", None)
     assert cloud.agents["kelvin"].guests[str(running.id)][1] == PowerState.SHUTDOWN
-    services.restore(context("alice"), running.id)
+    restore(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == (afterwards, None)
     assert quotas.examine() == []
     with pytest.raises(InstanceBusyError, match="Cannot 'restore'"):
-        services.restore(context("alice"), running.id)
+        restore(context("alice"), running.id)
 
 
 @pytest.mark.usefixtures("keeping")
 def test_what_nobody_restores_is_reclaimed_when_its_time_is_over(cloud: Cloud, running: Instance) -> None:
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     cloud.run()
     assert reclaim() == 0
     expire(running)
@@ -226,17 +229,17 @@ def test_what_nobody_restores_is_reclaimed_when_its_time_is_over(cloud: Cloud, r
 @pytest.mark.usefixtures("keeping")
 def test_a_delete_that_is_asked_for_twice_can_still_be_taken_back(cloud: Cloud, running: Instance) -> None:
     for _ in range(2):
-        services.delete(context("alice"), running.id)
+        delete(context("alice"), running.id)
         cloud.run()
         assert state_of(running) == ("soft-delete", None)
-    services.delete(context("alice"), running.id, force=True)
+    delete(context("alice"), running.id, force=True)
     cloud.run()
     assert state_of(running) == ("deleted", None)
 
 
 @pytest.mark.usefixtures("keeping")
 def test_a_forced_delete_is_for_good(cloud: Cloud, running: Instance) -> None:
-    services.delete(context("alice"), running.id, force=True)
+    delete(context("alice"), running.id, force=True)
     cloud.run()
     assert state_of(running) == ("deleted", None)
 
@@ -244,7 +247,7 @@ def test_a_forced_delete_is_for_good(cloud: Cloud, running: Instance) -> None:
 @pytest.mark.usefixtures("keeping")
 def test_the_host_being_down_stops_no_delete(cloud: Cloud, running: Instance) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
-    services.delete(context("alice"), running.id)
+    delete(context("alice"), running.id)
     assert state_of(running) == ("soft-delete", None)
     (order,) = cloud.agents["kelvin"].take()
     assert isinstance(order.body, PowerRequest)

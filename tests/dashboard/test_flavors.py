@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from provisioning.compute import services
 from provisioning.compute.models import Flavor
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -22,7 +21,7 @@ def test_everybody_sees_the_sizes_smallest_first(at_alice: Client, cloud: Cloud)
 
 
 def test_private_sizes_of_others_are_not_seen(at_alice: Client, operator: Person, cloud: Cloud) -> None:
-    services.create_flavor(operator.context, FlavorRequest("secret-size", 1, 64, 1, is_public=False))
+    create_flavor(operator.context, FlavorRequest("secret-size", 1, 64, 1, is_public=False))
     assert "secret-size" not in at_alice.get("/flavors/").content.decode()
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from provisioning.compute import services
+from provisioning.compute.launch.dry_run import MOST_SHOWN
+from provisioning.compute.launch.flavor_choices import FlavorChoice
 from provisioning.compute.models import Host, Instance, KeyPair
-from provisioning.compute.requests import FlavorRequest
-from provisioning.compute.services.choices import FlavorChoice
-from provisioning.compute.services.dry_run import MOST_SHOWN
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.images.models import Image
 from provisioning.network import services as network
@@ -80,7 +79,7 @@ def test_it_opens_with_few_queries_however_many_sizes_there_are(
     """The hosts are read once for all sizes."""
     at_alice.get(PATH)
     for number in range(10):
-        services.create_flavor(operator.context, FlavorRequest(f"m2.{number}", 1, 64 + number, 1))
+        create_flavor(operator.context, FlavorRequest(f"m2.{number}", 1, 64 + number, 1))
     with django_assert_num_queries(18):  # type: ignore[attr-defined]
         at_alice.get(PATH)
 
@@ -249,7 +248,7 @@ def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: C
 
 
 def test_sizes_that_do_not_fit_say_why(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
-    services.create_flavor(operator.context, FlavorRequest("m1.nano", 1, 32, 1, flavorid="0"))
+    create_flavor(operator.context, FlavorRequest("m1.nano", 1, 32, 1, flavorid="0"))
     quotas.set_limit(alice.project_id, "cores", 3)
     choices = {choice.flavor.name: choice for choice in quote(at_alice, typed(cloud)).context["wizard"].flavors}
     assert "needs 64 MiB of memory" in choices["m1.nano"].reason
@@ -323,7 +322,7 @@ def test_a_scheduler_that_fails_does_not_keep_the_wizard_shut(
     def broken(*_: object) -> None:
         raise RuntimeError("a filter of the operators' own")
 
-    monkeypatch.setattr("provisioning.compute.services.choices.how_many", broken)
+    monkeypatch.setattr("provisioning.compute.launch.flavor_choices.how_many", broken)
     answer = at_alice.get(PATH)
     assert answer.status_code == 200
     assert sizes(answer)["m1.small"].room is None

@@ -7,7 +7,7 @@ import uuid
 from django.test import Client
 
 from portal.dashboard.live import render
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
@@ -46,7 +46,7 @@ def test_new_rows_come_oldest_first(alice: Person, cloud: Cloud) -> None:
 
 def test_what_was_deleted_is_taken_away(alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context)
-    services.delete(alice.context, instance.id)
+    delete(alice.context, instance.id)
     html = render("instances", log_of(alice), alice.context)
     assert html == f'<tr id="instance-{instance.id}" data-live-remove></tr>'
 
@@ -62,7 +62,7 @@ def test_the_instances_page_gets_its_own_parts(alice: Person, cloud: Cloud) -> N
 
 def test_the_instances_page_is_told_of_its_end(alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context, name="web")
-    services.delete(alice.context, instance.id)
+    delete(alice.context, instance.id)
     html = render(f"instance/{instance.id}", log_of(alice), alice.context)
     assert 'data-status="DELETED"' in html
     assert "web was deleted" in html

@@ -17,8 +17,8 @@ from django.db import connection
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.compute import services as compute
 from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.identity import safeguard, services
 from provisioning.identity.models import (
     ApplicationCredential,
@@ -133,7 +133,7 @@ def test_a_user_goes_with_everything_or_stays(cast: People) -> None:
         lambda user, _: services.create_credential(user, kind="totp", blob="x"),
         lambda user, _: record_client(user, ["password"], HERE),
         lambda user, _: services.open_browser_session(user, HERE, methods=["password"], project=project),
-        lambda user, context: compute.create_key_pair(context, uuid.uuid4().hex, KEY),
+        lambda user, context: create_key_pair(context, uuid.uuid4().hex, KEY),
         lambda user, _: services.grant(role, user=user, domain=user.domain),
         lambda user, _: services.add_to_group(group, user),
         lambda user, _: services.issue_token(user, project, ("password",)),
@@ -162,7 +162,7 @@ def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
         lambda: services.create_credential(user, kind="totp", blob="x"),
         lambda: record_client(user, ["password"], HERE),
         lambda: services.open_browser_session(user, HERE, methods=["password"], project=project),
-        lambda: compute.create_key_pair(context, "laptop", KEY),
+        lambda: create_key_pair(context, "laptop", KEY),
         lambda: services.grant(role, user=user, project=project),
         lambda: services.set_user_enabled(user, enabled=False),
     ):

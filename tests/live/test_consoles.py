@@ -15,8 +15,9 @@ from compute_agent.contract.power import PowerState
 from portal.live import consoles, follower
 from portal.live.routing import websocket_router
 from portal.live.tunnels import switchboard
+from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Host, Instance, InstanceAction
-from provisioning.compute.services import remote_consoles, state
+from provisioning.compute.services import remote_consoles
 from provisioning.identity import services as identity
 from tests.live.conftest import HOST, ORIGIN, Open, Socket, in_db, render
 from tests.live.test_agents import CREDENTIAL, connect, enrol, hear, tell

@@ -7,7 +7,7 @@ import pytest
 from compute_agent.contract.messages import Hello, Refused
 from portal.live import agents as link
 from provisioning.compute.models import Host
-from provisioning.compute.services.forget import forget_host
+from provisioning.compute.services.forget_host import forget_host
 from tests.live.conftest import Open, in_db
 from tests.live.test_agents import CREDENTIAL, PATH, connect, enrol, hear, tell
 from tests.support.clouds import ADMIN, context

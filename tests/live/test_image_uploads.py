@@ -15,7 +15,8 @@ from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import Command, Enrol
 from compute_agent.virt import fake_disk
 from portal.common.streams import BodyInterruptedError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Host, Instance
 from provisioning.conductor import agents
 from provisioning.images import services as images
@@ -37,7 +38,7 @@ class Door:
         self.credential = secrets.token_hex(32)
         Host.objects.filter(name="h1").update(credential_digest="")
         agents.enrol(Enrol(join_token=agents.create_join_token("h1"), host="h1", credential=self.credential))
-        self.image_id = services.create_image(self.alice, self.server.id, "copy")
+        self.image_id = create_image(self.alice, self.server.id, "copy")
         self.command: Command
         (self.command,) = self.agent.take()
 
@@ -86,7 +87,7 @@ def test_only_the_image_that_the_order_names_is_taken(door: Door) -> None:
 
 
 def test_an_order_that_was_withdrawn_gives_no_right(door: Door) -> None:
-    services.delete(door.alice, door.server.id)
+    delete(door.alice, door.server.id)
     assert door.send().status_code == 404
     assert door.status == "deleted"
 

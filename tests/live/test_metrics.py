@@ -16,7 +16,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, Total
 from provisioning.compute.selectors import totals
 from provisioning.compute.services.totals import fold
@@ -107,7 +107,7 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     cloud.launch(context("alice"), flavor_ref="2", availability_zone="cold")
     cloud.run()
     gone = cloud.launch(context("alice"))
-    services.delete(context("alice"), gone.id)
+    delete(context("alice"), gone.id)
     cloud.run()
     cloud.launch(context("alice"))
     Instance.objects.filter(id=running.id).update(task_state="rebooting", task_deadline=timezone.now())
@@ -226,7 +226,7 @@ def test_periodic_work_and_notifications(db: None) -> None:
     now = timezone.now()
     ran = now - timedelta(seconds=3)
     Lease.objects.create(
-        name="conductor.reaper",
+        name="compute.reaper",
         holder="g",
         expires_at=now,
         last_run_at=ran,
@@ -236,12 +236,12 @@ def test_periodic_work_and_notifications(db: None) -> None:
     )
     Delivery.objects.create(message_id=uuid.uuid4(), subject="a", event_type="x", body="{}", created_at=now, due_at=now)
     found = values()
-    assert of(found, "novella_periodic_last_run_timestamp_seconds", job="conductor.reaper") == pytest.approx(
+    assert of(found, "novella_periodic_last_run_timestamp_seconds", job="compute.reaper") == pytest.approx(
         ran.timestamp()
     )
-    assert of(found, "novella_periodic_last_duration_seconds", job="conductor.reaper") == 0.25
-    assert of(found, "novella_periodic_last_failed", job="conductor.reaper") == 1
-    assert of(found, "novella_periodic_overdue", job="conductor.reaper") == 0
+    assert of(found, "novella_periodic_last_duration_seconds", job="compute.reaper") == 0.25
+    assert of(found, "novella_periodic_last_failed", job="compute.reaper") == 1
+    assert of(found, "novella_periodic_overdue", job="compute.reaper") == 0
     assert of(found, "novella_periodic_overdue", job="events.prune") == 1
     assert {labels[0][1] for name, labels in found if name == "novella_periodic_overdue"} == set(periodic_jobs)
     assert of(found, "novella_notifications_waiting") == 1

@@ -15,12 +15,20 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import attach_interface, detach_interface
+from provisioning.compute.actions.lock import lock as lock_server
+from provisioning.compute.actions.lock import unlock
+from provisioning.compute.actions.power import stop, trigger_crash_dump
+from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.launch.request import InjectedFile, NetworkRequest
 from provisioning.compute.models import Host
 from provisioning.compute.notifications.table import NOVAS_ERRORS, every_type, payload_of
-from provisioning.compute.requests import InjectedFile, NetworkRequest
 from provisioning.compute.services import aggregates
-from provisioning.compute.services.forget import forget_host
+from provisioning.compute.services.forget_host import forget_host
+from provisioning.compute.services.hosts import disable_host
+from provisioning.compute.services.instances import update
 from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.compute.states import TaskState as T
 from provisioning.events.models import Event
@@ -198,7 +206,7 @@ def test_a_delete(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.delete(context("alice"), server.id)
+    delete(context("alice"), server.id)
     cloud.run()
     assert types()[2:] == ["instance.delete.start", "instance.delete.end"]
     start, end = told()[2:]
@@ -212,9 +220,9 @@ def test_a_shelved_server_leaves_its_host_and_comes_back(cloud: Cloud, alice: Re
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.shelve(alice, server.id)
+    shelve(alice, server.id)
     cloud.run()
-    services.unshelve(context("alice"), server.id)
+    unshelve(context("alice"), server.id)
     cloud.run()
     names = [f"instance.{name}.{phase}" for name in ("shelve", "shelve_offload") for phase in ("start", "end")]
     assert types()[2:] == [*names, "instance.unshelve.start", "instance.unshelve.end"]
@@ -225,13 +233,13 @@ def test_what_moves_no_state(cloud: Cloud, alice: RequestContext) -> None:
     server = cloud.launch(alice)
     cloud.run()
     Event.objects.filter(topic="notifications").delete()
-    services.lock(alice, server.id, reason="mine")
-    services.unlock(alice, server.id)
-    port = services.attach_interface(context("alice"), server.id, NetworkRequest(network_id=str(cloud.network.id)))
+    lock_server(alice, server.id, reason="mine")
+    unlock(alice, server.id)
+    port = attach_interface(context("alice"), server.id, NetworkRequest(network_id=str(cloud.network.id)))
     cloud.run()
-    services.detach_interface(context("alice"), server.id, str(port))
+    detach_interface(context("alice"), server.id, str(port))
     cloud.run()
-    services.trigger_crash_dump(context("alice"), server.id)
+    trigger_crash_dump(context("alice"), server.id)
     cloud.run()
     named = ("interface_attach", "interface_detach", "trigger_crash_dump")
     phases = [f"instance.{name}.{phase}" for name in named for phase in ("start", "end")]
@@ -248,7 +256,7 @@ def test_every_change_of_state_is_told_to_who_wants_it(cloud: Cloud, alice: Requ
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    services.update(alice, server.id, name="new")
+    update(alice, server.id, name="new")
     assert set(types()) == {"instance.update"}
     moves = [data(message)["state_update"]["nova_object.data"] for message in told()]
     seen = [(move["old_task_state"], move["new_task_state"]) for move in moves]
@@ -280,7 +288,7 @@ def test_the_audit_of_usage_tells_of_every_server_once(cloud: Cloud, alice: Requ
 def test_hosts_and_aggregates(cloud: Cloud) -> None:
     operator = context("operator", ADMIN)
     host = cloud.add_host("kelvin").host
-    services.disable_host(operator, host.id, "broken fan")
+    disable_host(operator, host.id, "broken fan")
     row = aggregates.create_aggregate(operator, "fast")
     aggregates.update_aggregate(operator, row.pk, {"name": "faster"})
     aggregates.set_aggregate_metadata(operator, row.pk, {"ssd": "true"})
@@ -308,7 +316,7 @@ def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestConte
         injected_files=[InjectedFile("/etc/secret", base64_of(77))],
     )
     cloud.run()
-    services.delete(alice, server.id)
+    delete(alice, server.id)
     cloud.run()
     text = json.dumps(told())
     for secret in ("correct-horse", base64_of(99), base64_of(77), "/etc/secret", "admin_password", "user_data"):
@@ -329,7 +337,7 @@ def test_what_is_undone_is_not_told(
     before, waiting = types(), Delivery.objects.count()
     caplog.clear()
     with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        services.stop(alice, server.id)
+        stop(alice, server.id)
         assert types()[-1] == "instance.power_off.start"
         transaction.set_rollback(True)
     assert (types(), Delivery.objects.count()) == (before, waiting)

@@ -10,9 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Instance
-from provisioning.conductor.doctor import looks
-from provisioning.conductor.examine import JOB
-from provisioning.conductor.models import DoctorRun
+from provisioning.doctor import examination
+from provisioning.doctor.jobs import JOB
+from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
 from provisioning.quotas.models import QuotaUsage
 from provisioning.rpc.models import WorkerBeat
@@ -22,12 +22,12 @@ from provisioning.rpc.waiting import waiting_jobs
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
 
-PAGE = "/admin/conductor/doctorrun/"
+PAGE = "/admin/doctor/doctorrun/"
 
 
 @pytest.fixture(autouse=True)
 def _a_worker_and_no_pause(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "PAUSE", 0)
+    monkeypatch.setattr(examination, "PAUSE", 0)
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now())
 
 
@@ -86,9 +86,9 @@ def test_who_may_read_may_not_examine_when_policy_says_so(
 
 
 def test_the_clock_asks_for_one_round_at_a_time(wrong: None, settings: Any) -> None:
-    assert periodic_jobs["conductor.doctor"].every == settings.DOCTOR_INTERVAL
-    run_periodic("conductor.doctor")
-    run_periodic("conductor.doctor")
+    assert periodic_jobs["doctor.run"].every == settings.DOCTOR_INTERVAL
+    run_periodic("doctor.run")
+    run_periodic("doctor.run")
     assert len(list(waiting_jobs(JOB))) == 1
     drain()
     run = DoctorRun.objects.get()
@@ -97,6 +97,6 @@ def test_the_clock_asks_for_one_round_at_a_time(wrong: None, settings: Any) -> N
 
 def test_the_clock_mends_when_it_is_to(wrong: None, settings: Any) -> None:
     settings.DOCTOR_REPAIR = True
-    run_periodic("conductor.doctor")
+    run_periodic("doctor.run")
     drain()
     assert DoctorRun.objects.get().repaired == 1

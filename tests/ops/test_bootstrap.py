@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from provisioning.compute import services
+from provisioning.compute.launch.create import launch
+from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Host, JoinToken
-from provisioning.compute.requests import LaunchRequest
 from provisioning.conductor import agents
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
@@ -42,7 +42,7 @@ def test_everything_a_first_launch_needs_is_there(data: Path) -> None:
     user, project = User.objects.get(name="demo"), Project.objects.get(name="demo")
     context = context_of(user, project)
     request = LaunchRequest(name="first", image_id=made["image"]["id"], flavor_ref=made["flavor"]["id"])
-    (instance,) = services.launch(context, request)
+    (instance,) = launch(context, request)
     assert instance.vm_state == "building"
     for name in ("admin", "demo"):
         found = identity.authenticate_password(

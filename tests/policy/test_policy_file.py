@@ -292,7 +292,7 @@ def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
 
 @pytest.mark.slow
 def test_workers_do_not_load_the_library() -> None:
-    modules = "conductor.inbox", "conductor.schedule", "compute.services", "identity.policy", "identity.apps"
+    modules = "conductor.inbox", "compute.schedule", "compute.services", "identity.policy", "identity.apps"
     lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)
     program = f"""
 import os, sys, django

@@ -18,8 +18,9 @@ import pytest
 from django.db import connection, connections, transaction
 
 from provisioning.common.errors import NotFoundError
-from provisioning.compute import services as compute
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.quotas import services
@@ -112,7 +113,7 @@ def test_two_hundred_launches_at_a_quota_of_ten() -> None:
     assert detail_of(PROJECT)["instances"] == (10, 10, 0)
     nothing_is_wrong()
     servers = list(Instance.objects.values_list("id", flat=True))
-    gone = at_once(20, lambda number: compute.delete(context("alice"), servers[number % 10]))
+    gone = at_once(20, lambda number: delete(context("alice"), servers[number % 10]))
     assert gone["done"] >= 10
     assert gone.keys() <= {"done", NotFoundError.__name__}
     cloud.run()
@@ -131,7 +132,7 @@ def test_places_given_back_in_between_are_taken_again() -> None:
         for _ in range(3):
             server = cloud.launch(context("alice"))
             assert usage_of(PROJECT)["instances"] <= 4
-            compute.delete(context("alice"), server.id)
+            delete(context("alice"), server.id)
 
     assert at_once(4, come_and_go) == {"done": 4}, "four at most are there at once: nobody may be refused"
     invariants.check_empty()
@@ -140,11 +141,11 @@ def test_places_given_back_in_between_are_taken_again() -> None:
 
 def test_key_pairs_at_the_limit_of_a_user() -> None:
     services.set_limit(PROJECT, "key_pairs", 5)
-    answers = at_once(16, lambda number: compute.create_key_pair(context("alice"), f"key-{number}", PUBLIC_KEY))
+    answers = at_once(16, lambda number: create_key_pair(context("alice"), f"key-{number}", PUBLIC_KEY))
     assert answers == {"done": 5, "OverQuotaError": 11}
     assert KeyPair.objects.count() == usage_of(USER)["key_pairs"] == 5
     names = list(KeyPair.objects.values_list("name", flat=True))
-    gone = at_once(12, lambda number: compute.delete_key_pair(context("alice"), names[number % 5]))
+    gone = at_once(12, lambda number: delete_key_pair(context("alice"), names[number % 5]))
     assert gone["done"] >= 5
     assert usage_of(USER)["key_pairs"] == KeyPair.objects.count() == 0
     nothing_is_wrong()
@@ -152,7 +153,7 @@ def test_key_pairs_at_the_limit_of_a_user() -> None:
 
 def test_one_name_at_once_is_one_key_pair() -> None:
     services.set_limit(PROJECT, "key_pairs", 2)
-    answers = at_once(8, lambda _: compute.create_key_pair(context("alice"), "laptop", PUBLIC_KEY))
+    answers = at_once(8, lambda _: create_key_pair(context("alice"), "laptop", PUBLIC_KEY))
     assert answers == {"done": 1, "ConflictError": 7}
     assert usage_of(USER)["key_pairs"] == 1
     nothing_is_wrong()
@@ -219,7 +220,7 @@ def test_a_process_killed_between_reserve_and_commit_leaves_a_server_that_counts
     killed(lambda: cloud.launch(context("alice")))
     assert detail_of(PROJECT)["instances"] == (10, 0, 1)
     nothing_is_wrong()
-    compute.delete(context("alice"), Instance.objects.get().id)
+    delete(context("alice"), Instance.objects.get().id)
     assert usage_of(PROJECT)["instances"] == usage_of(PROJECT)["ports"] == 0
     nothing_is_wrong()
 

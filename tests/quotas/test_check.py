@@ -10,8 +10,8 @@ import pytest
 from django.core.management import call_command
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import services as compute
 from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port
 from provisioning.quotas import drift, services
@@ -39,7 +39,7 @@ def project(alice: RequestContext) -> uuid.UUID:
     network.create_subnet(net, "10.31.0.0/24")
     network.create_port(alice.project_id, net)
     network.allow_ingress(network.ensure_default_security_group(alice.project_id), "tcp", 22)
-    compute.create_key_pair(alice, "laptop")
+    create_key_pair(alice, "laptop")
     assert drift.find() == []
     return alice.project_id
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute import services as compute
+from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.quotas import services
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import Api, People
@@ -126,7 +126,7 @@ def test_in_use_and_reserved_are_told_apart(path: str, people: People) -> None:
     cloud.launch(people.alice.context)
     cloud.run()
     cloud.launch(people.alice.context)
-    compute.create_key_pair(people.alice.context, "laptop")
+    create_key_pair(people.alice.context, "laptop")
     alice = Api(people.alice)
     shown = alice.get(f"{path}/detail").json()["quota_set"]
     assert shown["ram"] == {"limit": 51_200, "in_use": 1024, "reserved": 1024}

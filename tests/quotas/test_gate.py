@@ -22,9 +22,9 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute import services as compute
 from provisioning.compute.models import Instance
 from provisioning.compute.services import server_groups
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project
 from provisioning.network import services as network
@@ -92,13 +92,13 @@ def test_every_limit_limits_something_or_waits_for_it() -> None:
 
 MAKERS = {
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
-    "provisioning/compute/services/launch.py": {"Instance"},
+    "provisioning/compute/launch/create.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks.py": {"Network", "Subnet"},
     "provisioning/network/services/ports.py": {"Port"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
-IMAGINED = {"provisioning/compute/services/dry_run.py": {"Instance"}}
+IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
 MAKING = {"create", "bulk_create", "get_or_create", "update_or_create"}
 WRITING = MAKING | {f"a{name}" for name in MAKING} | {"save", "asave", "update", "bulk_update", "delete"}
@@ -343,8 +343,8 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     cloud.run()
     assert Instance.objects.get().vm_state == "active"
     assert drift.find() == []
-    compute.create_key_pair(alice.context, "laptop")
-    compute.delete_key_pair(alice.context, "laptop")
+    create_key_pair(alice.context, "laptop")
+    delete_key_pair(alice.context, "laptop")
     assert api.delete(f"{V21}/servers/{server}").status_code == 204
     assert drift.find() == []
     cloud.run()
@@ -360,7 +360,7 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
 def test_a_project_and_a_user_take_their_ledger_along(people: People) -> None:
     alice = people.alice
     network.ensure_default_security_group(alice.project_id)
-    compute.create_key_pair(alice.context, "laptop")
+    create_key_pair(alice.context, "laptop")
     services.set_limit(alice.project_id, "cores", 3)
     identity.delete_user(alice.user)
     assert usage_of(alice.user_id)["key_pairs"] == 0

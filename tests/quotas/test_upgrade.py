@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from provisioning.compute import services as compute
+from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
 from provisioning.quotas import drift, services
 from provisioning.quotas.models import QuotaUsage, Reservation
@@ -26,7 +26,7 @@ def test_what_there_was_is_counted() -> None:
     cloud.run()
     cloud.launch(alice)
     network.create_port(alice.project_id, cloud.network)
-    compute.create_key_pair(alice, "laptop")
+    create_key_pair(alice, "laptop")
     before = detail_of(alice.project_id)
     assert before["ports"] == (500, 2, 1)
     for model in (Reservation, QuotaUsage):

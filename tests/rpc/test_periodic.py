@@ -114,7 +114,7 @@ def test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first() ->
     for thread in threads:
         thread.join(60)
     assert ran == dict.fromkeys(periodic_jobs, 1)
-    assert {"conductor.reaper", "identity.flush", "compute.usage_audit", "quotas.check"} <= set(ran)
+    assert {"compute.reaper", "identity.flush", "compute.usage_audit", "quotas.check"} <= set(ran)
 
 
 def test_a_run_says_when_it_was_and_how_long_it_took() -> None:
@@ -195,11 +195,11 @@ def test_what_is_overdue_is_known() -> None:
         lease(name)
     lease("events.prune", last_run_at=now - timedelta(seconds=3 * 60 + 61))
     lease("rpc.prune", last_run_at=now - timedelta(seconds=3 * 60 + 50))
-    lease("conductor.reaper", last_run_at=now - timedelta(seconds=300), expires_at=now + timedelta(seconds=299))
+    lease("compute.reaper", last_run_at=now - timedelta(seconds=300), expires_at=now + timedelta(seconds=299))
     Lease.objects.filter(name="identity.flush").delete()
     work = {each.name: each for each in periodic_work(now)}
     assert {name for name, each in work.items() if each.overdue} == {"events.prune", "identity.flush"}
-    assert work["conductor.reaper"].running_since is not None
+    assert work["compute.reaper"].running_since is not None
 
 
 def test_the_command_lists_it() -> None:

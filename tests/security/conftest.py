@@ -14,12 +14,12 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.messages import ConsoleOutput
-from provisioning.compute import services as compute
 from provisioning.compute.models import Host, Instance
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
+from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.server_groups import create_server_group
-from provisioning.conductor import doctor
+from provisioning.doctor.runs import run
 from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
@@ -138,7 +138,7 @@ def _identity_of(person: Person) -> dict[str, str]:
 def make_world(people: People, cloud: Cloud) -> World:
     """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
     alice = people.alice
-    compute.create_key_pair(alice.context, SECRET)
+    create_key_pair(alice.context, SECRET)
     image = images.create(
         alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="shared", tags=[SECRET]
     )
@@ -225,7 +225,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "content_type": "1",
         "object": str(alice.user.pk),
         "host/object": str(host.pk),
-        "doctorrun/object": str(doctor.run("command", pause=0).pk),
+        "doctorrun/object": str(run("command", pause=0).pk),
         "domain/object": "default",
         "role/object": str(Role.objects.get(name="member").pk),
         "project/object": str(alice.project.pk),

@@ -40,7 +40,7 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "network/network": (403, 403, 403),
     "network/port": (403, 403, 403),
     "network/securitygroup": (403, 403, 403),
-    "conductor/doctorrun": (403, 403, 403),
+    "doctor/doctorrun": (403, 403, 403),
     "notifications/delivery": (403, 403, 403),
     "quotas/quotalimit": (200, 200, 200),
     "rpc/lease": (403, 403, 403),

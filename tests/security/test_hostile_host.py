@@ -10,8 +10,8 @@ import pytest
 
 from compute_agent.contract.messages import DiagnosticsCall
 from provisioning.common.errors import UnavailableError
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Host
-from provisioning.compute.requests import NetworkRequest
 from provisioning.rpc import hosts
 from provisioning.rpc.testing import drain
 from tests.security.conftest import World

@@ -15,11 +15,15 @@ from compute_agent.contract.messages import AgentEvent, Belonging, ResourceAudit
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import switch
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Host, Instance, InstanceActionEvent
-from provisioning.compute.requests import NetworkRequest
+from provisioning.compute.reports import MOST_STEPS
 from provisioning.compute.states import TaskState
-from provisioning.conductor import agents, doctor, inbox, reaper
-from provisioning.conductor.reports import MOST_STEPS
+from provisioning.compute.upkeep import reaper
+from provisioning.conductor import agents, inbox
+from provisioning.doctor.examination import examine
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
@@ -109,7 +113,7 @@ def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_bei
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
     Host.objects.filter(id=agent.host.id).update(last_seen_at=timezone.now() - LONG_AGO)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     assert state_of(row) == ("deleted", None)
     liar = claimed_by(cloud, row, row.attempt)
     assert orders_of(liar, row).exists()
@@ -118,7 +122,7 @@ def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_bei
     agent.report(command, "failed", error_code="busy", message="not now")
     HostCommand.objects.update(created_at=timezone.now() - LONG_AGO)
     Instance.objects.filter(id=row.id).update(updated_at=timezone.now() - LONG_AGO)
-    assert [found.subject for found in doctor.examine(["allocations"], pause=0)] == [f"instance {row.id}"]
+    assert [found.subject for found in examine(["allocations"], pause=0)] == [f"instance {row.id}"]
     reaper.reap()
     assert orders_of(agent, row).filter(finished_at=None).exists()
     agent.work()
@@ -130,7 +134,7 @@ def test_orders_to_a_host_that_claims_a_server_are_not_counted_as_asking_its_own
 ) -> None:
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
-    services.delete(context("alice"), row.id)
+    delete(context("alice"), row.id)
     liar = cloud.add_host("two")
     for _ in range(reaper.DELETE_ORDERS):
         claimed_by(cloud, row, row.attempt)
@@ -198,7 +202,7 @@ def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
     quiet.left = [Belonging(kind="folder", name=key, instance_id=key)]
     for agent in (loud, quiet, loud, quiet):
         agent.measured()
-    found = doctor.examine(["belongings"], pause=0)
+    found = examine(["belongings"], pause=0)
     assert any(each.subject == "host b" for each in found)
     assert any("more" in each.sentence for each in found if each.subject == "host a")
 
@@ -208,19 +212,19 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
     mine = images.create(context("alice"), name="mine", properties={"instance_uuid": str(row.id)})
-    services.switch(context("alice"), row.id, "suspend")
+    switch(context("alice"), row.id, "suspend")
     (command,) = agent.take()
     for name in ("suspend", "api_suspend"):
         agent.report(command, "step", step=name, detail={"image": str(mine.id)})
     assert InstanceActionEvent.objects.filter(detail__image=str(mine.id)).exists()
-    assert doctor.examine(["images"], pause=0) == []
+    assert examine(["images"], pause=0) == []
     assert Image.objects.get(id=mine.id).status == Image.Status.QUEUED
 
 
 def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
-    services.switch(context("alice"), row.id, "suspend")
+    switch(context("alice"), row.id, "suspend")
     (command,) = agent.take()
     before = InstanceActionEvent.objects.count()
     letters = "abcdefghijklmnopqrst"

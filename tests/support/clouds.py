@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
+from provisioning.compute.launch import create
+from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Instance
-from provisioning.compute.requests import FlavorRequest, LaunchRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.identity.models import Domain, Project, User
 from provisioning.images.models import Image
 from provisioning.network import services as network
@@ -101,8 +102,8 @@ class Cloud:
             os_hash_algo="sha512",
             os_hash_value="ab" * 64,
         )
-        small = services.create_flavor(operator, FlavorRequest("m1.small", 1, 1024, 2, flavorid="1"))
-        big = services.create_flavor(operator, FlavorRequest("m1.big", 4, 4096, 20, flavorid="2"))
+        small = create_flavor(operator, FlavorRequest("m1.small", 1, 1024, 2, flavorid="1"))
+        big = create_flavor(operator, FlavorRequest("m1.big", 4, 4096, 20, flavorid="2"))
         return cls(shared, image, small, big)
 
     def add_host(self, name: str, **capacity: Any) -> ScriptedAgent:
@@ -116,7 +117,7 @@ class Cloud:
     def launch(self, caller: RequestContext, **changes: Any) -> Instance:
         if caller.project_id in _known and not Project.objects.filter(id=caller.project_id).exists():
             stand(caller.project_id)
-        return services.launch(caller, self.request(**changes))[0]
+        return create.launch(caller, self.request(**changes))[0]
 
     def run(self) -> None:
         """Let jobs and agents work until neither has anything to do."""

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
+from provisioning.compute.actions.base import TASKS
+from provisioning.compute.migration_records import UNDER_WAY, WAITING
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.services.migrations import UNDER_WAY, WAITING
-from provisioning.compute.services.tasks import TASKS
 from provisioning.compute.sizes import larger_room, quota_held
 from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.images.models import Image

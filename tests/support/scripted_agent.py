@@ -28,7 +28,7 @@ from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Host
-from provisioning.compute.services.made_images import in_project_of, is_ready
+from provisioning.compute.snapshot_images import in_project_of, is_ready
 from provisioning.conductor import agents, inbox
 from provisioning.images import services as images
 from provisioning.rpc import hosts

@@ -12,8 +12,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
+from provisioning.compute.launch.claim import find_place
 from provisioning.compute.models import CachedImage, Host, Instance, InstanceAction, SchedulingDecision
-from provisioning.conductor.place import find_place
 
 SERVERS_ON_EACH = 10
 DECISIONS = 21

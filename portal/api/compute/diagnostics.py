@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from compute_agent.contract.messages import Diagnostics
 from compute_agent.contract.power import PowerState
 from portal.api.compute.views import ComputeView
-from provisioning.compute import services
+from provisioning.compute.services.diagnostics import diagnostics
 
 _STATES = {
     PowerState.NOSTATE: "pending",
@@ -39,7 +39,7 @@ class DiagnosticsView(ComputeView):
 
     def get(self, request: Request, server_id: str) -> Response:
         """Ask the host: one shape for all hypervisors from 2.48, the flat one of libvirt before."""
-        found = services.diagnostics(self.context, server_id)
+        found = diagnostics(self.context, server_id)
         return Response(standard(found) if self.microversion >= (2, 48) else flat(found))
 
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.compute.fields import Schema, Version
 from portal.api.compute.server_fields import UUID
 from portal.api.compute.views import ComputeView
-from provisioning.compute.services.external_events import Delivery, ExternalEvent, deliver
+from provisioning.compute.external_events import Delivery, ExternalEvent, deliver
 
 NAMES = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
 LATER: dict[Version, str] = {

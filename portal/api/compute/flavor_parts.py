@@ -13,7 +13,9 @@ from portal.api.compute.quota_sets import known_project
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
+from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
 from provisioning.identity import policy
 
 _CHECKED = (2, 86)
@@ -33,7 +35,7 @@ class ExtraSpecsView(ComputeView):
     def post(self, request: Request, flavor_id: str) -> Response:
         """Add extra specs, or change some; answers with the body as it was sent."""
         given = self.checked_body()
-        services.merge_extra_specs(
+        merge_extra_specs(
             self.context,
             flavor_id,
             given["extra_specs"],
@@ -57,7 +59,7 @@ class ExtraSpecView(ComputeView):
         """One extra spec."""
         flavor = selectors.flavor_for(self.context, flavor_id, disabled=True)
         if key not in flavor.extra_specs:
-            raise services.no_such_spec(flavor, key)
+            raise no_such_spec(flavor, key)
         return Response({key: flavor.extra_specs[key]})
 
     def put(self, request: Request, flavor_id: str, key: str) -> Response:
@@ -65,14 +67,14 @@ class ExtraSpecView(ComputeView):
         given = self.checked_body()
         if key not in given:
             raise InvalidInputError("Request body and URI mismatch", field=key[:64])
-        services.merge_extra_specs(
+        merge_extra_specs(
             self.context, flavor_id, given, rule=self.rules["PUT"], known_only=self.microversion >= _CHECKED
         )
         return Response(given)
 
     def delete(self, request: Request, flavor_id: str, key: str) -> Response:
         """Remove one extra spec."""
-        services.delete_extra_spec(self.context, flavor_id, key)
+        delete_extra_spec(self.context, flavor_id, key)
         return Response(status=200)
 
 
@@ -97,10 +99,10 @@ class FlavorActionView(ComputeView):
         [(name, given)] = self.checked_body().items()
         if name == "addTenantAccess":
             project = known_project(self.context, given["tenant"])
-            services.add_flavor_access(self.context, flavor_id, project, private_only=self.microversion >= (2, 7))
+            add_flavor_access(self.context, flavor_id, project, private_only=self.microversion >= (2, 7))
         else:
             policy.enforce(self.context, "compute:flavor_access:remove")
-            services.remove_flavor_access(self.context, flavor_id, read_id(given["tenant"]) or given["tenant"])
+            remove_flavor_access(self.context, flavor_id, read_id(given["tenant"]) or given["tenant"])
         return Response(access_list(self, flavor_id, public=True))
 
 

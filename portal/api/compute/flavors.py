@@ -15,9 +15,9 @@ from portal.api.compute.fields import boolean, last
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ordering import Sort
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor
 
 _TRUE = {"1", "t", "true", "on", "y", "yes"}
 _FALSE = {"0", "f", "false", "off", "n", "no"}
@@ -100,7 +100,7 @@ class FlavorsView(FlavorShapes):
         """Make a flavor."""
         given = self.checked_body()["flavor"]
         ident = given.get("id")
-        flavor = services.create_flavor(
+        flavor = create_flavor(
             self.context,
             FlavorRequest(
                 name=given["name"],
@@ -143,11 +143,11 @@ class FlavorView(FlavorShapes):
     def put(self, request: Request, flavor_id: str) -> Response:
         """Describe a flavor; null removes the description."""
         text = self.checked_body()["flavor"]["description"]
-        return Response({"flavor": self.shape(services.update_flavor(self.context, flavor_id, description=text or ""))})
+        return Response({"flavor": self.shape(update_flavor(self.context, flavor_id, description=text or ""))})
 
     def delete(self, request: Request, flavor_id: str) -> Response:
         """Delete a flavor; servers keep their copy."""
-        services.delete_flavor(self.context, flavor_id)
+        delete_flavor(self.context, flavor_id)
         return Response(status=202)
 
 

@@ -12,9 +12,10 @@ from portal.api.compute.server_fields import IPV4, IPV6, TAG, UUID
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.interfaces import attach_interface, detach_interface
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
-from provisioning.compute.requests import NetworkRequest
 from provisioning.compute.selectors.cards import tags_of_cards
 from provisioning.network import selectors as network
 from provisioning.network.models import Port
@@ -96,7 +97,7 @@ class InterfacesView(CardsView):
             fixed_ip=addresses[0]["ip_address"] if addresses else None,
             tag=wanted.get("tag", ""),
         )
-        port_id = services.attach_interface(self.context, server_id, card)
+        port_id = attach_interface(self.context, server_id, card)
         return self.one(selectors.instance_for(self.context, server_id), str(port_id))
 
 
@@ -111,7 +112,7 @@ class InterfaceView(CardsView):
 
     def delete(self, request: Request, server_id: str, port_id: str) -> Response:
         """Have it taken out; it is gone when the guest has let go of it."""
-        services.detach_interface(self.context, server_id, port_id)
+        detach_interface(self.context, server_id, port_id)
         return Response(status=202)
 
 

@@ -16,8 +16,9 @@ from portal.api.compute.server_shapes import timestamp_micro
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 
 _TYPED = (2, 2)
 
@@ -66,7 +67,7 @@ class KeyPairsView(KeyPairShapes):
         user = read_id(named)
         if named is not None and user is None:
             raise InvalidInputError(f"User ID {named[:64]} is not a valid user.", field="user_id")
-        row, private_key = services.create_key_pair(
+        row, private_key = create_key_pair(
             self.context,
             given["name"],
             public_key=given.get("public_key"),
@@ -101,7 +102,7 @@ class KeyPairView(KeyPairShapes):
 
     def delete(self, request: Request, name: str) -> Response:
         """Delete a key pair; servers keep their copy of the public key."""
-        services.delete_key_pair(self.context, name, user_id=_user(self.asked_user()))
+        delete_key_pair(self.context, name, user_id=_user(self.asked_user()))
         return Response(status=204 if self.microversion >= _TYPED else 202)
 
 

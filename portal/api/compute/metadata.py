@@ -10,7 +10,8 @@ from rest_framework.response import Response
 from portal.api.compute.server_schemas import META_BODY, METADATA_BODY
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.services.metadata import delete_metadata, merge_metadata, set_metadata
 
 
 class MetadataView(ComputeView):
@@ -30,12 +31,12 @@ class MetadataView(ComputeView):
     def post(self, request: Request, server_id: str) -> Response:
         """Add or change items; the others stay."""
         given = self.checked_body()["metadata"]
-        return Response({"metadata": services.merge_metadata(self.context, server_id, given).metadata})
+        return Response({"metadata": merge_metadata(self.context, server_id, given).metadata})
 
     def put(self, request: Request, server_id: str) -> Response:
         """Replace all items."""
         given = self.checked_body()["metadata"]
-        return Response({"metadata": services.set_metadata(self.context, server_id, given).metadata})
+        return Response({"metadata": set_metadata(self.context, server_id, given).metadata})
 
 
 class MetadataItemView(ComputeView):
@@ -60,10 +61,10 @@ class MetadataItemView(ComputeView):
         given = self.checked_body()["meta"]
         if key not in given:
             raise InvalidInputError("Request body and URI mismatch", field=key)
-        services.merge_metadata(self.context, server_id, given)
+        merge_metadata(self.context, server_id, given)
         return Response({"meta": given})
 
     def delete(self, request: Request, server_id: str, key: str) -> Response:
         """Remove one item."""
-        services.delete_metadata(self.context, server_id, key)
+        delete_metadata(self.context, server_id, key)
         return Response(status=204)

@@ -16,7 +16,8 @@ from portal.api.compute.server_queries import moment
 from portal.api.compute.server_shapes import timestamp_micro
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions.migrate import end_live_migration
 from provisioning.compute.models import Migration
 from provisioning.compute.selectors.migrations import MigrationFilters
 
@@ -116,7 +117,7 @@ class ServerMigrationView(ComputeView):
 
     def delete(self, request: Request, server_id: str, migration_id: str) -> Response:
         """Say that there is nothing to be broken off."""
-        services.end_live_migration(self.context, server_id, "abort live migration")
+        end_live_migration(self.context, server_id, "abort live migration")
 
 
 class ServerMigrationActionView(ComputeView):
@@ -129,4 +130,4 @@ class ServerMigrationActionView(ComputeView):
     def post(self, request: Request, server_id: str, migration_id: str) -> Response:
         """Say that there is nothing to be hurried."""
         self.checked_body()
-        services.end_live_migration(self.context, server_id, "force_complete")
+        end_live_migration(self.context, server_id, "force_complete")

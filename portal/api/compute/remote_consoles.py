@@ -14,8 +14,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.views import ComputeView
 from portal.common.console_urls import client_url
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute import services
-from provisioning.compute.services.remote_consoles import find_token
+from provisioning.compute.services.remote_consoles import create_console, find_token
 from provisioning.identity.tokens import TokenData, read
 
 _PROTOCOLS = ["vnc", "spice", "rdp", "serial"]
@@ -57,7 +56,7 @@ class RemoteConsolesView(ComputeView):
     def post(self, request: Request, server_id: str) -> Response:
         """Give out the address of a console."""
         asked = self.checked_body()["remote_console"]
-        made = services.create_console(self.context, server_id, asked["protocol"], asked["type"], token_of(self))
+        made = create_console(self.context, server_id, asked["protocol"], asked["type"], token_of(self))
         url = client_url(made.protocol, made.token)
         return Response({"remote_console": {"protocol": made.protocol, "type": made.console_type, "url": url}})
 

@@ -14,9 +14,9 @@ from portal.api.compute.server_shapes import timestamp
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
+from provisioning.compute.launch import dry_run
+from provisioning.compute.launch.dry_run import WouldFit
 from provisioning.compute.selectors.explained import SEEING_HOSTS, Explained
-from provisioning.compute.services import dry_run
-from provisioning.compute.services.dry_run import WouldFit
 from provisioning.scheduler import FilterResult
 
 AMOUNTS = ("vcpus", "ram", "disk")

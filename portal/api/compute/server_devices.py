@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.requests import LocalDisk
+from provisioning.compute.launch.request import LocalDisk
 
 FIELD = "block_device_mapping_v2"
 BOOT_SEQUENCE = "Boot sequence for the instance and image/block device mapping combination is not valid."

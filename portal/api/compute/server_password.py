@@ -6,7 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.views import ComputeView
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.passwords import clear_password
 
 
 class ServerPasswordView(ComputeView):
@@ -20,5 +21,5 @@ class ServerPasswordView(ComputeView):
 
     def delete(self, request: Request, server_id: str) -> Response:
         """Forget it; the guest keeps its own."""
-        services.clear_password(self.context, server_id)
+        clear_password(self.context, server_id)
         return Response(status=204)

@@ -8,7 +8,7 @@ from typing import Any
 from portal.api.compute.fields import boolean
 from portal.api.compute.server_devices import read_devices, tail
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.requests import InjectedFile, LaunchRequest, NetworkRequest, Networks
+from provisioning.compute.launch.request import InjectedFile, LaunchRequest, NetworkRequest, Networks
 
 
 def launch_request(body: Mapping[str, Any], password: str | None) -> LaunchRequest:

@@ -15,8 +15,12 @@ from portal.api.compute.server_queries import listing, read_filters
 from portal.api.compute.server_requests import launch_request
 from portal.api.compute.server_sort import read_sort
 from portal.api.compute.views import ComputeView
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.actions import delete
+from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance
+from provisioning.compute.passwords import generate_password
+from provisioning.compute.services.instances import update
 
 _BRIEF = ("id", "name")
 _COLUMNS = (
@@ -79,8 +83,8 @@ class ServersView(ComputeView):
         asked = body["server"]
         password = asked.get("adminPass")
         if password is None and settings.ENABLE_INSTANCE_PASSWORD:
-            password = services.generate_password()
-        first = services.launch(self.context, launch_request(body, password))[0]
+            password = generate_password()
+        first = launch(self.context, launch_request(body, password))[0]
         if boolean(asked.get("return_reservation_id", False)):
             return Response({"reservation_id": first.reservation_id}, status=202)
         groups = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
@@ -110,11 +114,11 @@ class ServerView(ComputeView):
         """Change what a server is called, how it is described and where it is reached."""
         given = self.checked_body()["server"]
         changes = {_CHANGES[name]: value for name, value in given.items()}
-        return self.changed(services.update(self.context, server_id, **changes))
+        return self.changed(update(self.context, server_id, **changes))
 
     def delete(self, request: Request, server_id: str) -> Response:
         """Delete a server: 204 once the order is recorded; the guest is removed after that."""
-        services.delete(self.context, server_id)
+        delete.delete(self.context, server_id)
         return Response(status=204)
 
 

@@ -23,7 +23,7 @@ from provisioning.compute.selectors.compute_services import (
     compute_services_for,
     service_of,
 )
-from provisioning.compute.services.forget import forget_host
+from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host
 
 

@@ -11,7 +11,8 @@ from portal.api.common.microversions import NEWEST
 from portal.api.compute.server_schemas import TAGS_BODY
 from portal.api.compute.views import ComputeView
 from provisioning.common.errors import NotFoundError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
 
 
 class _TaggedView(ComputeView):
@@ -37,11 +38,11 @@ class TagsView(_TaggedView):
     def put(self, request: Request, server_id: str) -> Response:
         """Replace them."""
         tags = self.checked_body()["tags"]
-        return Response({"tags": services.set_tags(self.context, server_id, tags).tags})
+        return Response({"tags": set_tags(self.context, server_id, tags).tags})
 
     def delete(self, request: Request, server_id: str) -> Response:
         """Remove them."""
-        services.delete_tags(self.context, server_id)
+        delete_tags(self.context, server_id)
         return Response(status=204)
 
 
@@ -62,12 +63,12 @@ class TagView(_TaggedView):
 
     def put(self, request: Request, server_id: str, tag: str) -> Response:
         """Add it: 201 with its address, or 204 when the server had it."""
-        if not services.add_tag(self.context, server_id, tag):
+        if not add_tag(self.context, server_id, tag):
             return Response(status=204)
         headers: dict[str, Any] = {"Location": f"{self.base}/servers/{server_id}/tags/{tag}"}
         return Response(status=201, headers=headers)
 
     def delete(self, request: Request, server_id: str, tag: str) -> Response:
         """Remove it."""
-        services.delete_tag(self.context, server_id, tag)
+        delete_tag(self.context, server_id, tag)
         return Response(status=204)

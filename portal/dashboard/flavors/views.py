@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from portal.dashboard.forms import whole_number
 from portal.dashboard.pages import Page
 from provisioning.common.errors import NovellaError
-from provisioning.compute import selectors, services
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute import selectors
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
 
 FIELDS = {"ram": "memory_mb", "disk": "root_gb"}
 """The API's field names where the form has others."""
@@ -51,7 +51,7 @@ class FlavorCreate(FlavorPage):
         """Make it."""
         data = request.POST
         try:
-            flavor = services.create_flavor(
+            flavor = create_flavor(
                 self.context,
                 FlavorRequest(
                     name=data.get("name", ""),
@@ -85,5 +85,5 @@ class FlavorDelete(FlavorPage):
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         """Delete."""
         flavor = selectors.flavor_for(self.context, flavor_id)
-        services.delete_flavor(self.context, flavor.flavorid)
+        delete_flavor(self.context, flavor.flavorid)
         return self.go("dashboard:flavors", said=f"{flavor.name} was deleted.")

@@ -18,9 +18,8 @@ from portal.dashboard.pages import PageRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
-from provisioning.compute import services
 from provisioning.compute.models import Instance
-from provisioning.compute.services.remote_consoles import RULE, find_token
+from provisioning.compute.services.remote_consoles import RULE, create_console, find_token
 from provisioning.identity import policy
 from provisioning.identity.tokens import read
 
@@ -37,7 +36,7 @@ class OpenConsole(InstancePage):
         if protocol not in TYPES:
             raise Http404
         asked_with = read(str(request.session.get(TOKEN, "")))
-        made = services.create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with)
+        made = create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with)
         return HttpResponseRedirect(page_path(protocol, made.token), status=303)
 
     def back(self) -> str:

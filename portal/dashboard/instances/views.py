@@ -19,28 +19,35 @@ from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.power import reboot, start, stop, switch
+from provisioning.compute.actions.rescue import unrescue
+from provisioning.compute.actions.resize import confirm_resize, revert_resize
+from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 
 Deed = Callable[[RequestContext, uuid.UUID], Any]
 DEEDS: Mapping[str, Deed] = {
-    "start": services.start,
-    "stop": services.stop,
-    "reboot": services.reboot,
-    "reset": lambda context, instance_id: services.reboot(context, instance_id, hard=True),
-    "pause": lambda context, instance_id: services.switch(context, instance_id, "pause"),
-    "unpause": lambda context, instance_id: services.switch(context, instance_id, "unpause"),
-    "suspend": lambda context, instance_id: services.switch(context, instance_id, "suspend"),
-    "resume": lambda context, instance_id: services.switch(context, instance_id, "resume"),
-    "confirm": services.confirm_resize,
-    "revert": services.revert_resize,
-    "unrescue": services.unrescue,
-    "shelve": services.shelve,
-    "unshelve": services.unshelve,
-    "restore": services.restore,
-    "lock": services.lock,
-    "unlock": services.unlock,
+    "start": start,
+    "stop": stop,
+    "reboot": reboot,
+    "reset": lambda context, instance_id: reboot(context, instance_id, hard=True),
+    "pause": lambda context, instance_id: switch(context, instance_id, "pause"),
+    "unpause": lambda context, instance_id: switch(context, instance_id, "unpause"),
+    "suspend": lambda context, instance_id: switch(context, instance_id, "suspend"),
+    "resume": lambda context, instance_id: switch(context, instance_id, "resume"),
+    "confirm": confirm_resize,
+    "revert": revert_resize,
+    "unrescue": unrescue,
+    "shelve": shelve,
+    "unshelve": unshelve,
+    "restore": restore,
+    "lock": lock,
+    "unlock": unlock,
     "delete": lambda context, instance_id: _delete(context, compute.instance_for(context, instance_id)),
 }
 SAID = {
@@ -66,7 +73,7 @@ SAID = {
 
 def _delete(context: RequestContext, instance: Instance) -> None:
     """Delete an instance; one that is only kept to be restored is deleted for good."""
-    services.delete(context, instance.id, force=instance.vm_state == VmState.SOFT_DELETED)
+    delete(context, instance.id, force=instance.vm_state == VmState.SOFT_DELETED)
 
 
 class InstancePage(Page):

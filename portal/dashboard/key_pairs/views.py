@@ -8,7 +8,8 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.pages import Page
 from provisioning.common.errors import NovellaError
-from provisioning.compute import selectors, services
+from provisioning.compute import selectors
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 
 
 class KeyPairPage(Page):
@@ -50,7 +51,7 @@ class KeyPairCreate(KeyPairPage):
         data = request.POST
         imports = data.get("how") == "import"
         try:
-            pair, private_key = services.create_key_pair(
+            pair, private_key = create_key_pair(
                 self.context,
                 data.get("name", "").strip(),
                 data.get("public_key", "").strip() if imports else None,
@@ -78,5 +79,5 @@ class KeyPairDelete(KeyPairPage):
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete."""
-        services.delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
+        delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
         return self.go("dashboard:key_pairs", said=f"{name} was deleted.")

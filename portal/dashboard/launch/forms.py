@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from django.http import QueryDict
 
 from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
-from provisioning.compute.requests import LaunchRequest, NetworkRequest
+from provisioning.compute.launch.request import LaunchRequest, NetworkRequest
 
 FIELDS: Mapping[str, str] = {
     "name": "name",

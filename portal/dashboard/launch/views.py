@@ -11,7 +11,8 @@ from portal.dashboard.launch.wizard import open_wizard
 from portal.dashboard.pages import Page
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
-from provisioning.compute import services
+from provisioning.compute.launch.create import check_launch, launch
+from provisioning.compute.services.key_pairs import create_key_pair
 
 
 class Launch(Page):
@@ -28,7 +29,7 @@ class Launch(Page):
         """Launch; what the service refuses is shown at its field, with everything else as it was typed."""
         choices = read(request.POST)
         try:
-            instances = services.launch(self.context, request_of(choices))
+            instances = launch(self.context, request_of(choices))
         except NovellaError as error:
             wizard = open_wizard(self.context, choices)
             wizard.errors = {place_of(error): error.message}
@@ -49,7 +50,7 @@ class Quote(Page):
         choices = read(request.POST)
         wizard = open_wizard(self.context, choices)
         try:
-            services.check_launch(self.context, request_of(choices))
+            check_launch(self.context, request_of(choices))
         except NovellaError as error:
             place = place_of(error)
             wizard.errors = {} if place == "name" else {place: error.message}
@@ -74,7 +75,7 @@ class Keys(Page):
         }
         chosen = request.POST.get("key_name", "")
         try:
-            pair, context["private_key"] = services.create_key_pair(self.context, name, public_key or None)
+            pair, context["private_key"] = create_key_pair(self.context, name, public_key or None)
             chosen, context["new_name"], context["new_public"] = pair.name, "", ""
         except NovellaError as error:
             context["key_error"] = error.message

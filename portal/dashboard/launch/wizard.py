@@ -11,10 +11,10 @@ from portal.dashboard.launch.forms import ADVANCED, NO_NETWORK, Choices
 from portal.dashboard.launch.quote import meters
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
+from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
 from provisioning.compute.models import KeyPair, ServerGroup
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
-from provisioning.compute.services.choices import FlavorChoice, Wanted, flavor_choices
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image

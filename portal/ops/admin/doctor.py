@@ -15,8 +15,9 @@ from django.views.decorators.cache import never_cache
 
 from portal.ops.admin.base import Readable, context_of
 from provisioning.common.errors import NovellaError
-from provisioning.conductor import doctor
-from provisioning.conductor.models import DoctorRun
+from provisioning.doctor import runs
+from provisioning.doctor.models import DoctorRun
+from provisioning.doctor.runs import run_for
 
 TONES = {"error": "bad", "warning": "warn", "note": "off"}
 ASKED = {"clock": "by the clock", "command": "manage.py doctor"}
@@ -36,7 +37,7 @@ class DoctorRunAdmin(Readable):
     @admin.display(description="result")
     def result(self, run: DoctorRun) -> SafeString:
         """Say in a word how the cloud was behind it."""
-        left = doctor.left(run)
+        left = runs.left(run)
         if left:
             return format_html('<span class="status {}">{} wrong</span>', "bad" if run.errors else "warn", left)
         return format_html('<span class="status ok">{}</span>', "mended" if run.repaired else "all is well")
@@ -77,7 +78,7 @@ class DoctorRunAdmin(Readable):
     def get_urls(self) -> list[URLPattern]:
         """Add where an examination is asked for."""
         examine = self.admin_site.admin_view(never_cache(self.examine))
-        return [path("examine/", examine, name="conductor_doctorrun_examine"), *super().get_urls()]
+        return [path("examine/", examine, name="doctor_doctorrun_examine"), *super().get_urls()]
 
     def examine(self, request: HttpRequest) -> HttpResponse:
         """Have the cloud examined, mended if ``repair`` is sent along, and show the report."""
@@ -86,11 +87,11 @@ class DoctorRunAdmin(Readable):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
-            run = doctor.run_for(context_of(request), repair="repair" in request.POST)
+            run = run_for(context_of(request), repair="repair" in request.POST)
         except NovellaError as error:
             messages.error(request, error.message)
-            return HttpResponseRedirect(reverse("admin:conductor_doctorrun_changelist"))
-        return HttpResponseRedirect(reverse("admin:conductor_doctorrun_change", args=[run.pk]))
+            return HttpResponseRedirect(reverse("admin:doctor_doctorrun_changelist"))
+        return HttpResponseRedirect(reverse("admin:doctor_doctorrun_change", args=[run.pk]))
 
 
 HEADS = ("severity", "check", "of", "what is wrong", "repair")

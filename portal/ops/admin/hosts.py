@@ -20,12 +20,11 @@ from django.views.decorators.cache import never_cache
 
 from portal.ops.admin.base import ModelForm, Written, confirmed, context_of, each
 from provisioning.common.errors import NovellaError
-from provisioning.compute import services
 from provisioning.compute.models import Host
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.services.forget import forget_host
-from provisioning.compute.services.hosts import change_host
+from provisioning.compute.services.forget_host import forget_host
+from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.conductor import agents
 
 MEASURED = (
@@ -119,23 +118,23 @@ class HostAdmin(Written):
         context, changed = context_of(request), set(form.changed_data)
         values = {name: form.cleaned_data[name] for name in CHANGED if name in changed}
         if values:
-            services.update_host(context, obj.id, values)
+            update_host(context, obj.id, values)
         if changed & {"enabled", "disabled_reason"}:
             if form.cleaned_data["enabled"]:
-                services.enable_host(context, obj.id)
+                enable_host(context, obj.id)
             else:
-                services.disable_host(context, obj.id, form.cleaned_data["disabled_reason"])
+                disable_host(context, obj.id, form.cleaned_data["disabled_reason"])
 
     @admin.action(description="Enable: give new servers")
     def enable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
         """Let the scheduler use them."""
-        each(request, queryset, lambda context, host: services.enable_host(context, host.id), "Hosts enabled")
+        each(request, queryset, lambda context, host: enable_host(context, host.id), "Hosts enabled")
 
     @admin.action(description="Disable: give no new servers")
     def disable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
         """Keep the scheduler from them; the reason can be written on each host's page."""
         reason = f"Disabled by {context_of(request).user_name}."
-        each(request, queryset, lambda context, host: services.disable_host(context, host.id, reason), "Hosts disabled")
+        each(request, queryset, lambda context, host: disable_host(context, host.id, reason), "Hosts disabled")
 
     @admin.action(description="Force down: it is switched off, wait for its word no more")
     def force_down(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:

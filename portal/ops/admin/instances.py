@@ -13,10 +13,11 @@ from django.utils.safestring import SafeString
 from portal.ops.admin.base import Readable, TabularInline, confirmed, each
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import start, stop
+from provisioning.compute.launch import retry
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.states import VmState, api_status
-from provisioning.conductor import undo
 from provisioning.identity import selectors as identity
 
 TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
@@ -102,7 +103,7 @@ class InstanceAdmin(Readable):
         rows = queryset.exclude(vm_state=VmState.DELETED)
         question = confirmed(self, request, rows, "delete_instances", "Delete these instances?")
         if question is None:
-            each(request, rows, lambda context, row: services.delete(context, row.id), "Instances being deleted")
+            each(request, rows, lambda context, row: delete(context, row.id), "Instances being deleted")
         return question
 
     @admin.action(description="Stop")
@@ -110,13 +111,13 @@ class InstanceAdmin(Readable):
         """Shut them down after a question."""
         question = confirmed(self, request, queryset, "stop_instances", "Stop these instances?")
         if question is None:
-            each(request, queryset, lambda context, row: services.stop(context, row.id), "Instances being stopped")
+            each(request, queryset, lambda context, row: stop(context, row.id), "Instances being stopped")
         return question
 
     @admin.action(description="Start")
     def start_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> None:
         """Start them."""
-        each(request, queryset, lambda context, row: services.start(context, row.id), "Instances being started")
+        each(request, queryset, lambda context, row: start(context, row.id), "Instances being started")
 
     @admin.action(description="Give up the launch: clean up and set to error")
     def give_up(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
@@ -129,5 +130,5 @@ class InstanceAdmin(Readable):
 
 def _give_up(context: RequestContext, instance: Instance) -> None:
     with transaction.atomic():
-        if undo.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
+        if retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
             raise ConflictError("It is not being launched.")

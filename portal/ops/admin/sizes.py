@@ -8,9 +8,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from portal.ops.admin.base import Written, context_of
-from provisioning.compute import services
 from provisioning.compute.models import Flavor
-from provisioning.compute.requests import FlavorRequest
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor
 
 SIZE = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "rxtx_factor")
 
@@ -43,7 +42,7 @@ class FlavorAdmin(Written):
         """Write through the services."""
         context, data = context_of(request), form.cleaned_data
         if change:
-            services.update_flavor(
+            update_flavor(
                 context,
                 obj.flavorid,
                 description=data["description"],
@@ -52,7 +51,7 @@ class FlavorAdmin(Written):
             )
             return
         numbers = {name: data[name] for name in SIZE if name not in {"name", "flavorid"}}
-        made = services.create_flavor(
+        made = create_flavor(
             context,
             FlavorRequest(
                 name=data["name"],
@@ -66,4 +65,4 @@ class FlavorAdmin(Written):
 
     def delete_model(self, request: HttpRequest, obj: Flavor) -> None:
         """Remove it; instances keep their copy."""
-        services.delete_flavor(context_of(request), obj.flavorid)
+        delete_flavor(context_of(request), obj.flavorid)

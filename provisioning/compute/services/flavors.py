@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
 
@@ -12,13 +14,29 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.names import check_text
-from provisioning.compute.requests import FlavorRequest
 from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
 _MOST = 2_147_483_647
 MOST_RXTX = 3.40282e38
 """The largest number of single precision, Nova's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorRequest:
+    """A new size: memory and swap in MiB, disks in GiB.  ``flavorid`` None: a UUID is made."""
+
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    flavorid: str | None = None
+    description: str = ""
+    is_public: bool = True
+    rxtx_factor: float = 1.0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
 
 
 def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:

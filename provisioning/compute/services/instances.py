@@ -11,11 +11,10 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute import selectors
+from provisioning.compute import selectors, state
 from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.notifications import Note
-from provisioning.compute.services import state
 
 
 class Changes(TypedDict, total=False):

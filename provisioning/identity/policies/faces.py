@@ -33,12 +33,12 @@ RULES = (
     rule("ops:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
     rule("ops:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
     rule("ops:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/rpc/lease/"),
-    rule("ops:doctor", ADMIN, "Read what the doctor found.", "GET /admin/conductor/doctorrun/"),
+    rule("ops:doctor", ADMIN, "Read what the doctor found.", "GET /admin/doctor/doctorrun/"),
     rule(
         "ops:doctor:run",
         ADMIN,
         "Have the doctor examine the cloud, and repair it.",
-        "POST /admin/conductor/doctorrun/examine/",
+        "POST /admin/doctor/doctorrun/examine/",
     ),
     rule("ops:notifications", ADMIN, "See what the webhook has not taken.", "GET /admin/notifications/delivery/"),
     rule(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.actions.registry import Action
-from provisioning.compute import services
+from provisioning.compute.services.console import console_output
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -24,7 +24,7 @@ OUTPUT = {
 def _console_output(view: ComputeView, server_id: str, body: Any) -> Response:
     length = body.get("length")
     lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
-    return Response({"output": services.console_output(view.context, server_id, lines)})
+    return Response({"output": console_output(view.context, server_id, lines)})
 
 
 ACTIONS = {"os-getConsoleOutput": Action("compute:servers:console_output", OUTPUT, _console_output)}

@@ -10,7 +10,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.actions.registry import Action, Handler
 from portal.api.compute.remote_consoles import token_of
 from portal.common.console_urls import client_url
-from provisioning.compute import services
+from provisioning.compute.services.remote_consoles import create_console
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -20,7 +20,7 @@ RULE = "compute:remote_consoles:create"
 
 def _opening(protocol: str) -> Handler:
     def open_console(view: ComputeView, server_id: str, body: Any) -> Response:
-        made = services.create_console(view.context, server_id, protocol, body["type"], token_of(view))
+        made = create_console(view.context, server_id, protocol, body["type"], token_of(view))
         return Response({"console": {"type": made.console_type, "url": client_url(made.protocol, made.token)}})
 
     return open_console

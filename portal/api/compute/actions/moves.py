@@ -11,7 +11,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.actions.registry import NOTHING, Action
 from portal.api.compute.fields import BOOLEAN, boolean
 from portal.api.compute.service_schemas import HOST
-from provisioning.compute import services
+from provisioning.compute.actions import migrate as migrations
 from provisioning.identity import policy
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ def _migrate(view: ComputeView, server_id: str, body: Any) -> Response:
     host = body.get("host") if isinstance(body, dict) and view.microversion >= TO_HOST else None
     if host is not None:
         policy.enforce(view.context, "compute:servers:migrate:host")
-    services.migrate(view.context, server_id, host)
+    migrations.migrate(view.context, server_id, host)
 
 
 def _migrate_live(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
+    migrations.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
 
 
 def _evacuate(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.evacuate(view.context, server_id, body.get("host"), force=boolean(body.get("force", False)))
+    migrations.evacuate(view.context, server_id, body.get("host"), force=boolean(body.get("force", False)))
 
 
 ACTIONS = {

@@ -13,7 +13,8 @@ from portal.api.compute.actions.registry import Action, Handler, accepted
 from portal.api.compute.server_fields import IPV4, IPV6
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute import services
+from provisioning.compute.actions.interfaces import add_fixed_ip, remove_fixed_ip
+from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.network import selectors as network
 
 if TYPE_CHECKING:
@@ -65,15 +66,13 @@ def _remove_floating_ip(view: ComputeView, server_id: str, body: Any) -> Respons
 
 
 ACTIONS = {
-    "addSecurityGroup": Action("compute:servers:add_security_group", GROUP, _by(services.add_security_group, "name")),
-    "removeSecurityGroup": Action(
-        "compute:servers:remove_security_group", GROUP, _by(services.remove_security_group, "name")
-    ),
+    "addSecurityGroup": Action("compute:servers:add_security_group", GROUP, _by(add_security_group, "name")),
+    "removeSecurityGroup": Action("compute:servers:remove_security_group", GROUP, _by(remove_security_group, "name")),
     "addFixedIp": Action(
-        "compute:servers:add_fixed_ip", ADD_FIXED_IP, _by(services.add_fixed_ip, "networkId"), maximum=LAST_PROXY
+        "compute:servers:add_fixed_ip", ADD_FIXED_IP, _by(add_fixed_ip, "networkId"), maximum=LAST_PROXY
     ),
     "removeFixedIp": Action(
-        "compute:servers:remove_fixed_ip", REMOVE_FIXED_IP, _by(services.remove_fixed_ip, "address"), maximum=LAST_PROXY
+        "compute:servers:remove_fixed_ip", REMOVE_FIXED_IP, _by(remove_fixed_ip, "address"), maximum=LAST_PROXY
     ),
     "addFloatingIp": Action("compute:servers:add_floating_ip", ADD_FLOATING_IP, _add_floating_ip, maximum=LAST_PROXY),
     "removeFloatingIp": Action(

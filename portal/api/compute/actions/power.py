@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.actions.registry import NOTHING, ONLY_NULL, Action, Handler, accepted
-from provisioning.compute import services
-from provisioning.compute.services.power import Power
+from provisioning.compute.actions.power import Power, change_password, reboot, switch, trigger_crash_dump
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -29,24 +28,24 @@ PASSWORD = {
 
 def _switch(power: Power) -> Handler:
     def handler(view: ComputeView, server_id: str, body: Any) -> Response:
-        services.switch(view.context, server_id, power)
+        switch(view.context, server_id, power)
         return accepted()
 
     return handler
 
 
 def _reboot(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.reboot(view.context, server_id, hard=body["type"].upper() == "HARD")
+    reboot(view.context, server_id, hard=body["type"].upper() == "HARD")
     return accepted()
 
 
 def _crash_dump(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.trigger_crash_dump(view.context, server_id)
+    trigger_crash_dump(view.context, server_id)
     return accepted()
 
 
 def _change_password(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.change_password(view.context, server_id, body["adminPass"])
+    change_password(view.context, server_id, body["adminPass"])
     return accepted()
 
 

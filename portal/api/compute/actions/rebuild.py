@@ -27,10 +27,9 @@ from portal.api.compute.server_fields import (
     USER_DATA,
     UUID,
 )
-from provisioning.compute import services
-from provisioning.compute.requests import InjectedFile
+from provisioning.compute.actions.rebuild import KEEP, Rebuild, rebuild
+from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.services.instances import Changes
-from provisioning.compute.services.rebuild import KEEP, Rebuild
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -94,7 +93,7 @@ def _request(body: dict[str, Any], password: str | None) -> Rebuild:
 def _rebuild(view: ComputeView, server_id: str, body: Any) -> Response:
     """Answer with the server as it is now, and with what clients must be told beside it."""
     password = guest_password(body)
-    instance = services.rebuild(view.context, server_id, _request(body, password))
+    instance = rebuild(view.context, server_id, _request(body, password))
     answer = view.changed(instance)
     server = answer.data["server"]
     if view.microversion >= (2, 54):

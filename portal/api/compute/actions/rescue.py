@@ -9,7 +9,8 @@ from rest_framework.response import Response
 
 from portal.api.compute.actions.registry import NOTHING, Action, accepted
 from portal.api.compute.server_fields import UUID
-from provisioning.compute import services
+from provisioning.compute.actions.rescue import rescue, unrescue
+from provisioning.compute.passwords import generate_password
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -25,19 +26,19 @@ def guest_password(body: dict[str, Any]) -> str | None:
     """Return the password that a body gives a guest, or a new one where guests get passwords."""
     given = body.get("adminPass")
     if given is None and settings.ENABLE_INSTANCE_PASSWORD:
-        return services.generate_password()
+        return generate_password()
     return given
 
 
 def _rescue(view: ComputeView, server_id: str, body: Any) -> Response:
     asked = body or {}
     password = guest_password(asked)
-    services.rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
+    rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
     return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
 
 
 def _unrescue(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.unrescue(view.context, server_id)
+    unrescue(view.context, server_id)
     return accepted()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.actions.registry import NOTHING, Action, accepted
-from provisioning.compute import services
+from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -24,17 +24,17 @@ RESIZE = {
 
 
 def _resize(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
+    resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
     return accepted()
 
 
 def _confirm(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.confirm_resize(view.context, server_id)
+    confirm_resize(view.context, server_id)
     return Response(status=204)
 
 
 def _revert(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.revert_resize(view.context, server_id)
+    revert_resize(view.context, server_id)
     return accepted()
 
 

@@ -10,8 +10,8 @@ from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.actions.registry import NOTHING, Action, accepted
 from portal.api.compute.server_fields import NAME
-from provisioning.compute import services
-from provisioning.compute.services import Destination
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.unshelve import Destination, unshelve
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -41,12 +41,12 @@ def unshelve_schema(version: Version) -> Schema:
 
 
 def _shelve(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.shelve(view.context, server_id)
+    shelve(view.context, server_id)
     return accepted()
 
 
 def _offload(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.offload(view.context, server_id)
+    offload(view.context, server_id)
     return accepted()
 
 
@@ -55,7 +55,7 @@ def _unshelve(view: ComputeView, server_id: str, body: Any) -> Response:
     to = Destination(host=said.get("host", ""))
     if "availability_zone" in said:
         to = Destination(zone=said["availability_zone"], host=to.host)
-    services.unshelve(view.context, server_id, to)
+    unshelve(view.context, server_id, to)
     return accepted()
 
 

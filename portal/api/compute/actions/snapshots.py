@@ -12,7 +12,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.actions.registry import Action
 from portal.api.compute.fields import NOT_NEGATIVE
 from portal.api.compute.server_fields import METADATA, NAME
-from provisioning.compute import services
+from provisioning.compute.actions.snapshot import create_backup, create_image
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -40,14 +40,12 @@ BACKUP: Schema = {
 
 
 def _create_image(view: ComputeView, server_id: str, body: Any) -> Response:
-    return _made(view, services.create_image(view.context, server_id, body["name"], body.get("metadata")))
+    return _made(view, create_image(view.context, server_id, body["name"], body.get("metadata")))
 
 
 def _create_backup(view: ComputeView, server_id: str, body: Any) -> Response:
     rotation = int(body["rotation"])
-    image_id = services.create_backup(
-        view.context, server_id, body["name"], body["backup_type"], rotation, body.get("metadata")
-    )
+    image_id = create_backup(view.context, server_id, body["name"], body["backup_type"], rotation, body.get("metadata"))
     return _made(view, image_id, shown=rotation > 0)
 
 

@@ -9,7 +9,10 @@ from rest_framework.response import Response
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.actions.registry import NOTHING, Action, accepted
-from provisioning.compute import services
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.soft_delete import restore
 
 if TYPE_CHECKING:
     from portal.api.compute.views import ComputeView
@@ -34,27 +37,27 @@ def _lock_schema(version: Version) -> Schema:
 
 def _lock(view: ComputeView, server_id: str, body: Any) -> Response:
     told = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
-    services.lock(view.context, server_id, reason=told)
+    lock(view.context, server_id, reason=told)
     return accepted()
 
 
 def _unlock(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.unlock(view.context, server_id)
+    unlock(view.context, server_id)
     return accepted()
 
 
 def _reset_state(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.reset_state(view.context, server_id, body["state"])
+    reset_state(view.context, server_id, body["state"])
     return accepted()
 
 
 def _force_delete(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.delete(view.context, server_id, force=True)
+    delete(view.context, server_id, force=True)
     return accepted()
 
 
 def _restore(view: ComputeView, server_id: str, body: Any) -> Response:
-    services.restore(view.context, server_id)
+    restore(view.context, server_id)
     return accepted()
 
 

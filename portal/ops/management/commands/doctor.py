@@ -10,8 +10,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.conductor import doctor
-from provisioning.conductor.models import DoctorRun
+from provisioning.doctor import runs
+from provisioning.doctor.finding import checks, number
+from provisioning.doctor.models import DoctorRun
+from provisioning.doctor.runs import run
 
 
 class Command(BaseCommand):
@@ -30,13 +32,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Examine, and write a line for each finding."""
         if options["list"]:
-            self.stdout.write("\n".join(doctor.checks))
+            self.stdout.write("\n".join(checks))
             return
         try:
-            row = doctor.run("command", names=options["check"], repair=options["repair"], pause=options["pause"])
+            row = run("command", names=options["check"], repair=options["repair"], pause=options["pause"])
         except InvalidInputError as error:
             raise CommandError(error.message) from error
-        left = doctor.left(row)
+        left = runs.left(row)
         if options["json"]:
             self.stdout.write(json.dumps(_report(row, left), indent=1))
         else:
@@ -52,7 +54,7 @@ class Command(BaseCommand):
             elif each["repair"] and not repair:
                 self.stdout.write(f"        --repair would: {each['repair']}")
         if not row.errors + row.warnings:
-            self.stdout.write(f"{doctor.number(len(row.checks), 'check')}: all is well.")
+            self.stdout.write(f"{number(len(row.checks), 'check')}: all is well.")
         else:
             self.stdout.write(f"Wrong: {row.errors + row.warnings}. Mended: {row.repaired}. Left: {left}.")
 

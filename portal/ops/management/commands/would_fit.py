@@ -15,10 +15,10 @@ from portal.ops import named
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors
+from provisioning.compute.launch import dry_run
+from provisioning.compute.launch.checks import MAX_COUNT
+from provisioning.compute.launch.dry_run import Fit, WouldFit
 from provisioning.compute.models import Flavor
-from provisioning.compute.services import dry_run
-from provisioning.compute.services.checks import MAX_COUNT
-from provisioning.compute.services.dry_run import Fit, WouldFit
 from provisioning.images import selectors as images
 
 WRONG = 2

@@ -1,0 +1,119 @@
+"""Other hosts for servers: every check of the reference, and then why it cannot be.
+
+Guests' disks lie on their hosts, and no two hosts share them yet.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from typing import NoReturn
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.actions.base import HOST_AWAY, check_lock
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.models import Host, Instance
+from provisioning.compute.states import VmState
+
+NO_OTHER_HOST = (
+    "No valid host was found. The server's disks are on its own host, and no other host can reach them: servers are not"
+    " moved between the hosts of this cloud."
+)
+_OFF = {VmState.ACTIVE, VmState.STOPPED}
+_ON = {VmState.ACTIVE, VmState.PAUSED}
+_LOST = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
+
+
+def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> NoReturn:
+    """Refuse to move a server to another host, or to the one named.
+
+    Raises NotFoundError, InstanceLockedError, InstanceBusyError, ConflictError when its host is down; InvalidInputError
+    for an unknown host and its own, and in the end always.
+    """
+    instance, host = _checked(context, instance_id, "migrate", _OFF)
+    if host_name is not None:
+        if host_name == host.name:
+            raise InvalidInputError("Cannot migrate to the host where the server exists.", field="host")
+        _known(host_name)
+    _check_host(instance, host)
+    raise InvalidInputError(NO_OTHER_HOST)
+
+
+def migrate_live(
+    context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
+) -> NoReturn:
+    """Refuse to move a server while it runs; ``force``: to the host named, without asking the scheduler.
+
+    Raises as ``migrate``.
+    """
+    if force and not host_name:
+        raise InvalidInputError("Can't force to a non-provided destination", field="host")
+    instance, host = _checked(context, instance_id, "os-migrateLive", _ON)
+    _check_host(instance, host)
+    if host_name is not None:
+        wanted = _known(host_name)
+        if wanted.id == host.id:
+            raise InvalidInputError(
+                f"Unable to migrate instance ({instance.id}) to current host ({host_name}).", field="host"
+            )
+        if not selectors.is_alive(wanted, timezone.now()):
+            raise InvalidInputError(f"Compute service of {host_name} is unavailable at this time.", field="host")
+    raise InvalidInputError(NO_OTHER_HOST)
+
+
+def evacuate(
+    context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
+) -> NoReturn:
+    """Refuse to build a server anew on another host than its own, which is down.
+
+    Raises NotFoundError, also for an unknown host, InstanceBusyError; InvalidInputError for its own host and for one
+    that is up, and in the end always.
+    """
+    if force and not host_name:
+        raise InvalidInputError("Can't force to a non-provided destination", field="host")
+    instance = selectors.instance_for(context, instance_id)
+    if host_name is not None:
+        if not Host.objects.filter(name=host_name).exists():
+            raise NotFoundError(f"Compute host {host_name} not found.", field="host")
+        if instance.host is not None and instance.host.name == host_name:
+            raise InvalidInputError("The target host can't be the same one.", field="host")
+    if instance.vm_state not in _LOST or instance.host is None:
+        raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
+    if selectors.is_alive(instance.host, timezone.now()):
+        raise InvalidInputError(f"Compute service of {instance.host.name} is still in use.")
+    raise InvalidInputError(NO_OTHER_HOST)
+
+
+def end_live_migration(context: RequestContext, instance_id: uuid.UUID | str, action: str) -> NoReturn:
+    """Refuse to hurry or to break off a live migration, which no server is in.  Raises NotFoundError,
+    InstanceLockedError, InstanceBusyError.
+    """
+    instance = selectors.instance_for(context, instance_id)
+    check_lock(context, instance)
+    raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
+
+
+def _checked(
+    context: RequestContext, instance_id: uuid.UUID | str, action: str, states: Collection[VmState]
+) -> tuple[Instance, Host]:
+    instance = selectors.instance_for(context, instance_id)
+    check_lock(context, instance)
+    if instance.vm_state not in states or instance.task_state is not None or instance.host is None:
+        raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
+    return instance, instance.host
+
+
+def _check_host(instance: Instance, host: Host) -> None:
+    if not selectors.is_alive(host, timezone.now()):
+        raise ConflictError(HOST_AWAY)
+
+
+def _known(name: str) -> Host:
+    host = Host.objects.filter(name=name).first()
+    if host is None:
+        raise InvalidInputError(f"Compute host {name} could not be found.", field="host")
+    return host

@@ -1,0 +1,124 @@
+"""Rebuild: a server's disks are made anew from an image; its id, its size, its cards and addresses stay."""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from compute_agent.contract.commands import RebuildRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.actions.base import Deed, begin
+from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.launch.checks import check_disk, check_fit, check_image, check_user_data
+from provisioning.compute.launch.injected_files import check_files
+from provisioning.compute.launch.request import InjectedFile
+from provisioning.compute.models import Flavor, Instance, KeyPair
+from provisioning.compute.passwords import sealed
+from provisioning.compute.services.instances import Changes, check_changes
+from provisioning.compute.services.metadata import check_metadata
+from provisioning.compute.states import VmState
+from provisioning.identity import policy
+from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
+from provisioning.quotas import selectors as quotas
+
+
+class Unset(enum.Enum):
+    """What a request does not say, where nothing is a value of its own."""
+
+    KEEP = "keep"
+
+
+KEEP: Literal[Unset.KEEP] = Unset.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Everything a rebuild may say, by the names of the Compute API; unset or None: as it is."""
+
+    image_id: str
+    admin_password: str | None = None
+    changes: Changes = field(default_factory=Changes)
+    metadata: Mapping[str, str] | None = None
+    injected_files: Sequence[InjectedFile] = ()
+    preserve_ephemeral: bool = False
+    key_name: str | Unset | None = KEEP
+    """None: no key."""
+    user_data: str | Unset | None = KEEP
+    """Base64; None: none."""
+    trusted_certificates: Sequence[str] | Unset | None = KEEP
+
+
+def rebuild(context: RequestContext, instance_id: uuid.UUID | str, request: Rebuild) -> Instance:
+    """Order a server's disks made anew; one that is stopped stays so.
+
+    The records say at once what was asked for, as in Nova.  Raises NotFoundError, InvalidInputError with the ``field``,
+    OverQuotaError, ForbiddenError, InstanceBusyError, InstanceLockedError, UnavailableError when its host is down.
+    """
+
+    def order(instance: Instance) -> RebuildRequest:
+        return RebuildRequest(
+            instance=guest_spec(instance, with_bits=True),
+            start=instance.vm_state != VmState.STOPPED,
+            preserve_ephemeral=request.preserve_ephemeral,
+        )
+
+    deed = Deed("rebuild", "rebuild", order, lambda instance: _columns(context, instance, request))
+    return begin(context, instance_id, deed)
+
+
+def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
+    """Check a rebuild and return what changes in the records."""
+    foreign = context.project_id != instance.project_id  # an operator sees to another project's server
+    same = foreign and request.image_id == str(instance.image_id)
+    image = own_image(instance) if same else check_image(context, request.image_id)
+    _check_fit(instance, image)
+    limits = quotas.limits_of(instance.project_id)
+    columns: dict[str, Any] = {
+        **check_changes(request.changes),
+        "image_id": image.id,
+        "image_name": image.name,
+        "image_properties": {str(key): str(value) for key, value in image.properties.items()},
+        "injected_files": check_files(request.injected_files, limits),
+        "admin_password": sealed(request.admin_password),
+        "rescue_image_id": None,
+        "password": "",
+    }
+    if request.metadata is not None:
+        columns["metadata"] = check_metadata(request.metadata, limits)
+    if request.key_name is not KEEP:
+        key = _key(instance, request.key_name)
+        columns |= {"key_name": key and key.name, "public_key": key and key.public_key}
+    if request.user_data is not KEEP:
+        check_user_data(request.user_data)
+        columns["user_data"] = request.user_data or None
+    if request.trusted_certificates is not KEEP:
+        policy.enforce(context, "compute:servers:rebuild:trusted_certs")
+        columns["trusted_certificates"] = request.trusted_certificates and list(request.trusted_certificates)
+    return columns
+
+
+def _check_fit(instance: Instance, image: Image) -> None:
+    copy = instance.flavor
+    flavor = Flavor(name=copy["name"], memory_mb=copy["memory_mb"], root_gb=copy["root_gb"])
+    try:
+        check_fit(flavor, image)
+        check_disk(copy, image)
+        companions(image, instance.project_id)
+    except InvalidInputError as error:
+        raise InvalidInputError(error.message, field="imageRef") from error
+
+
+def _key(instance: Instance, name: str | None) -> KeyPair | None:
+    """Return a key pair of the server's owner, whoever asks; None for none."""
+    if name is None:
+        return None
+    try:
+        return KeyPair.objects.get(user_id=instance.user_id, name=name)
+    except KeyPair.DoesNotExist as error:
+        raise InvalidInputError("Invalid key_name provided.", field="key_name") from error

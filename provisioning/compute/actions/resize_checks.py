@@ -1,0 +1,106 @@
+"""What a new size must satisfy before anything is written (Compute API reference, "Resize server (resize action)")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.launch.checks import check_fit
+from provisioning.compute.launch.decisions import Look, look_at
+from provisioning.compute.models import Flavor, Host, Instance
+from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
+from provisioning.images.models import Image
+from provisioning.scheduler import HostState
+
+FIELD = "flavorRef"
+NOTHING = Room(0, 0, 0)
+NOT_RESIZED = "Server disk was unable to be resized because: {reason}"
+
+
+def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[str, Any]:
+    """Return the copy of the flavor that the server is to have.
+
+    Raises InvalidInputError for a flavor that the caller cannot use, that the server has already, that the image does
+    not fit into, or with less disk than the server has.
+    """
+    flavor = _flavor(context, ref)
+    if instance.flavor["root_gb"] and not flavor.root_gb:
+        raise _disk("Resize to zero disk flavor is not allowed.")
+    if flavor.flavorid == instance.flavor["flavorid"]:
+        raise InvalidInputError("When resizing, instances must change flavor!", field=FIELD)
+    image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    if image is not None:
+        check_fit(flavor, image)
+    copy = flavor_copy(flavor, root_gb(instance.flavor) * GIB)
+    _check_disks(instance.flavor, copy)
+    return copy
+
+
+def _flavor(context: RequestContext, ref: str) -> Flavor:
+    try:
+        return selectors.flavor_for(context, ref)
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field=FIELD) from error
+
+
+def _check_disks(old: dict[str, Any], new: dict[str, Any]) -> None:
+    for name, has, gets in (
+        ("root", root_gb(old), root_gb(new)),
+        ("ephemeral", old["ephemeral_gb"], new["ephemeral_gb"]),
+    ):
+        if gets < has:
+            raise _disk(f"Its {name} disk has {has} GiB and cannot shrink to {gets} GiB.")
+
+
+def _disk(reason: str) -> InvalidInputError:
+    return InvalidInputError(NOT_RESIZED.format(reason=reason), field=FIELD)
+
+
+def look_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Look:
+    """Ask the scheduler whether the server's host will do for this flavor, as if the server were not there yet.
+
+    Room is asked for only of what grows, and whether the host takes anything more only when something does.  What
+    led a server to its first place (zone, hints, group, hosts that failed it) is not asked again.
+    """
+    room = larger_room(instance.flavor, flavor)
+    grows = _growth(room, room_of(instance.flavor))
+    spec = replace(
+        spec_of(instance, flavor=flavor),
+        vcpus=grows.vcpus,
+        memory_mb=grows.memory_mb,
+        disk_gb=grows.disk_gb,
+        availability_zone=host.availability_zone,
+        excluded_hosts=frozenset(),
+        requested_host="",
+        same_hosts=None,
+        different_hosts=frozenset(),
+        group=None,
+        ignored_hosts=frozenset(),
+        query=None,
+    )
+
+    def without(state: HostState) -> HostState:
+        held = room_of(instance.flavor)
+        return state._replace(
+            enabled=state.enabled or grows == NOTHING,
+            vcpus_allocated=state.vcpus_allocated - held.vcpus,
+            memory_mb_allocated=state.memory_mb_allocated - held.memory_mb,
+            disk_gb_allocated=state.disk_gb_allocated - held.disk_gb,
+            instances=0,
+        )
+
+    return look_at(host.id, spec, without)
+
+
+def _growth(room: Room, before: Room) -> Room:
+    """Return what is asked for of each thing that grows, of the others nothing."""
+    return Room(
+        room.vcpus if room.vcpus > before.vcpus else 0,
+        room.memory_mb if room.memory_mb > before.memory_mb else 0,
+        room.disk_gb if room.disk_gb > before.disk_gb else 0,
+    )

@@ -1,0 +1,55 @@
+"""Security groups of a server: all its cards are in them."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import state
+from provisioning.compute.actions.interfaces import locked_instance, order_refresh
+from provisioning.compute.models import Instance
+from provisioning.network import selectors as network_selectors
+from provisioning.network import services as network
+from provisioning.network.errors import SecurityGroupNotFoundError
+from provisioning.network.models import SecurityGroup
+
+
+@when_broken_off
+def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
+    """Put all cards of a server into a group of its project, by name or id, and let its host know.
+
+    Raises NotFoundError, also for a server without a card, and ConflictError for a name that two groups have.
+    """
+    with transaction.atomic():
+        instance = locked_instance(context, instance_id)
+        group = _group(context, instance, wanted)
+        if not network.add_group(instance.id, group):
+            raise SecurityGroupNotFoundError(f"instance_id {instance.id} could not be found as device id on any ports")
+        _changed(instance, [*(kept for kept in instance.security_groups if kept != str(group.id)), str(group.id)])
+
+
+@when_broken_off
+def remove_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
+    """Take all cards of a server out of a group, and let its host know; raises as ``add_security_group``."""
+    with transaction.atomic():
+        instance = locked_instance(context, instance_id)
+        group = _group(context, instance, wanted)
+        if not network.remove_group(instance.id, group):
+            raise SecurityGroupNotFoundError(
+                f"Security group {wanted} not associated with the instance {instance.id}", field="name"
+            )
+        _changed(instance, [kept for kept in instance.security_groups if kept != str(group.id)])
+
+
+def _group(context: RequestContext, instance: Instance, wanted: str) -> SecurityGroup:
+    return network_selectors.security_group_named(context.in_project(instance.project_id), wanted)
+
+
+def _changed(instance: Instance, groups: list[str]) -> None:
+    if not state.update(instance, {"security_groups": groups}):
+        raise ConflictError("The server is changing too quickly; try again.")
+    order_refresh(instance)

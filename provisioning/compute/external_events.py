@@ -1,0 +1,94 @@
+"""What other services tell about servers (Compute API reference, "Create external events")."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.common.ids import read_id
+from provisioning.compute.actions.power import switch
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.events.services import Entry, record_all
+
+log = logging.getLogger(__name__)
+
+POWER_UPDATE = "power-update"
+NEED_A_TAG = frozenset({"volume-extended", POWER_UPDATE, "accelerator-request-bound"})
+_TOPIC = "external_events"
+
+
+class Delivery(Enum):
+    """What became of an event."""
+
+    DELIVERED = "delivered"
+    NO_SUCH_SERVER = "no such server"
+    NO_TAG = "no tag"
+    ON_NO_HOST = "on no host"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalEvent:
+    """One event; ``tag`` is what it is about: a port, a volume, or for ``power-update`` POWER_ON or POWER_OFF."""
+
+    server_id: str
+    name: str
+    status: str = "completed"
+    tag: str | None = None
+
+
+def deliver(context: RequestContext, events: Sequence[ExternalEvent]) -> list[Delivery]:
+    """Record events and return what became of each, in their order.
+
+    ``power-update`` starts a server that is stopped or stops one that is active; one that is in another state, or busy,
+    is left as it is.
+    """
+    ids = {found for event in events if (found := read_id(event.server_id)) is not None}
+    servers = Instance.objects.filter(id__in=ids).exclude(vm_state=VmState.DELETED).in_bulk()
+    answers, entries = [], list[Entry]()
+    for event in events:
+        server = servers.get(read_id(event.server_id) or UUID(int=0))
+        answer = _judge(event, server)
+        answers.append(answer)
+        if server is not None and answer is Delivery.DELIVERED:
+            entries.append(_entry(context, event, server))
+    with transaction.atomic():
+        record_all(entries)
+    for event, answer in zip(events, answers, strict=True):
+        if event.name == POWER_UPDATE and answer is Delivery.DELIVERED:
+            _power(context, event)
+    return answers
+
+
+def _judge(event: ExternalEvent, server: Instance | None) -> Delivery:
+    if server is None:
+        return Delivery.NO_SUCH_SERVER
+    if event.name in NEED_A_TAG and event.tag is None:
+        return Delivery.NO_TAG
+    return Delivery.ON_NO_HOST if server.host_id is None else Delivery.DELIVERED
+
+
+def _entry(context: RequestContext, event: ExternalEvent, server: Instance) -> Entry:
+    said = {"name": event.name, "status": event.status, "tag": event.tag, "request_id": context.request_id}
+    return _TOPIC, "compute.instance.external_event", {"instance_id": str(server.id), **said}
+
+
+def _power(context: RequestContext, event: ExternalEvent) -> None:
+    """Switch a server as an event says; nobody waits for it, so what stands against it is told in the log alone."""
+    server = Instance.objects.filter(id=read_id(event.server_id) or UUID(int=0)).first()
+    if server is None or server.task_state is not None:
+        return
+    try:
+        if event.tag == "POWER_ON" and server.vm_state == VmState.STOPPED:
+            switch(context, server.id, "start")
+        elif event.tag == "POWER_OFF" and server.vm_state == VmState.ACTIVE:
+            switch(context, server.id, "stop")
+    except NovellaError as error:
+        log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)

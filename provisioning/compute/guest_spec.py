@@ -1,0 +1,150 @@
+"""The guest as its host is told of it: everything an order needs that makes one or changes what it is made of."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from compute_agent.contract.build import (
+    FlavorRef,
+    ImageRef,
+    InjectedFile,
+    InstanceSpec,
+    KeyPairRef,
+    PortRef,
+    RescueImage,
+)
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.compute import passwords
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.cards import tags_of_cards
+from provisioning.compute.states import VmState
+from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
+from provisioning.network import selectors as network
+
+IMAGE, KERNEL, RAMDISK = "image_id", "kernel_id", "ramdisk_id"
+"""The image of an instance, and the properties by which it names what boots it, when it does not boot itself."""
+
+
+def guest_spec(
+    instance: Instance,
+    *,
+    zone: str | None = None,
+    rescue: Image | None = None,
+    password: str | None = None,
+    with_bits: bool = False,
+) -> InstanceSpec:
+    """Write the guest as it is to be: the image as it was when the root disk was asked for, the cards as they are now.
+
+    ``zone``: its availability zone, when it is not yet on a host.  ``rescue``: what it boots from instead.
+    ``password``: the administrator's, in place of the one that is kept.  ``with_bits``: a host is to fetch its images;
+    NotFoundError when one of them is not there any more.
+    """
+    images = _images(instance)
+    if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
+        raise NotFoundError("The image was removed before the server could be built.", field="imageRef")
+    kernel, ramdisk = images.get(KERNEL), images.get(RAMDISK)
+    if zone is None:
+        zone = instance.host.availability_zone if instance.host else instance.availability_zone
+    return InstanceSpec(
+        uuid=str(instance.id),
+        name=instance.name,
+        hostname=instance.hostname,
+        project_id=str(instance.project_id),
+        user_id=str(instance.user_id),
+        image=_image_of(instance, images[IMAGE]),
+        flavor=flavor_ref(instance.flavor),
+        ports=_tagged(network.port_refs(instance.id), instance),
+        key_pair=KeyPairRef(name=instance.key_name or "", public_key=instance.public_key)
+        if instance.public_key
+        else None,
+        user_data=instance.user_data,
+        metadata=instance.metadata,
+        config_drive=instance.config_drive,
+        availability_zone=zone,
+        admin_password=password or passwords.opened(instance),
+        injected_files=[InjectedFile(path=file["path"], contents=file["contents"]) for file in instance.injected_files],
+        created_at=instance.created_at.isoformat(),
+        launch_index=instance.launch_index,
+        reservation_id=instance.reservation_id,
+        kernel=image_ref(kernel) if kernel else None,
+        ramdisk=image_ref(ramdisk) if ramdisk else None,
+        rescue=_rescue(rescue, instance.project_id) if rescue else None,
+    )
+
+
+def flavor_ref(flavor: Mapping[str, Any]) -> FlavorRef:
+    """Write a size, an instance's copy of its flavor, as hosts are told of it."""
+    return FlavorRef(
+        name=flavor["name"],
+        vcpus=flavor["vcpus"],
+        memory_mb=flavor["memory_mb"],
+        root_gb=flavor["root_gb"],
+        ephemeral_gb=flavor["ephemeral_gb"],
+        swap_mb=flavor["swap_mb"],
+        extra_specs={str(key): str(value) for key, value in flavor["extra_specs"].items()},
+    )
+
+
+def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> ImageRef:
+    """Write an image as hosts are told of it, with other ``properties`` than its own when they are given."""
+    said = image.properties if properties is None else properties
+    return ImageRef(
+        id=str(image.id),
+        name=image.name,
+        disk_format=image.disk_format or "",
+        size=image.size or 0,
+        hash_algo=image.os_hash_algo or "",
+        hash_value=image.os_hash_value or "",
+        min_disk=image.min_disk,
+        min_ram=image.min_ram,
+        properties={str(key): str(value) for key, value in said.items()},
+    )
+
+
+def _images(instance: Instance) -> dict[str, Image | None]:
+    """Return the image of an instance and the kernel and ramdisk that boot it, whatever has become of them."""
+    properties = instance.image_properties
+    on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # it comes back from the copy of its disk
+    ids = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id} | {
+        name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)
+    }
+    rows = Image.objects.in_bulk([identity for identity in ids.values() if identity is not None])
+    return {name: rows.get(identity) if identity is not None else None for name, identity in ids.items()}
+
+
+def _image_of(instance: Instance, row: Image | None) -> ImageRef:
+    """Write the image of an instance; of one whose record is gone, what the instance remembers."""
+    properties = {str(key): str(value) for key, value in instance.image_properties.items()}
+    if row is not None:
+        return image_ref(row, properties or None)
+    return ImageRef(
+        id=str(instance.image_id or uuid.UUID(int=0)),
+        name=instance.image_name,
+        disk_format="",
+        size=0,
+        hash_algo="",
+        hash_value="",
+        properties=properties,
+    )
+
+
+def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:
+    named = companions(image, project_id)
+    kernel, ramdisk = named.get(KERNEL), named.get(RAMDISK)
+    return RescueImage(
+        image=image_ref(image),
+        kernel=image_ref(kernel) if kernel else None,
+        ramdisk=image_ref(ramdisk) if ramdisk else None,
+    )
+
+
+def _tagged(ports: list[PortRef], instance: Instance) -> list[PortRef]:
+    """Write on the cards what their owner calls them."""
+    tags = tags_of_cards(instance)
+    return [msgspec.structs.replace(port, tag=tags[port.id]) if port.id in tags else port for port in ports]

@@ -1,0 +1,36 @@
+"""Allocate: ports and addresses for a guest whose host is known."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from provisioning.compute import instance_actions
+from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.network import services as network
+from provisioning.scheduler import HostState
+
+
+def allocate(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent:
+    """Give the instance its ports on the host, inside the caller's transaction; returns the step to be written.
+
+    One that comes off its shelf has kept its ports.  Raises what ``network.services.allocate`` raises; no other host
+    would help then.
+    """
+    started = timezone.now()
+    ports = (
+        network.bind_ports(instance.id, host.name)
+        if line_of(instance) is UNSHELVE
+        else network.allocate(
+            instance.id,
+            instance.project_id,
+            instance.requested_networks,
+            instance.security_groups,
+            host.name,
+            host.availability_zone,
+        )
+    )
+    detail = {"ports": str(len(ports))}
+    return instance_actions.step(
+        action, "allocate_network", instance_actions.since(started), attempt=instance.attempt, detail=detail
+    )

@@ -1,0 +1,73 @@
+"""The tries of a build: why each failed, kept step by step and told when the last one is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.compute import instance_actions, state
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+
+STEPS = ("schedule", "claim", "allocate_network", "hand_off", *BUILD_STEPS)
+"""The steps of one try in running order."""
+MOST_OF_A_REASON = 200
+"""Characters of one earlier reason in the fault of the last try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One try that failed; ``host`` is empty when it had found none."""
+
+    attempt: int
+    host: str
+    reason: str
+
+
+def record(action: InstanceAction, failure: Failure, instance: Instance, finished: datetime | None = None) -> None:
+    """Write down why a try failed, with the step that was running, and show it; nothing when that is known already.
+
+    If no step was announced it is the one after the last that ended.
+    """
+    rows = {row.name: row for row in InstanceActionEvent.objects.filter(action=action, attempt=failure.attempt)}
+    if any(row.result == instance_actions.ERROR for row in rows.values()):
+        return
+    name = next((step for step in STEPS if step not in rows or rows[step].finished_at is None), None)
+    if name is None:
+        return
+    ended = finished or timezone.now()
+    before = max((row.finished_at for row in rows.values() if row.finished_at), default=ended)
+    begun = rows[name].started_at if name in rows else before
+    span = instance_actions.Span(min(begun, ended), ended)
+    row = instance_actions.step(action, name, span, attempt=failure.attempt, host=failure.host, failure=failure.reason)
+    instance_actions.write([row])
+    state.announce_all(instance, [{"step": instance_actions.shown(row)}])
+
+
+def failures(action: InstanceAction | None) -> list[Failure]:
+    """Return why each try of a build failed so far, in order."""
+    if action is None:
+        return []
+    rows = InstanceActionEvent.objects.filter(action=action, result=instance_actions.ERROR).order_by("attempt", "id")
+    return list({row.attempt: Failure(row.attempt, row.host, row.message) for row in rows}.values())
+
+
+def told(message: str, earlier: list[Failure]) -> str:
+    """Return a fault's words for the owner, with what went wrong in the tries before; names no host."""
+    reasons = Counter(failure.reason for failure in earlier if failure.reason not in message)
+    if not reasons:
+        return message
+    before = "; ".join(
+        reason[:MOST_OF_A_REASON].rstrip(". ") + (f" ({times} times)" if times > 1 else "")
+        for reason, times in reasons.items()
+    )
+    return f"{message} Before that: {before}."
+
+
+def listed(details: str, tries: list[Failure]) -> str:
+    """Return a fault's details for operators: each try with its host."""
+    lines = [f"attempt {each.attempt} on {each.host or 'no host'}: {each.reason}" for each in tries]
+    return "\n".join([*([details] if details else []), *lines])

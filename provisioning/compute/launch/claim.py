@@ -1,0 +1,105 @@
+"""Schedule and claim: from a request to room on one host, with a record of how it was found."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.compute import instance_actions, state
+from provisioning.compute.allocations import hold, take_first
+from provisioning.compute.launch.build_kinds import LAUNCH, line_of
+from provisioning.compute.launch.decisions import Look, look, record_decision
+from provisioning.compute.launch.dry_run import smaller_that_fits
+from provisioning.compute.launch.retry import fail
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.notifications import Note
+from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.sizes import room_of
+from provisioning.scheduler import HostState, explain
+
+__all__ = ["find_place", "instance_waits", "spec_of"]
+
+ROUNDS = 8
+"""How often the hosts are looked at anew because all that were ranked had been taken in the meantime."""
+NO_VALID_HOST = "No valid host was found. "
+ALL_TAKEN = "All suitable hosts were taken by other servers at the same moment."
+
+
+def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
+    """Rank the hosts and take room on the best that still has it: then the instance is ``networking`` on that host.
+
+    The hosts are read outside any transaction; the claim, the move, the decision and the steps are one.  When every
+    ranked host is taken by now the hosts are read again.  Returns None when there is no host (the instance is in ERROR
+    then), or when the launch has moved on without us.
+    """
+    for _ in range(ROUNDS):
+        found = look(spec_of(instance))
+        if not found.decision.ranked:
+            break
+        with transaction.atomic():
+            state.lock([instance.id])
+            chosen = _claim_one(instance, found, action)
+            if chosen is not None:
+                return chosen
+            transaction.set_rollback(True)
+        if not instance_waits(instance):
+            return None
+    else:
+        found = look(spec_of(instance))
+    _give_up(instance, found, action)
+    return None
+
+
+def instance_waits(instance: Instance) -> bool:
+    """Say whether the launch still waits for this very scheduling."""
+    waiting = Instance.objects.filter(id=instance.id, attempt=instance.attempt, host=None)
+    return waiting.filter(vm_state=instance.vm_state, task_state=instance.task_state).exists()
+
+
+def _claim_one(instance: Instance, found: Look, action: InstanceAction) -> HostState | None:
+    """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
+    started = timezone.now()
+    ranked = [one.host for one in found.decision.ranked]
+    taken, tried = take_first(room_of(instance.flavor), (host.id for host in ranked), instance)
+    if taken is None:
+        return None
+    if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
+        return None  # another run of the same job was first
+    chosen = ranked[tried - 1]
+    changes, where = {"host_id": taken}, Note(host=chosen.name, zone=chosen.availability_zone)
+    moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)
+    if moved is None:
+        return None
+    hold(instance, taken)
+    record_decision(instance, action.action, found, chosen)
+    claimed = instance_actions.step(
+        action,
+        "claim",
+        instance_actions.since(started),
+        attempt=instance.attempt,
+        host=chosen.name,
+        detail={"tried": str(tried)},
+    )
+    instance_actions.write([_looked(instance, found, action), claimed])
+    return chosen
+
+
+def _looked(instance: Instance, found: Look, action: InstanceAction, failure: str = "") -> InstanceActionEvent:
+    """Return the step ``schedule`` of one look at the hosts."""
+    if failure:
+        return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=failure)
+    seen = {"hosts": str(len(found.hosts)), "suitable": str(found.decision.suitable)}
+    return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, detail=seen)
+
+
+def _give_up(instance: Instance, found: Look, action: InstanceAction) -> None:
+    """No host: ERROR, hostless, with the filters' counts in the fault, and a smaller size that would fit."""
+    sentences = [explain(found.decision) or ALL_TAKEN]
+    if line_of(instance) is LAUNCH:
+        sentences.append(smaller_that_fits(instance, found.hosts, found.spec, found.decision))
+    message = NO_VALID_HOST + " ".join(filter(None, sentences))
+    with transaction.atomic():
+        if fail(instance, message, clean=True) is None:
+            return
+        record_decision(instance, action.action, found, None)
+        instance_actions.write([_looked(instance, found, action, failure=message)])

@@ -1,0 +1,117 @@
+"""Looks at the hosts for a place, and the records of what they found."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.compute import instance_actions
+from provisioning.compute.instance_actions import Span
+from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.compute.selectors.host_rows import host_states, hosts_for
+from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, facts_needed, options_of
+
+SHOWN = 10
+"""Of the best hosts so many are kept with their weights."""
+_WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "seconds", "read_seconds", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the hosts: what was asked, what there was, what was found, and when."""
+
+    spec: RequestSpec
+    hosts: Sequence[HostState]
+    decision: Decision
+    span: Span
+    read_seconds: float
+    decide_seconds: float
+
+
+def options_now() -> Options:
+    """Return how this cloud chooses hosts."""
+    return options_of(settings)
+
+
+def look(spec: RequestSpec) -> Look:
+    """Read the hosts as they are now, and decide; nothing is written."""
+    options = options_now()
+    return _look(spec, options, lambda: hosts_for(spec, options))
+
+
+def look_at(host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState], HostState]) -> Look:
+    """Do the same with one host, which is looked at as ``seen_as`` says, whatever is being built there."""
+    options = options_now()
+    facts = facts_needed(spec, options) - {"io_ops"}
+
+    def read() -> list[HostState]:
+        return [seen_as(host) for host in host_states(facts, image_id=spec.image_id, only=host_id)]
+
+    return _look(spec, options, read)
+
+
+def _look(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence[HostState]]) -> Look:
+    started, before = timezone.now(), perf_counter()
+    hosts = read_hosts()
+    read = perf_counter()
+    decision = decide(hosts, spec, options)
+    return Look(spec, hosts, decision, instance_actions.since(started), read - before, perf_counter() - read)
+
+
+def record_decision(
+    instance: Instance, action: str, found: Look, chosen: HostState | None, *, flavor: Mapping[str, Any] | None = None
+) -> None:
+    """Keep what a look has found for this attempt of an action, inside the caller's transaction; a repeat replaces it.
+
+    ``chosen``: the host that was taken; None: none.  ``flavor``: the size that was asked for when it is not its own.
+    """
+    row = SchedulingDecision(
+        instance=instance,
+        action=action,
+        attempt=instance.attempt,
+        host_name=chosen.name if chosen else "",
+        driver=found.decision.driver,
+        filters=[_rounded(asdict(result)) for result in found.decision.filters],
+        weights=[_weight(ranked) for ranked in found.decision.ranked[:SHOWN]],
+        asked=_asked(instance, found.spec, flavor),
+        losses={name: list(hosts) for name, hosts in found.decision.losses.items()},
+        seconds=found.read_seconds + found.decide_seconds,
+        read_seconds=found.read_seconds,
+    )
+    SchedulingDecision.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["instance", "attempt", "action"],
+        update_fields=_WRITTEN,
+    )
+
+
+def _rounded(result: dict[str, Any]) -> dict[str, Any]:
+    return result | {"seconds": round(result["seconds"], 6)}
+
+
+def _weight(ranked: Ranked) -> dict[str, Any]:
+    parts = {name: round(part, 4) for name, part in ranked.parts.items()}
+    return {"host": ranked.host.name, "weight": round(ranked.weight, 4), "parts": parts}
+
+
+def _asked(instance: Instance, spec: RequestSpec, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what was asked for, in words fit for the owner: no host is named, and what nobody asked is left out."""
+    said = {
+        "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),
+        "availability_zone": spec.availability_zone,
+        "architecture": spec.architecture,
+        "hypervisor_type": spec.hypervisor_type,
+        "hypervisor_versions": spec.hypervisor_versions,
+        "group_policy": spec.group.policy if spec.group else "",
+        "hints": sorted(instance.scheduler_hints),
+        "tried_before": len(spec.excluded_hosts),
+    }
+    room = {"vcpus": spec.vcpus, "memory_mb": spec.memory_mb, "disk_gb": spec.disk_gb}
+    return room | {name: value for name, value in said.items() if value}

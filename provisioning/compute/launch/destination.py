@@ -1,0 +1,89 @@
+"""Where a launch wants its servers to be: a zone, for operators a host, and what the scheduler is to heed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.launch.request import LaunchRequest
+from provisioning.compute.models import Host, ServerGroup
+from provisioning.compute.names import check_text
+from provisioning.compute.services.server_groups import check_hints, group_for_launch
+from provisioning.identity import policy
+
+IGNORED = "ignore_hosts"
+"""The hint by which operators leave out hosts."""
+MOST_IGNORED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that the caller may ask for."""
+
+    zone: str = ""
+    """Empty: any."""
+    host: str = ""
+    """A host's name; empty: any."""
+    hints: dict[str, object] = field(default_factory=dict)
+
+
+def check_place(context: RequestContext, request: LaunchRequest) -> Place:
+    """Return where the servers are to be.
+
+    Raises InvalidInputError naming what there is not, and ForbiddenError for a host asked for, or left out, by others
+    than operators.
+    """
+    zone, host, node = _parts(request.availability_zone)
+    if host or node:
+        policy.enforce(context, "compute:servers:create:forced_host")
+    if request.host or request.hypervisor_hostname:
+        policy.enforce(context, "compute:servers:create:requested_destination")
+        if host or node:
+            raise InvalidInputError(
+                "A host is asked for twice: by availability_zone, and by host or hypervisor_hostname.", field="host"
+            )
+        host, node = request.host or "", request.hypervisor_hostname or ""
+    if zone and zone not in selectors.availability_zones():
+        raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
+    hints = check_hints(request.scheduler_hints)
+    if IGNORED in request.scheduler_hints:
+        policy.enforce(context, "compute:servers:create:requested_destination")
+        hints[IGNORED] = _ignored(request.scheduler_hints[IGNORED])
+    return Place(zone, _host(host, node), hints)
+
+
+def group_of(context: RequestContext, place: Place, count: int) -> ServerGroup | None:
+    """Return the server group that ``count`` servers are to join.  Raises InvalidInputError, OverQuotaError."""
+    return group_for_launch(context, place.hints["group"], count) if "group" in place.hints else None
+
+
+def _parts(text: str | None) -> tuple[str, str, str]:
+    """Read ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
+    zone, *rest = (text or "").split(":")
+    if len(rest) > 2:
+        raise InvalidInputError("Unable to parse availability_zone", field="availability_zone")
+    host, node = [*rest, "", ""][:2]
+    return zone, host, node
+
+
+def _ignored(hint: object) -> list[str]:
+    """Return the names of hosts that will not do."""
+    named = list(hint) if isinstance(hint, list | tuple) else [hint]
+    texts = [name for name in named if isinstance(name, str)]
+    if len(named) > MOST_IGNORED or len(texts) < len(named):
+        raise InvalidInputError(
+            f"Invalid input for {IGNORED}: it must be names of hosts, at most {MOST_IGNORED}.", field=IGNORED
+        )
+    return [check_text(name, IGNORED, shortest=1) for name in texts]
+
+
+def _host(name: str, node: str) -> str:
+    if not name and not node:
+        return ""
+    wanted = {key: value for key, value in (("name", name), ("hypervisor_hostname", node)) if value}
+    found = Host.objects.filter(**wanted).order_by("name").values_list("name", flat=True).first()
+    if found is None:
+        raise InvalidInputError(f"Compute host {':'.join(wanted.values())} could not be found.", field="host")
+    return found

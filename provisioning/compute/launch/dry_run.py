@@ -1,0 +1,231 @@
+"""Would it fit: the scheduler itself, on the rows of the hosts as they are now; nothing is written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.compute.launch.checks import MAX_COUNT, check_fit, check_flavor, check_image
+from provisioning.compute.launch.decisions import options_now
+from provisioning.compute.launch.destination import check_place, group_of
+from provisioning.compute.launch.request import LaunchRequest
+from provisioning.compute.models import Flavor, Instance
+from provisioning.compute.selectors.catalog import Limits, flavors_of_project, limits_for
+from provisioning.compute.selectors.host_rows import hosts_for
+from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.sizes import flavor_copy, quota_held
+from provisioning.identity import policy
+from provisioning.images.models import Image
+from provisioning.quotas.limits import MOST
+from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
+
+MOST_SHOWN = 10
+"""How much more room there is than this is nobody's business but the operator's."""
+MOST_COUNTED = 100
+"""Where counting stops for operators."""
+MOST_TRIED = 8
+"""How many smaller sizes are tried for one that fits."""
+SEEING_HOSTS = "compute:would_fit:hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class WouldFit:
+    """What a launch would ask for: a flavor, or for those who may see hosts any amounts (MiB, GiB), and where."""
+
+    flavor_ref: str | None = None
+    vcpus: int = 0
+    memory_mb: int = 0
+    disk_gb: int = 0
+    image_id: str | None = None
+    availability_zone: str = ""
+    """``zone``, or for operators ``zone:host``; empty: any."""
+    hints: Mapping[str, object] = field(default_factory=dict)
+    group: str | None = None
+    """The id of a server group, as the hint says it too."""
+    requested_host: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How many would find a place, one after the other."""
+
+    fits: int
+    most: int
+    """Where counting stopped."""
+    asked: int
+    decision: Decision
+    """Of the first that found no place; of the first when all did."""
+    sentence: str
+    """For the caller; no host is named."""
+    hosts: list[tuple[str, int]]
+    """Name of a host and how many go there, for those who may see hosts; else empty."""
+    allowed: int | None = None
+    """How many the quota of the project leaves; None: any number."""
+
+
+def would_fit(context: RequestContext, request: WouldFit) -> Fit:
+    """Say how many servers like this the hosts could take now, by what the caller may see and use.
+
+    Raises what a launch raises for the same parts: InvalidInputError with the ``field`` it is about, ForbiddenError,
+    OverQuotaError for a group that is full.
+    """
+    policy.enforce(context, "compute:would_fit")
+    if context.project_id is None:
+        raise ForbiddenError("A server needs a project: use a token that is scoped to one.")
+    if not 1 <= request.count <= MAX_COUNT:
+        raise InvalidInputError(f"Invalid input for count: it must be from 1 to {MAX_COUNT}.", field="count")
+    instance = _imagined(context, request)
+    seeing = policy.allows(context, SEEING_HOSTS)
+    allowed = _allowed(limits_for(context), instance.flavor)
+    wanted = request.count if seeing or allowed is None else min(request.count, allowed)
+    most = max(wanted, MOST_COUNTED if seeing else MOST_SHOWN)
+    spec, options = spec_of(instance), options_now()
+    hosts = hosts_for(spec, options)
+    found = how_many(hosts, spec, options, most)
+    sentences = [_sentence(found, request.count)]
+    if not found.fits:
+        sentences.append(smaller_that_fits(instance, hosts, spec, found.decision))
+    if allowed is not None and allowed < request.count:
+        sentences.append(f"The quota of the project leaves room for {allowed}.")
+    return Fit(
+        fits=found.fits,
+        most=most,
+        asked=request.count,
+        decision=found.decision,
+        sentence=" ".join(filter(None, sentences)),
+        hosts=sorted(found.where.items()) if seeing else [],
+        allowed=allowed,
+    )
+
+
+def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: RequestSpec, decision: Decision) -> str:
+    """Say which is the largest smaller flavor of the server's project that fits now, and how often; empty when none
+    does, or when the size was not what left no host.
+    """
+    if not decision.filters or decision.filters[-1].asked is None:
+        return ""
+    options = options_now()
+    image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    known = facts_needed(spec, options)
+    for flavor in _smaller(instance, image)[:MOST_TRIED]:
+        smaller = spec_of(instance, flavor=flavor_copy(flavor, _size_of(image)))
+        if not facts_needed(smaller, options) <= known:
+            continue
+        many = how_many(hosts, smaller, options, MOST_SHOWN).fits
+        if many:
+            return f"{flavor.name} would fit {_times(many)}."
+    return ""
+
+
+# ----- the ask --------------------------------------------------------------------------------------------------------
+
+
+def _imagined(context: RequestContext, request: WouldFit) -> Instance:
+    """Return the server that a launch would make, as far as the scheduler looks at it; it is not kept."""
+    image = check_image(context, request.image_id) if request.image_id else None
+    flavor = _size(context, request, image)
+    hints = dict(request.hints) | ({"group": request.group} if request.group else {})
+    asked = LaunchRequest(
+        name="",
+        image_id=request.image_id or "",
+        flavor_ref=request.flavor_ref or "",
+        availability_zone=request.availability_zone or None,
+        scheduler_hints=hints,
+        host=request.requested_host or None,
+    )
+    place = check_place(context, asked)
+    instance = imagined(context.project_id or uuid.UUID(int=0), flavor, image, place.zone)
+    instance.requested_host, instance.scheduler_hints = place.host, place.hints
+    instance.server_group = group_of(context, place, request.count)
+    return instance
+
+
+def imagined(project_id: uuid.UUID, flavor: Mapping[str, Any], image: Image | None, zone: str = "") -> Instance:
+    """Return a server of a size and an image that is not kept, for the scheduler to look at."""
+    return Instance(
+        project_id=project_id,
+        flavor=dict(flavor),
+        image_id=image.id if image else None,
+        image_properties={str(key): str(value) for key, value in image.properties.items()} if image else {},
+        availability_zone=zone,
+    )
+
+
+def _size(context: RequestContext, request: WouldFit, image: Image | None) -> dict[str, Any]:
+    """Return the copy of a flavor that a launch would keep."""
+    numbers: dict[str, Any] = {"vcpus": request.vcpus, "memory_mb": request.memory_mb, "disk_gb": request.disk_gb}
+    if request.flavor_ref is not None:
+        named = [name for name, value in numbers.items() if value]
+        if named:
+            raise InvalidInputError(f"A flavor has its own {named[0]}: ask for one or the other.", field=named[0])
+        flavor = check_flavor(context, request.flavor_ref)
+        if image is not None:
+            check_fit(flavor, image)
+        return flavor_copy(flavor, _size_of(image))
+    policy.enforce(context, SEEING_HOSTS)
+    for name, value in numbers.items():
+        if not 0 <= value <= MOST:
+            raise InvalidInputError(f"Invalid input for {name}: it must be from 0 to {MOST}.", field=name)
+    return numbers | {"flavorid": "", "name": "", "extra_specs": {}}
+
+
+def _size_of(image: Image | None) -> int:
+    return max(image.virtual_size or 0, image.size or 0) if image else 0
+
+
+def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
+    """Return how many servers of this size the quota leaves."""
+    left = [
+        known // amount
+        for resource, amount in quota_held(flavor).items()
+        if amount and (known := limits.left(resource)) is not None
+    ]
+    return min(left, default=None)
+
+
+def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
+    """Return the flavors of the server's project that are no larger than its own in anything, the largest first."""
+    own = instance.flavor
+
+    def size(flavor: Flavor) -> tuple[int, int, int]:
+        return flavor.memory_mb, flavor.vcpus, int(flavor_copy(flavor, _size_of(image))["disk_gb"])
+
+    limit = (own["memory_mb"], own["vcpus"], own["disk_gb"])
+    fitting = [
+        flavor
+        for flavor in flavors_of_project(instance.project_id)
+        if size(flavor) != limit and all(less <= more for less, more in zip(size(flavor), limit, strict=True))
+    ]
+    return sorted((flavor for flavor in fitting if _takes(flavor, image)), key=size, reverse=True)
+
+
+def _takes(flavor: Flavor, image: Image | None) -> bool:
+    try:
+        if image is not None:
+            check_fit(flavor, image)
+    except InvalidInputError:
+        return False
+    return True
+
+
+# ----- words ----------------------------------------------------------------------------------------------------------
+
+
+def _sentence(found: Count, asked: int) -> str:
+    if found.fits == found.most:
+        return f"At least {found.most} of these would fit now."
+    if found.fits >= asked:
+        return f"{found.fits} of these would fit now."
+    begin = f"{found.fits} of {asked} would fit now." if found.fits else "None of these would fit now."
+    return f"{begin} {explain(found.decision)}"
+
+
+def _times(many: int) -> str:
+    if many == MOST_SHOWN:
+        return f"at least {MOST_SHOWN} times"
+    return "once" if many == 1 else f"{many} times"

@@ -1,0 +1,34 @@
+"""Hand off: the whole guest as one durable order to its host."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from compute_agent.contract.commands import BuildRequest
+from provisioning.compute import instance_actions, state
+from provisioning.compute.deadlines import deadline_of
+from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.states import TaskState
+from provisioning.rpc import hosts
+from provisioning.scheduler import HostState
+
+
+def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
+    """Write the order to the host and move the instance through ``block_device_mapping`` to ``spawning``.
+
+    Inside the caller's transaction.  Returns the step to be written, None when the launch has moved on.  Raises
+    NotFoundError when the image is gone.
+    """
+    started = timezone.now()
+    spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)
+    line = line_of(instance)
+    if line is None or not state.walk(instance, line.hand_off_moves(instance.task_state), attempt=instance.attempt):
+        return None
+    hosts.command(
+        host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)
+    )
+    return instance_actions.step(
+        action, "hand_off", instance_actions.since(started), attempt=instance.attempt, host=host.name
+    )

@@ -1,0 +1,109 @@
+"""When a launch goes wrong: another host, or ERROR with a reason; nothing that was taken is forgotten."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+
+from provisioning.compute import instance_actions, state
+from provisioning.compute.allocations import give_back
+from provisioning.compute.faults import record_fault
+from provisioning.compute.launch import attempts
+from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
+from provisioning.compute.release import host_holding, leave_host, release_place, send_destroy
+from provisioning.compute.services.hosts import build_failed
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+from provisioning.rpc.cast import cast
+
+
+def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
+    """End a launch in ERROR, hostless, inside the caller's transaction; a server that was to come off its shelf stays
+    on it, with its ports.
+
+    As in Nova the server counts against the quota until it is deleted, and keeps nothing on a host.  Where a host may
+    have something of it (``clean`` False and the order was handed over) that host is told to destroy it under a higher
+    attempt, and the room and the addresses stay taken until it has; else they are given back at once.
+
+    ``message`` is for the owner and names no host; ``details`` are for operators.  The fault says as well why each try
+    before this one failed.  Returns None when the launch is over already.
+    """
+    line = line_of(instance)
+    if line is None:
+        return None
+    attempt, action = instance.attempt, instance_actions.current(instance.id, line.action)
+    earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
+    reason, message = message, attempts.told(message, earlier)
+    holder = None if clean else host_holding(instance)
+    host_name = instance.host.name if instance.host is not None else ""
+    changes: dict[str, object] = {"host": None}
+    if line is UNSHELVE:
+        changes |= {"excluded_hosts": [], "requested_host": ""}
+    if holder is not None:
+        changes["attempt"] = instance.attempt + 1
+    note = Note(fault=message, cause="BuildFailed" if host_name else "NoValidHost")
+    failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, note=note)
+    if failed is None:
+        return None
+    if action is not None:
+        attempts.record(action, attempts.Failure(attempt, host_name, reason), failed)
+    record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
+    instance_actions.finish(failed.id, line.action, message=message)
+    quotas.commit(failed.id)
+    if holder is None:
+        (leave_host if line is UNSHELVE else release_place)(failed.id)
+    else:
+        hosts.withdraw(failed.id, failed.attempt)
+        send_destroy(failed.id, holder.id, failed.attempt)
+    return failed
+
+
+def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
+    """Give the launch another host, or end it when it has used up MAX_SCHEDULE_ATTEMPTS; inside the caller's
+    transaction.
+
+    ``clean``: the failed host has undone everything, so the room is given back and the next try is cast.  Else the host
+    is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
+    one server.
+    """
+    line, tries, attempt = line_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
+    host_name = instance.host.name if instance.host is not None else ""
+    if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
+        message = f"The server could not be built: {tries} hosts were tried. The last one said: {reason}"
+        failed = fail(instance, message, clean=clean)
+        if failed is not None:
+            build_failed(host_id)
+        return failed
+    again = state.advance(
+        instance,
+        "reschedule",
+        attempt=instance.attempt,
+        changes={
+            "attempt": instance.attempt + 1,
+            "host": None,
+            "excluded_hosts": [*instance.excluded_hosts, str(host_id)],
+        },
+    )
+    if again is None:
+        return None
+    build_failed(host_id)
+    action = instance_actions.current(again.id, line.action) if line is not None else None
+    if action is not None:
+        attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
+    if clean:
+        give_back(again.id)
+        network.set_ports_status(again.id, "DOWN")
+        cast_schedule(again)
+    else:
+        hosts.withdraw(again.id, again.attempt)
+        send_destroy(again.id, host_id, again.attempt)
+    return again
+
+
+def cast_schedule(instance: Instance) -> None:
+    """Queue the next scheduling of a launch, or of a server that comes off its shelf."""
+    cast("scheduler", "compute.schedule", instance_id=str(instance.id), attempt=instance.attempt)

@@ -1,0 +1,96 @@
+"""The job that carries a launch, or a server off its shelf, from the queue to its host: schedule, claim, allocate, hand
+off.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.errors import NovellaError
+from provisioning.compute import instance_actions, state
+from provisioning.compute.launch.allocate import allocate
+from provisioning.compute.launch.build_kinds import LINES, is_waiting, line_of
+from provisioning.compute.launch.claim import find_place
+from provisioning.compute.launch.hand_off import hand_off
+from provisioning.compute.launch.retry import fail
+from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.selectors.hosts import state_of
+from provisioning.rpc.registry import job
+from provisioning.scheduler import HostState
+
+log = logging.getLogger(__name__)
+UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please tell the operators the id of the request."
+
+
+def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
+    """The queue will not try the job again: the launch ends in ERROR."""
+    log.error("Gave up scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
+    action = _waiting(instance_id, attempt)
+    if action is not None:
+        with transaction.atomic():
+            fail(action.instance, UNEXPECTED, details=reason)
+
+
+@job("compute.schedule", topic="scheduler", on_give_up=give_up)
+def schedule(instance_id: str, attempt: int) -> None:
+    """Carry one try of a launch on from wherever it stands; for any other try or state this does nothing.
+
+    1. rank the hosts; 2. one transaction: claim room on one → ``networking``; 3. one transaction: ports and addresses →
+    ``block_device_mapping``, the order to the host → ``spawning``.  A worker that dies in between leaves a state from
+    which the same job, delivered again, goes on.
+    """
+    action = _waiting(instance_id, attempt)
+    if action is None:
+        return
+    host: HostState | None
+    if action.instance.host_id is not None:
+        host = _place_of(action.instance)
+    elif attempt > 1 and Allocation.objects.filter(instance_id=action.instance_id).exists():
+        return  # the host tried before has not confirmed yet that it holds nothing; its word casts this job again
+    else:
+        host = find_place(action.instance, action)
+    if host is not None:
+        _build(action.instance, host, action)
+
+
+def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
+    """Return the launch, or the unshelving, with its instance, if this try of it has not been handed to a host yet."""
+    begun = InstanceAction.objects.select_related("instance__host").filter(
+        instance_id=uuid.UUID(instance_id),
+        action__in=[line.action for line in LINES],
+        instance__attempt=attempt,
+        finished_at=None,
+    )
+    for action in begun.order_by("-id"):
+        line = line_of(action.instance)
+        if line is not None and line.action == action.action and is_waiting(action.instance):
+            return action
+    return None
+
+
+def _place_of(instance: Instance) -> HostState:
+    """Return the host that a worker before us has claimed."""
+    return state_of(Allocation.objects.select_related("host").get(instance=instance).host, timezone.now())
+
+
+def _build(instance: Instance, host: HostState, action: InstanceAction) -> None:
+    """Allocate and hand off in one transaction; what cannot be had anywhere ends the launch."""
+    try:
+        with transaction.atomic():
+            state.lock([instance.id])
+            allocated = allocate(instance, host, action)
+            handed = hand_off(instance, host, action)
+            if handed is None:
+                transaction.set_rollback(True)
+                return
+            instance_actions.write([allocated, handed])
+    except NovellaError as error:
+        log.warning("Instance %s cannot be built: %s", instance.id, error.message)
+        stopped = _waiting(str(instance.id), instance.attempt)
+        if stopped is not None:
+            with transaction.atomic():
+                fail(stopped.instance, error.message, clean=True)

@@ -1,0 +1,120 @@
+"""Giving back what an instance holds, each thing once, in any order of crashes and repeats.
+
+What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a host,
+or when the host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the
+instance is gone for them; that of its ports with the ports.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.utils import timezone
+
+from compute_agent.contract.commands import DestroyRequest
+from provisioning.compute import instance_actions, state
+from provisioning.compute.allocations import give_back
+from provisioning.compute.migration_records import close_migration
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.sizes import quota_held
+from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.network import selectors as network_selectors
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+
+_BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
+
+
+def host_holding(instance: Instance) -> Host | None:
+    """Return the host that may have something of the instance, None when no order for it ever left or the host has
+    confirmed its end.
+    """
+    allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
+    if allocation is None:
+        return None
+    if not_handed_over(instance) and allocation.attempt == instance.attempt:
+        return None
+    return allocation.host
+
+
+def not_handed_over(instance: Instance) -> bool:
+    """Whether an instance is on its way to a host, which has no order for it yet."""
+    to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
+    return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
+
+
+def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
+    """Give back the room on the host and the addresses; a repeat is harmless.
+
+    ``keep_quota``: it is built elsewhere, so the ports it will have stay reserved.  The quota goes first: hosts are
+    locked behind counters everywhere.
+    """
+    network.release(instance_id, keep_quota=keep_quota)
+    give_back(instance_id)
+
+
+def leave_host(instance_id: uuid.UUID) -> None:
+    """Give back the room on the host alone: the server keeps its ports and addresses; a repeat is harmless."""
+    network.bind_ports(instance_id, "")
+    network.set_ports_status(instance_id, "DOWN")
+    give_back(instance_id)
+
+
+def finish_offload(instance: Instance) -> Instance | None:
+    """End the removal of a shelved server from its host, which has confirmed that nothing is left there.
+
+    What a resize that was cut off had kept is gone there, too.  Returns None when it is not being removed (any more).
+    """
+    changes = {"host": None, "power_state": int(PowerState.NOSTATE), "old_flavor": None, "resized_at": None}
+    gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
+    if gone is None:
+        return None
+    quotas.shrink(gone.id, quota_held(gone.flavor))
+    leave_host(gone.id)
+    close_migration(gone.id)
+    instance_actions.finish(gone.id, "shelveOffload")
+    return gone
+
+
+def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
+    """End a delete for the user: ``deleting`` → ``deleted``, quota given back, actions closed.
+
+    ``confirmed``: no host has anything of it, so its place is given back too; else that waits for the host's word.
+    Returns None when the instance is not being deleted (any more).
+    """
+    now = timezone.now()
+    gone = state.advance(
+        instance,
+        "deleted",
+        attempt=instance.attempt,
+        changes={
+            "deleted_at": now,
+            "terminated_at": now,
+            "power_state": int(PowerState.NOSTATE),
+            "admin_password": "",
+        },
+    )
+    if gone is None:
+        return None
+    if confirmed:
+        quotas.release(gone.id)
+        release_place(gone.id, keep_quota=True)  # there is none left
+    else:
+        quotas.release(gone.id, keep=["ports"])
+        quotas.commit(gone.id)
+    if gone.snapshot_image_id is not None:
+        remove_image(gone.snapshot_image_id)
+    instance_actions.finish(gone.id, "delete")
+    instance_actions.finish(gone.id, message="The server was deleted.")
+    return gone
+
+
+def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, claimed: bool = False) -> None:
+    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
+
+    ``claimed``: only the host itself says that it has something; it is told nothing of the instance's cards.
+    """
+    ports = [] if claimed else network_selectors.port_refs(instance_id)
+    hosts.command(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)

@@ -1,0 +1,254 @@
+"""What each kind of report does to the records; hosts are not trusted, so texts and times are cut to what a page can
+bear.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest
+from compute_agent.contract.messages import AgentEvent, decode_command_body
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.compute import instance_actions, state
+from provisioning.compute.actions.ends import Outcome, ended
+from provisioning.compute.actions.ends.ordinary import task_awaiting
+from provisioning.compute.actions.ends.shelves import came_back
+from provisioning.compute.actions.ends.snapshots import on_the_way
+from provisioning.compute.launch import attempts
+from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.launch.retry import cast_schedule, fail, retry
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.notifications import Note
+from provisioning.compute.release import finish_delete, finish_offload, leave_host, release_place
+from provisioning.compute.services.hosts import build_failed, build_succeeded
+from provisioning.compute.states import TaskState, VmState
+from provisioning.network import services as network
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+
+log = logging.getLogger(__name__)
+
+MAX_DETAILS = 10
+_STEP = re.compile("[a-z_]{1,40}")
+MAX_DETAIL = 200
+MOST_STEPS = 50
+"""Steps of one action that are kept."""
+MAX_MESSAGE = 1000
+MAX_SKEW = timedelta(days=1)
+"""A step that claims to be further away than this from now gets the time of its report."""
+_OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
+NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
+"""Codes of builds that fail by no fault of the host."""
+_ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
+
+
+def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) -> None:
+    """Record steps of an order that is carried out, and show each to the project's pages."""
+    current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
+    action = _action_of(instance, current[0][1]) if current else None
+    if action is None:
+        return
+    host = instance.host.name if instance.host else ""
+    rows: dict[str, InstanceActionEvent] = {}
+    for event, _ in current:
+        if event.kind == "step" or event.step not in rows:
+            rows[event.step] = _row(action, event, host)
+    rows = _few(action, rows)
+    instance_actions.write(list(rows.values()))
+    state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows.values()])
+    on_the_way(instance, {name for name, row in rows.items() if row.finished_at is not None})
+
+
+def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[str, InstanceActionEvent]:
+    """Return the steps that are kept: those of a build are known by name, the others hosts may call as they like."""
+    if rows.keys() <= set(BUILD_STEPS):
+        return rows
+    there = set(InstanceActionEvent.objects.filter(action=action).values_list("name", flat=True))
+    fresh = [name for name in rows if name not in there][: max(MOST_STEPS - len(there), 0)]
+    return {name: row for name, row in rows.items() if name in there or name in fresh}
+
+
+def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+    """An order has ended, well or badly: close it, and do what follows from it if the instance still waits for it."""
+    hosts.finish(command.host_id, command.id)
+    body = decode_command_body(command.body)
+    well = event.kind == "finished"
+    if isinstance(body, DestroyRequest):
+        if well:
+            _destroyed(instance, command)
+        else:
+            log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
+    elif (
+        instance.attempt != command.attempt
+        or instance.host_id != command.host_id
+        or ended(instance, body, _outcome(event, command, well=well))
+        or not _spawning(instance, command.attempt)
+    ):
+        return
+    elif well:
+        _built(instance, event, body)
+    else:
+        _not_built(instance, event, command.host_id)
+
+
+def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+    """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
+    if instance.host_id == host_id and instance.attempt == event.attempt:
+        sync_power(instance, power_state_of(event.power_state))
+
+
+def sync_power(instance: Instance, power: PowerState | None) -> None:
+    """Make the record say what the hypervisor says, when no task owns the instance."""
+    if power is None or instance.task_state is not None:
+        return
+    changes: dict[str, Any] = {"power_state": int(power)}
+    if instance.vm_state in (VmState.ACTIVE, VmState.PAUSED) and power in _OFF:
+        state.advance(instance, "found_stopped", attempt=instance.attempt, changes=changes)
+    elif instance.vm_state in (VmState.STOPPED, VmState.SUSPENDED) and power == PowerState.RUNNING:
+        state.advance(instance, "found_running", attempt=instance.attempt, changes=changes)
+    elif instance.vm_state in _ON_A_HOST:
+        state.set_power_state(instance, power)
+
+
+def power_state_of(number: int | None) -> PowerState | None:
+    """Read a power state from the wire; None for a number that is none."""
+    try:
+        return PowerState(number) if number is not None else None
+    except ValueError:
+        return None
+
+
+# ----- ends of orders -------------------------------------------------------------------------------------------------
+
+
+def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
+    build_succeeded(instance.host)
+    power = power_state_of(event.power_state) or PowerState.RUNNING
+    changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
+    if line_of(instance) is UNSHELVE:
+        came_back(instance, changes)
+        return
+    note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
+    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
+        return
+    quotas.commit(instance.id)
+    network.set_ports_status(instance.id, "ACTIVE")
+    instance_actions.finish(instance.id, "create")
+
+
+def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> None:
+    reason = _plain(event.message, MAX_MESSAGE) or "The host could not build the server."
+    _record_failed_step(instance, event, reason)
+    if event.retryable:
+        retry(instance, host_id, reason, clean=True)
+        return
+    failed = fail(instance, reason, details=f"error code {_plain(event.error_code, 60)}")
+    if failed is not None and event.error_code not in NO_HOST_CAN:
+        build_failed(host_id)
+
+
+def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:
+    """Keep the reason with the step that failed, at the time that the host says."""
+    line = line_of(instance)
+    action = instance_actions.current(instance.id, line.action) if line else None
+    if action is not None:
+        host = instance.host.name if instance.host else ""
+        failure = attempts.Failure(event.attempt, host, reason)
+        attempts.record(action, failure, instance, _time(event.finished_at))
+
+
+def _destroyed(instance: Instance, command: HostCommand) -> None:
+    """The host holds nothing of the instance any more (up to the order's attempt).
+
+    An order from before a server came here, whose attempt a host had a say in, takes nothing from it.
+    """
+    allocation = Allocation.objects.filter(instance_id=instance.id).first()
+    held_there = (
+        allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.attempt
+    )
+    if instance.task_state == TaskState.SHELVING_OFFLOADING:
+        if command.attempt == instance.attempt and (allocation is None or held_there):
+            finish_offload(instance)
+    elif instance.task_state == TaskState.DELETING:
+        if command.attempt == instance.attempt and (allocation is None or held_there):
+            finish_delete(instance, confirmed=True)
+    elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
+        line = line_of(instance)
+        waiting = line is not None and instance.task_state == line.first
+        if instance.vm_state == VmState.SHELVED_OFFLOADED:
+            leave_host(instance.id)
+        else:
+            release_place(instance.id, keep_quota=waiting)
+        if waiting:
+            cast_schedule(instance)
+
+
+def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
+    return Outcome(
+        well=well,
+        begun_at=command.created_at,
+        ended_at=timezone.now(),
+        power=power_state_of(event.power_state),
+        message="" if well else _plain(event.message, MAX_MESSAGE),
+        code=_plain(event.error_code, 60),
+        retryable=event.retryable,
+    )
+
+
+# ----- what a host may say --------------------------------------------------------------------------------------------
+
+
+def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
+    """Say whether the instance waits for the order and the step has a name that fits it."""
+    if command.kind == "build_request":
+        return event.step in BUILD_STEPS and _spawning(instance, event.attempt)
+    return instance.attempt == event.attempt and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
+
+
+def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
+    """Return the action that an order belongs to."""
+    if command.kind == "build_request":
+        line = line_of(instance)
+        return instance_actions.current(instance.id, line.action) if line else None
+    task = task_awaiting(instance, decode_command_body(command.body))
+    return instance_actions.current(instance.id, task.action) if task else None
+
+
+def _spawning(instance: Instance, attempt: int) -> bool:
+    return instance.attempt == attempt and instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+
+
+def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:
+    started = _time(event.started_at)
+    ended = event.kind == "step"
+    return instance_actions.step(
+        action,
+        event.step,
+        instance_actions.Span(started, max(_time(event.finished_at), started) if ended else None),
+        attempt=event.attempt,
+        host=host,
+        detail={_plain(key, 40): _plain(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]},
+        message=_plain(event.message, MAX_MESSAGE),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    now = timezone.now()
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return now
+    return moment if abs(moment - now) < MAX_SKEW else now
+
+
+def _plain(text: str, longest: int) -> str:
+    """Return the text as one line without control characters, cut."""
+    return "".join(character if character.isprintable() else " " for character in text[:longest]).strip()

@@ -1,0 +1,59 @@
+"""Forgetting a host that is gone for good: nothing of the cloud waits for its word any more."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.db.models import Q
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import notifications, state
+from provisioning.compute.models import Allocation, Host, Instance, JoinToken, Migration
+from provisioning.compute.release import release_place
+from provisioning.identity import policy
+from provisioning.rpc.forget import forget
+
+SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
+"""Words for moves that are over."""
+MOVING = (
+    "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete the instances"
+    " first."
+)
+IN_USE = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+
+
+@when_broken_off
+def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
+    """Remove a host that has no servers; its agent needs a new join token to come back, as a new host.
+
+    In one transaction: 1. room, addresses and quota of deleted servers that waited for the host's word are given back;
+    2. the host is held, so that nothing is placed there meanwhile; 3. it leaves its aggregates and goes, with its
+    credential, the tokens made for its name, and orders and questions to it.
+
+    Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers, or one of
+    them is on its way from it or to it.
+    """
+    policy.enforce(context, "compute:services:delete")
+    with transaction.atomic():
+        waiting = list(Allocation.objects.filter(host_id=host_id).order_by("instance_id").values_list("instance_id"))
+        ids = [instance_id for (instance_id,) in waiting]
+        state.lock(ids)
+        for gone in Instance.objects.filter(id__in=ids, deleted_at__isnull=False).order_by("id"):
+            release_place(gone.id)
+        host = Host.objects.select_for_update().filter(id=host_id).first()
+        if host is None:
+            raise NotFoundError(f"Service {host_id} not found.")
+        mine = Instance.objects.filter(host=host)
+        if mine.filter(deleted_at=None).exists() or Allocation.objects.filter(host=host).exists():
+            raise ConflictError(IN_USE)
+        moves = Migration.objects.filter(Q(source_compute=host.name) | Q(dest_compute=host.name))
+        if moves.filter(instance__deleted_at=None).exclude(status__in=SETTLED).exists():
+            raise ConflictError(MOVING)
+        mine.update(host=None)
+        JoinToken.objects.filter(host_name=host.name, used_at=None).delete()
+        forget(host.id)
+        notifications.of_host(host, "delete")
+        host.delete()

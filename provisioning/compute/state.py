@@ -1,0 +1,177 @@
+"""The only writer of an instance's state columns: conditional updates against the table of legal moves, each with its
+event.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from compute_agent.contract.power import PowerState
+from provisioning.compute import notifications
+from provisioning.compute.deadlines import deadline_of
+from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
+from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
+from provisioning.events.services import Entry, record_all
+
+MOVE_NAMES = frozenset(move.name for move in MOVES)
+
+
+def lock(ids: Iterable[uuid.UUID]) -> None:
+    """Let nobody else move these instances before the caller's transaction ends, where the database locks rows.
+
+    Orders, quota and hosts are locked behind instances: whoever would touch one of them first calls this, so that no
+    two wait in a ring.
+    """
+    if connection.features.has_select_for_update:
+        list(Instance.objects.select_for_update(no_key=True).filter(id__in=list(ids)).order_by("id").values_list("id"))
+
+
+def advance(
+    known: Instance | uuid.UUID,
+    move: str,
+    *,
+    attempt: int,
+    changes: Mapping[str, Any] | None = None,
+    note: Note | None = None,
+) -> Instance | None:
+    """Make one legal move, inside the caller's transaction, and write its event.
+
+    ``known`` may be an instance read earlier: the update is conditional on the state and the attempt it had then, so
+    that what was decided on their ground still holds; only other changes (a new name) are read anew.  ``changes`` are
+    further columns of the same update (``attempt`` among them raises the fence); ``note`` is what the move's
+    notifications say beside the instance.  Returns the instance as it is now, or None when it has moved, the move is
+    not legal from where it is, or ``attempt`` is not its attempt.
+    """
+    return walk(known, [move], attempt=attempt, changes=changes, note=note)
+
+
+def walk(
+    known: Instance | uuid.UUID,
+    moves: Sequence[str],
+    *,
+    attempt: int,
+    changes: Mapping[str, Any] | None = None,
+    note: Note | None = None,
+) -> Instance | None:
+    """Make moves of one transaction, one behind the other: one update, and an event for each; else as ``advance``."""
+    if not MOVE_NAMES.issuperset(moves):
+        raise ValueError(f"There is no move called one of {list(moves)}.")
+    instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
+    while instance is not None and instance.attempt == attempt:
+        passed = _path(instance, moves)
+        if passed is None:
+            return None
+        now, target, was = timezone.now(), passed[-1], (str(instance.vm_state), _text(instance.task_state))
+        columns: dict[str, Any] = {
+            "vm_state": target[0],
+            "task_state": target[1],
+            "task_deadline": deadline_of(target[1], now),
+            **(changes or {}),
+        }
+        if _write(instance, columns, now, raised=len(passed)):
+            first = instance.version - len(passed) + 1
+            steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
+            announce_all(instance, steps, notifications.moved(instance, was, moves, note))
+            return instance
+        instance = _unmoved(instance)
+    return None
+
+
+def _unmoved(instance: Instance) -> Instance | None:
+    """Read an instance whose row has changed again, in place; None when it has also moved, or is gone."""
+    same = Instance.objects.filter(vm_state=instance.vm_state, task_state=instance.task_state, attempt=instance.attempt)
+    try:
+        instance.refresh_from_db(from_queryset=same)
+    except Instance.DoesNotExist:
+        return None
+    return instance
+
+
+def _path(instance: Instance, moves: Sequence[str]) -> list[State] | None:
+    """Return the states that the moves pass through; None when one of them is not legal."""
+    here: State = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
+    passed = []
+    for move in moves:
+        target = LEGAL.get((move, here))
+        if target is None:
+            return None
+        passed.append(target)
+        here = target
+    return passed
+
+
+def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = None, *tell: str) -> bool:
+    """Write columns if nobody changed the row since ``instance`` was read; raise its version, write the event.
+
+    ``tell`` are notifications to be sent beside ``instance.update``, by their names without ``instance.``.  Returns
+    whether it was written; then ``instance`` has the new values.
+    """
+    if not _write(instance, columns, timezone.now(), raised=1):
+        return False
+    announce_all(instance, [{}], notifications.changed(instance, note, tell))
+    return True
+
+
+def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, raised: int) -> bool:
+    values = {**columns, "version": instance.version + raised, "updated_at": now}
+    unchanged = Instance.objects.filter(
+        id=instance.id,
+        version=instance.version,
+        vm_state=instance.vm_state,
+        task_state=instance.task_state,
+        attempt=instance.attempt,
+    )
+    if not unchanged.update(**values):
+        return False
+    for name, value in values.items():
+        setattr(instance, name, value)
+    return True
+
+
+def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], also: Sequence[Entry] = ()) -> None:
+    """Write events that wake the project's pages and scripts, one for each of ``differences``.
+
+    Each says how the instance is now, but for what the difference says: a state passed on the way, or the ``step`` that
+    was reported.  ``also`` are events to be written with them.
+    """
+    now = {
+        "id": str(instance.id),
+        "name": instance.name,
+        "project_id": str(instance.project_id),
+        **_names((instance.vm_state, instance.task_state)),
+        "power_state": int(instance.power_state),
+        "version": instance.version,
+        "step": None,
+        "host_id": str(instance.host_id) if instance.host_id else None,
+    }
+    topic = f"project:{instance.project_id}"
+    record_all([*((topic, "instance", {**now, **difference}) for difference in differences), *also])
+
+
+def _text(task_state: str | None) -> str | None:
+    return str(task_state) if task_state else None
+
+
+def _names(state: tuple[str, str | None]) -> dict[str, Any]:
+    """Return a state as events carry it."""
+    vm_state, task_state = state
+    return {
+        "vm_state": str(vm_state),
+        "task_state": _text(task_state),
+        "status": api_status(vm_state, task_state),
+        "deleted": vm_state == VmState.DELETED,
+    }
+
+
+def set_power_state(instance: Instance, power_state: PowerState) -> None:
+    """Record what the hypervisor says while no move belongs to it; nothing when the instance moves at that moment."""
+    while instance.power_state != power_state:
+        if update(instance, {"power_state": int(power_state)}) or _unmoved(instance) is None:
+            return

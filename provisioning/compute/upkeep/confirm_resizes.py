@@ -1,0 +1,35 @@
+"""Confirms by the clock what nobody has confirmed or reverted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.common.context import system_context
+from provisioning.common.errors import NovellaError
+from provisioning.compute.actions.resize import confirm_resize
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.rpc.registry import periodic
+
+BATCH = 100
+
+
+@periodic("compute.confirm_resizes", every=10.0)
+def confirm_resizes() -> int:
+    """Confirm the resizes that have waited for RESIZE_CONFIRM_WINDOW seconds; returns how many.  0 seconds: never."""
+    window = settings.RESIZE_CONFIRM_WINDOW
+    if not window:
+        return 0
+    limit = timezone.now() - timedelta(seconds=window)
+    waiting = Instance.objects.filter(vm_state=VmState.RESIZED, task_state=None, resized_at__lt=limit)
+    confirmed = 0
+    for instance_id in waiting.order_by("resized_at").values_list("id", flat=True)[:BATCH]:
+        try:
+            confirm_resize(system_context(), instance_id)
+        except NovellaError:  # it has been confirmed, reverted or deleted since, or its host is down
+            continue
+        confirmed += 1
+    return confirmed

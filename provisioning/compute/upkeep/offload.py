@@ -1,0 +1,41 @@
+"""Takes shelved servers off their hosts when they have stood there long enough."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.common.context import system_context
+from provisioning.common.errors import NovellaError
+from provisioning.compute.actions.shelve import offload
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.states import VmState
+from provisioning.rpc.registry import periodic
+
+BATCH = 100
+
+
+@periodic("compute.offload", every=10.0)
+def offload_shelved() -> int:
+    """Take off what has been shelved for SHELVED_OFFLOAD_TIME seconds, where the host can do it now; returns how many.
+
+    -1 seconds: never.
+    """
+    if settings.SHELVED_OFFLOAD_TIME < 0:
+        return 0
+    now = timezone.now()
+    limit = now - timedelta(seconds=settings.SHELVED_OFFLOAD_TIME)
+    waiting = Instance.objects.filter(
+        alive(now, "host__"), vm_state=VmState.SHELVED, task_state=None, shelved_at__lte=limit
+    )
+    taken = 0
+    for instance_id in waiting.order_by("shelved_at").values_list("id", flat=True)[:BATCH]:
+        try:
+            offload(system_context(), instance_id)
+        except NovellaError:  # it has been taken off its shelf, or deleted, since
+            continue
+        taken += 1
+    return taken

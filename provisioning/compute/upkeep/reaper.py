@@ -1,0 +1,250 @@
+"""Looks after what has been silent too long, so that no instance is stuck and nothing that was taken is lost."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from compute_agent.contract.messages import decode_command_body
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute.actions.base import TASKS, Task
+from provisioning.compute.actions.ends import SILENT, ended, silent_since
+from provisioning.compute.deadlines import deadline_of, seconds_of
+from provisioning.compute.faults import record_fault
+from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
+from provisioning.compute.launch.retry import cast_schedule, fail, retry
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.notifications import Note
+from provisioning.compute.release import finish_delete, finish_offload, send_destroy
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.upkeep import side_commands
+from provisioning.quotas import services as quotas
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+from provisioning.rpc.registry import periodic
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 5.0
+BATCH = 200
+"""Instances of one round; the next round takes the others."""
+ASK_AGAIN = timedelta(seconds=60)
+"""How long a host that failed to remove something is left in peace."""
+AWAY = timedelta(seconds=30)
+"""A deadline that passed longer ago than this passed while nobody looked: hosts may have reports that wait for us."""
+DELETE_ORDERS = 3
+"""Orders to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
+DOWN = "The host stopped answering while it built the server."
+NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
+TOO_LONG = "The launch made no progress for too long."
+CUT_OFF = "What was going on with the server was cut off, and nobody knows how far it came."
+_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADING, *TASKS}
+
+
+@periodic("compute.reaper", every=INTERVAL)
+def reap() -> None:
+    """One round: overdue tasks, deletes that wait for hosts that are down, places that nobody gave back."""
+    for instance in overdue():
+        _guarded(instance, _look_after)
+    for instance in _deleting_on_hosts_down():
+        _guarded(instance, _end_delete_without_host)
+    for instance in _leftovers():
+        _guarded(instance, _ask_to_destroy)
+    for instance in side_commands.overdue(BATCH):
+        _guarded(instance, lambda found: side_commands.end(found, AWAY))
+    _mark_silent_hosts()
+
+
+def overdue() -> list[Instance]:
+    """Return the instances whose task is past its deadline, the oldest first."""
+    rows = Instance.objects.select_related("host").exclude(task_state=None)
+    return list(rows.filter(task_deadline__lt=timezone.now()).order_by("task_deadline")[:BATCH])
+
+
+@when_broken_off
+def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
+    """Do the work in a transaction of its own; one instance's trouble does not keep the others waiting."""
+    try:
+        with transaction.atomic():
+            work(instance)
+    except (OperationalError, InterfaceError):  # the database's trouble, and so everybody's
+        raise
+    except Exception:
+        log.exception("The reaper could not look after instance %s.", instance.id)
+
+
+def _look_after(found: Instance) -> None:
+    rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
+    instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
+    if instance is None:  # the task has ended since; there may be another one
+        return
+    log.warning(
+        "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
+    )
+    task = TaskState(instance.task_state) if instance.task_state else None
+    if task in _ON_HOSTS and _passed_unseen(instance):
+        return
+    _act(instance, task)
+    stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
+    if stuck.filter(task_deadline__lt=timezone.now()).exists():
+        _cut_off(instance.id)
+
+
+def _act(instance: Instance, task: TaskState | None) -> None:
+    """Do what follows from silence in this task."""
+    if task == TaskState.DELETING:
+        _deleting(instance)
+    elif task == TaskState.SHELVING_OFFLOADING:
+        _offloading(instance)
+    elif task == TaskState.SPAWNING:
+        _spawning(instance)
+    elif is_waiting(instance):
+        _before_hand_off(instance)
+    elif task in TASKS:
+        _order_overdue(instance, TASKS[task])
+
+
+def _cut_off(instance_id: uuid.UUID) -> None:
+    """End a task that nothing else ends, because no line and no order belongs to it: the server is in error."""
+    instance = Instance.objects.select_related("host").get(id=instance_id)
+    log.error("Nothing goes on with instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state)
+    if state.advance(instance, "reset_error", attempt=instance.attempt) is None:
+        return
+    record_fault(instance, CUT_OFF)
+    instance_actions.finish(instance.id, message=CUT_OFF)
+    quotas.commit(instance.id)
+    hosts.withdraw_orders(instance.id)
+
+
+def _passed_unseen(instance: Instance) -> bool:
+    """Give the hosts time to come back and report, when it was us who were away; says whether it was."""
+    now = timezone.now()
+    mine = Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt)
+    unseen = mine.filter(task_deadline__lt=now - AWAY)
+    return bool(unseen.update(task_deadline=now + timedelta(seconds=settings.HOST_DOWN_AFTER)))
+
+
+def _before_hand_off(instance: Instance) -> None:
+    """The job was lost, or waits for the word of the host that was tried before."""
+    allocation = Allocation.objects.filter(instance=instance).first()
+    if allocation is not None and allocation.attempt < instance.attempt:
+        fail(instance, NOT_CONFIRMED)
+        return
+    back = instance_actions.current(instance.id, UNSHELVE.action)
+    begun = instance.created_at if back is None else back.started_at
+    if begun + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS) < timezone.now():
+        fail(instance, TOO_LONG, clean=True)
+        return
+    _more_time(instance)
+    cast_schedule(instance)
+
+
+def _spawning(instance: Instance) -> None:
+    """The host has not said how the build ended."""
+    host = instance.host
+    if host is None:
+        fail(instance, TOO_LONG, clean=True)
+    elif selectors.is_alive(host, timezone.now()):
+        retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
+    else:
+        fail(instance, DOWN)
+
+
+def _order_overdue(instance: Instance, task: Task) -> None:
+    """The host has not said how an order ended: whatever it says later is passed over."""
+    command = hosts.order_of(instance.id, instance.attempt)
+    begun = command.created_at if command is not None else instance.updated_at
+    silent = silent_since(begun)
+    if command is None or not ended(instance, decode_command_body(command.body), silent):
+        note = Note(fault=silent.message, cause=silent.code)
+        state.advance(instance, task.fail, attempt=instance.attempt, note=note)
+        instance_actions.finish(instance.id, task.action, message=silent.message)
+    hosts.withdraw_orders(instance.id)
+    instance_actions.finish(instance.id, "trigger_crash_dump", message=silent.message)
+
+
+def _deleting(instance: Instance) -> None:
+    """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits for
+    its word.
+    """
+    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
+    if allocation is None:
+        finish_delete(instance, confirmed=True)
+    elif selectors.is_alive(allocation.host, timezone.now()) and _orders_to_destroy(allocation) < DELETE_ORDERS:
+        _more_time(instance)
+        send_destroy(instance.id, allocation.host_id, instance.attempt)
+    else:
+        finish_delete(instance, confirmed=False)
+
+
+def _offloading(instance: Instance) -> None:
+    """Ask the host again to remove a shelved server, when it can be asked; else it waits for its host."""
+    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
+    if allocation is None:
+        finish_offload(instance)
+        return
+    _more_time(instance)
+    if selectors.is_alive(allocation.host, timezone.now()):
+        send_destroy(instance.id, allocation.host_id, instance.attempt)
+
+
+def _orders_to_destroy(held: Allocation) -> int:
+    """Return how often the host that holds the instance was asked; what others were asked does not count."""
+    orders = HostCommand.objects.filter(host_id=held.host_id, instance_id=held.instance_id, kind="destroy_request")
+    return orders.filter(attempt=held.instance.attempt).count()
+
+
+def _more_time(instance: Instance) -> None:
+    now = timezone.now()
+    Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
+        task_deadline=deadline_of(instance.task_state, now)
+    )
+
+
+def _deleting_on_hosts_down() -> list[Instance]:
+    rows = Instance.objects.select_related("host").filter(
+        ~alive(timezone.now(), "allocation__host__"), task_state=TaskState.DELETING, allocation__isnull=False
+    )
+    return list(rows[:BATCH])
+
+
+def _end_delete_without_host(instance: Instance) -> None:
+    finish_delete(instance, confirmed=False)
+
+
+def _leftovers() -> list[Instance]:
+    """Return instances that are over while a host that is up holds room for them and is not being asked itself.
+
+    A server in ERROR that is still on its host is not over: its disks are there.
+    """
+    now = timezone.now()
+    lately = HostCommand.objects.filter(kind="destroy_request", created_at__gte=now - ASK_AGAIN)
+    of_holder = {"instance_id": OuterRef("id"), "host_id": OuterRef("allocation__host_id")}
+    held = Instance.objects.filter(
+        ~Exists(hosts.destroys_awaited().filter(**of_holder)),
+        ~Exists(lately.filter(**of_holder)),
+        alive(now, "allocation__host__"),
+        Q(vm_state=VmState.DELETED) | Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], host=None),
+        task_state=None,
+    )
+    return list(held[:BATCH])
+
+
+def _ask_to_destroy(instance: Instance) -> None:
+    host_id = Allocation.objects.filter(instance=instance).values_list("host_id", flat=True).first()
+    if host_id is not None:
+        send_destroy(instance.id, host_id, instance.attempt)
+
+
+def _mark_silent_hosts() -> None:
+    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    Host.objects.filter(connected=True, last_seen_at__lt=limit).update(connected=False)

@@ -1,0 +1,41 @@
+"""Orders that go on beside an instance's tasks and stay without a word past their deadline."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from compute_agent.contract.messages import decode_command_body
+from provisioning.compute import state
+from provisioning.compute.actions.ends import ended, silent_since
+from provisioning.compute.models import Instance
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+
+
+def overdue(most: int) -> list[Instance]:
+    """Return the instances, at most so many, that a side order is overdue for."""
+    ids = list(hosts.side_orders_overdue().order_by("deadline").values_list("instance_id", flat=True)[:most])
+    return list(Instance.objects.filter(id__in=ids).order_by("id"))
+
+
+def end(found: Instance, away: timedelta) -> None:
+    """End what was ordered beside the tasks of an instance and is overdue, inside the caller's transaction.
+
+    What is overdue by more than ``away`` became so while nobody looked: the hosts get time to report.  An order of an
+    older attempt means nothing any more.
+    """
+    state.lock([found.id])
+    instance = Instance.objects.select_related("host").get(id=found.id)
+    now = timezone.now()
+    for command in hosts.side_orders_overdue().filter(instance_id=instance.id).order_by("created_at"):
+        if command.deadline is not None and command.deadline < now - away:
+            later = now + timedelta(seconds=settings.HOST_DOWN_AFTER)
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
+            continue
+        body = decode_command_body(command.body)
+        hosts.finish(command.host_id, command.id)
+        if instance.attempt == command.attempt and instance.host_id == command.host_id:
+            ended(instance, body, silent_since(command.created_at))

@@ -1,0 +1,9 @@
+"""Every check of the doctor; importing this package registers them, in the order in which they are made."""
+
+from importlib import import_module
+
+for _subject in (
+    "tasks", "launches", "commands", "actions", "allocations", "addresses", "quota", "images", "guests", "leftovers",
+    "hosts", "queue",
+):  # fmt: skip
+    import_module(f"{__name__}.{_subject}")

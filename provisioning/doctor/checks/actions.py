@@ -1,0 +1,69 @@
+"""What is still written down as going on with servers with which nothing goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from provisioning.compute import instance_actions
+from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
+from provisioning.compute.models import Instance, InstanceAction, Migration
+from provisioning.compute.states import VmState
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import named, of_instance
+from provisioning.rpc.models import HostCommand
+
+LEFT_OPEN = "Nobody wrote down how this ended. Nothing goes on with the server any more."
+
+
+def _open() -> QuerySet[InstanceAction]:
+    """Return unfinished actions of servers without a task and without an order."""
+    ordered = HostCommand.objects.filter(instance_id=OuterRef("instance_id"), finished_at=None)
+    rows = InstanceAction.objects.select_related("instance").filter(finished_at=None, instance__task_state=None)
+    return rows.exclude(Exists(ordered.exclude(kind="destroy_request"))).order_by("id")
+
+
+@check("actions")
+def open_actions() -> Iterator[Finding]:
+    """Find actions that never ended."""
+    for row in _open():
+        sentence = f"The action {row.action} of {row.started_at:%Y-%m-%d %H:%M} is open, and nothing goes on with it."
+        repair = "Close the action with a word about it."
+        yield Finding("warning", named(row.instance), sentence, repair, _close(row), row.pk)
+
+
+def _close(found: InstanceAction) -> Mend:
+    def work(row: Instance) -> str | None:
+        action = _open().filter(pk=found.pk).first()
+        if action is None:
+            return None
+        instance_actions.close(action, LEFT_OPEN)
+        return f"The action {action.action} is closed."
+
+    return of_instance(found.instance_id, work)
+
+
+def _moving() -> QuerySet[Migration]:
+    """Return open migrations of servers that do not move."""
+    waits = Q(status__in=WAITING, instance__vm_state=VmState.RESIZED)
+    rows = Migration.objects.select_related("instance").filter(status__in=[*UNDER_WAY, *WAITING])
+    return rows.filter(instance__task_state=None).exclude(waits).order_by("id")
+
+
+@check("migrations")
+def open_migrations() -> Iterator[Finding]:
+    """Find moves that are said to go on and do not."""
+    for row in _moving():
+        sentence = f"Its {row.migration_type} is {row.status}, and nothing goes on with it."
+        yield Finding("warning", named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
+
+
+def _end(found: Migration) -> Mend:
+    def work(row: Instance) -> str | None:
+        if not _moving().filter(pk=found.pk).exists():
+            return None
+        close_migration(row.id)
+        return "It is closed."
+
+    return of_instance(found.instance_id, work)

@@ -1,0 +1,84 @@
+"""Ports and addresses: whose they are, and whether every server has as many as it asked for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from django.db.models import Count
+
+from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.states import TaskState, VmState
+from provisioning.doctor.checks.allocations import AT_A_HOST
+from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.repairs import moment_of, named, of_instance
+from provisioning.network import services as network
+from provisioning.network.models import Port
+
+NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
+"""Columns of a server that tell whether its cards are there."""
+
+
+@check("ports")
+def ports() -> Iterator[Finding]:
+    """Find ports, with their addresses, of servers that are not there or are over."""
+    counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
+    holding = set(Allocation.objects.values_list("instance_id", flat=True))
+    many = {device: count for device, count in counted if device is not None and device not in holding}
+    known = Instance.objects.in_bulk(list(many))
+    for device, count in many.items():
+        instance = known.get(device)
+        if not _owned(instance, holding=False):
+            what = "which no record knows" if instance is None else f"which is in state {instance.vm_state}"
+            sentence = f"{_ports(count)} taken by this server, {what}."
+            evidence = (count, moment_of(instance) if instance else None)
+            repair = "Give ports and addresses back."
+            yield Finding("error", f"instance {device}", sentence, repair, _release(device), evidence)
+
+
+def _owned(instance: Instance | None, *, holding: bool) -> bool:
+    """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its end.
+
+    A guest uses its cards whether the room it takes is written down or not.
+    """
+    if instance is None:
+        return False
+    shelved = VmState.SHELVED_OFFLOADED in {instance.vm_state, instance.previous_vm_state}
+    there = instance.host_id is not None or instance.vm_state == VmState.BUILDING
+    return holding or (instance.vm_state != VmState.DELETED and (there or shelved or _has_shelf(instance)))
+
+
+def _has_shelf(instance: Instance) -> bool:
+    return instance.snapshot_image_id is not None or instance.task_state == TaskState.DELETING
+
+
+def _ports(many: int) -> str:
+    return "1 port with its address is" if many == 1 else f"{many} ports with their addresses are"
+
+
+def _release(device: uuid.UUID) -> Mend:
+    def give_back(_: Instance | None = None) -> str | None:
+        instance = Instance.objects.filter(id=device).first()
+        if _owned(instance, holding=Allocation.objects.filter(instance_id=device).exists()):
+            return None
+        many = Port.objects.filter(device_id=device).count()
+        network.release(device)
+        return f"Given back: {many}." if many else None
+
+    return of_instance(device, give_back) if Instance.objects.filter(id=device).exists() else give_back
+
+
+@check("addresses")
+def addresses() -> Iterator[Finding]:
+    """Find ports without an address, and servers whose cards are not as many as they say."""
+    for port in Port.objects.filter(fixed_ips=None).order_by("id"):
+        sentence = "It has no address: no guest can use it. Delete it, or take it from its server."
+        yield Finding("warning", f"port {port.id}", sentence)
+    rows = Instance.objects.filter(vm_state__in=AT_A_HOST, task_state=None, host__isnull=False).order_by("id")
+    counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
+    many = dict(counted)
+    for row in rows.only(*NEEDED).iterator():
+        has, says = many.get(row.id, 0), len(row.requested_networks)
+        if has != says:
+            sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'card')}."
+            yield Finding("warning", named(row), sentence, evidence=(has, says, moment_of(row)))

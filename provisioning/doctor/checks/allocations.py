@@ -1,0 +1,188 @@
+"""The room on hosts: what is counted, what is held, and by whom."""
+
+from __future__ import annotations
+
+import operator
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.release import send_destroy
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.sizes import Room, larger_room
+from provisioning.compute.states import TaskState, VmState
+from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.repairs import alone, moment_of, named, of_instance
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+
+PATIENCE = timedelta(minutes=5)
+"""The reaper asks a host again each minute to remove what is over: what nobody asked about for so long is forgotten."""
+AT_A_HOST = (
+    VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
+    VmState.SHELVED,
+)  # fmt: skip
+_PLACED = (TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWNING)
+
+Counts = tuple[int, int, int, int]
+
+
+# ----- counters -------------------------------------------------------------------------------------------------------
+
+
+@check("host_counters")
+def host_counters() -> Iterator[Finding]:
+    """Find hosts whose counters are not the sums of what servers hold there; one statement sees both."""
+    for host, counted, held in _differing():
+        sentence = f"It counts {_words(counted)}; the servers there hold {_words(held)}."
+        evidence = (counted, held)
+        yield Finding("error", f"host {host.name}", sentence, "Count anew.", _count(host.id), evidence)
+
+
+def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts, Counts]]:
+    rows = Host.objects.all() if host_id is None else Host.objects.filter(id=host_id)
+    sums = {name: Coalesce(Sum(f"allocations__{name}"), 0) for name in ("vcpus", "memory_mb", "disk_gb")}
+    for host in rows.annotate(**sums, many=Count("allocations")).order_by("name"):
+        counted = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
+        held: Counts = operator.attrgetter(*sums, "many")(host)
+        if counted != held:
+            yield host, counted, held
+
+
+def _count(host_id: uuid.UUID) -> Mend:
+    """Count while nobody else can move the host's counters: whoever takes room holds the host before its allocation is
+    there, whoever gives it back removes the allocation first.
+    """
+
+    def work() -> str | None:
+        list(Host.objects.select_for_update(no_key=True).filter(id=host_id).values_list("id"))
+        for _, _, (vcpus, memory, disk, many) in _differing(host_id):
+            Host.objects.filter(id=host_id).update(
+                vcpus_allocated=vcpus, memory_mb_allocated=memory, disk_gb_allocated=disk, instances_allocated=many
+            )
+            return f"It counts {_words((vcpus, memory, disk, many))} now."
+        return None
+
+    return alone(work)
+
+
+def _words(counts: Counts) -> str:
+    vcpus, memory, disk, many = counts
+    return f"{number(many, 'server')} with {number(vcpus, 'vCPU')}, {memory} MiB and {disk} GiB"
+
+
+# ----- allocations ----------------------------------------------------------------------------------------------------
+
+
+@check("allocations")
+def allocations() -> Iterator[Finding]:
+    """Find room that nobody needs and nobody is asked to free, room of the wrong size or on the wrong host."""
+    for row in _forgotten():
+        host = row.host
+        sentence = f"It is {row.instance.vm_state}, and holds room on host {host.name}, which nobody asks to remove it."
+        yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
+    for row in Allocation.objects.select_related("instance", "host").order_by("id").iterator():
+        instance = row.instance
+        if (
+            instance.vm_state not in (VmState.DELETED, VmState.ERROR)
+            and instance.host_id is not None
+            and instance.host_id != row.host_id
+        ):
+            sentence = (
+                f"It is on another host than {row.host.name}, where it holds room. Somebody must look where it is."
+            )
+            yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
+        room = larger_room(instance.flavor, instance.old_flavor)
+        if (row.vcpus, row.memory_mb, row.disk_gb) != (room.vcpus, room.memory_mb, room.disk_gb):
+            sentence = (
+                f"It holds {row.vcpus} vCPUs, {row.memory_mb} MiB and {row.disk_gb} GiB on host {row.host.name}; its"
+                f" flavor says {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
+            )
+            yield Finding("error", named(instance), sentence, "Write down its size.", _resize(row), moment_of(instance))
+
+
+def _forgotten() -> QuerySet[Allocation]:
+    """Return the room of servers that are over, on hosts that are up and were not asked about them lately."""
+    now = timezone.now()
+    of_holder = {"instance_id": OuterRef("instance_id"), "host_id": OuterRef("host_id")}
+    lately = HostCommand.objects.filter(**of_holder, kind="destroy_request", created_at__gte=now - PATIENCE)
+    awaited = hosts.destroys_awaited().filter(**of_holder)
+    over = Q(instance__vm_state=VmState.DELETED) | Q(
+        instance__vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
+    )
+    rows = Allocation.objects.select_related("instance", "host").filter(
+        over, alive(now, "host__"), ~Exists(lately), ~Exists(awaited), instance__task_state=None
+    )
+    return rows.filter(instance__updated_at__lt=now - PATIENCE).order_by("id")
+
+
+def _ask(found: Allocation) -> Mend:
+    def work(instance: Instance) -> str | None:
+        row = _forgotten().filter(pk=found.pk).first()
+        if row is None:
+            return None
+        send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
+        return f"Host {row.host.name} was asked to remove it."
+
+    return of_instance(found.instance_id, work)
+
+
+def _resize(found: Allocation) -> Mend:
+    def work(instance: Instance) -> str | None:
+        row = Allocation.objects.filter(pk=found.pk).first()
+        room = larger_room(instance.flavor, instance.old_flavor)
+        if row is None or moment_of(instance) != moment_of(found.instance):
+            return None
+        _raise(row.host_id, Room(room.vcpus - row.vcpus, room.memory_mb - row.memory_mb, room.disk_gb - row.disk_gb))
+        row.vcpus, row.memory_mb, row.disk_gb = room.vcpus, room.memory_mb, room.disk_gb
+        row.save(update_fields=["vcpus", "memory_mb", "disk_gb"])
+        return "Its size is written down, and counted on the host."
+
+    return of_instance(found.instance_id, work)
+
+
+@check("without_room")
+def without_room() -> Iterator[Finding]:
+    """Find servers that are on a host and hold no room there."""
+    for row in _roomless():
+        host = row.host
+        sentence = f"It is on host {host.name if host else '?'}, and holds no room there: others may take it."
+        yield Finding("error", named(row), sentence, "Let it hold the room it has.", _hold(row), moment_of(row))
+
+
+def _roomless() -> QuerySet[Instance]:
+    kept = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED])
+    coming = Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
+    at_a_host = Q(vm_state__in=AT_A_HOST) | kept | coming
+    rows = Instance.objects.select_related("host").filter(at_a_host, host__isnull=False, allocation=None)
+    return rows.exclude(task_state=TaskState.DELETING).order_by("id")
+
+
+def _hold(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        if moment_of(row) != moment_of(found) or row.host_id is None or not _roomless().filter(id=row.id).exists():
+            return None
+        room = larger_room(row.flavor, row.old_flavor)
+        _raise(row.host_id, room, servers=1)
+        Allocation.objects.create(
+            instance=row, host_id=row.host_id, attempt=row.attempt, vcpus=room.vcpus, memory_mb=room.memory_mb,
+            disk_gb=room.disk_gb,
+        )  # fmt: skip
+        return "It holds its room again."
+
+    return of_instance(found.id, work)
+
+
+def _raise(host_id: uuid.UUID, more: Room, *, servers: int = 0) -> None:
+    """Count more (or less) on a host, whether it fits or not: the guest is there."""
+    Host.objects.filter(id=host_id).update(
+        vcpus_allocated=F("vcpus_allocated") + more.vcpus,
+        memory_mb_allocated=F("memory_mb_allocated") + more.memory_mb,
+        disk_gb_allocated=F("disk_gb_allocated") + more.disk_gb,
+        instances_allocated=F("instances_allocated") + servers,
+    )

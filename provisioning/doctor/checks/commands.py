@@ -1,0 +1,134 @@
+"""Orders that nobody awaits, and tasks that await an order that was never given."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.commands import BuildRequest, PowerRequest
+from compute_agent.contract.messages import decode_command_body
+from provisioning.compute.actions.base import TASKS
+from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.models import Host, Instance
+from provisioning.compute.release import host_holding, send_destroy
+from provisioning.compute.states import TaskState, VmState
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import moment_of, named, of_instance
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
+
+_ASKED_TO_DESTROY = (TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
+
+
+@check("orders")
+def orders() -> Iterator[Finding]:
+    """Find orders to hosts whose end would change nothing."""
+    rows = list(HostCommand.objects.filter(finished_at=None).order_by("created_at"))
+    known = Instance.objects.in_bulk({row.instance_id for row in rows})
+    homes = set(Host.objects.values_list("id", flat=True))
+    for row in rows:
+        instance = known.get(row.instance_id)
+        why = _unawaited(row, instance, homes)
+        if why:
+            subject = f"instance {row.instance_id}"
+            sentence = f"The order {row.kind} of attempt {row.attempt} is open: {why}."
+            yield Finding("warning", subject, sentence, "Withdraw the order.", _withdraw(row), row.id)
+
+
+def _unawaited(order: HostCommand, instance: Instance | None, homes: set[uuid.UUID]) -> str:
+    """Say why nobody waits for the order; empty when somebody does."""
+    if order.host_id not in homes:
+        return "its host is not there any more"
+    if order.kind == "destroy_request":
+        return "no record knows the server, and the host has the order" if _never_heard(order, instance) else ""
+    if instance is None:
+        return "no record knows the server"
+    if order.attempt != instance.attempt:
+        return f"the server is at attempt {instance.attempt}"
+    if order.kind in hosts.SIDE_ORDERS:
+        return "" if order.host_id == instance.host_id else "the server is on another host"
+    return "" if _awaits(instance, order) else f"the server is {instance.vm_state}, {instance.task_state or 'no task'}"
+
+
+def _never_heard(order: HostCommand, instance: Instance | None) -> bool:
+    return instance is None and order.acknowledged_at is not None
+
+
+def _awaits(instance: Instance, order: HostCommand) -> bool:
+    body = decode_command_body(order.body)
+    if isinstance(body, BuildRequest):
+        return instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+    if isinstance(body, PowerRequest) and body.action == "crash_dump":  # goes on beside the tasks
+        return True
+    task = TASKS.get(TaskState(instance.task_state)) if instance.task_state else None
+    return task is not None and task.awaits(body)
+
+
+def _withdraw(found: HostCommand) -> Mend:
+    def mend() -> str | None:
+        order = HostCommand.objects.filter(id=found.id, finished_at=None).first()
+        instance = Instance.objects.filter(id=found.instance_id).first()
+        homes = set(Host.objects.filter(id=found.host_id).values_list("id", flat=True))
+        if order is None or not _unawaited(order, instance, homes):
+            return None
+        hosts.finish(order.host_id, order.id)
+        return "The order is withdrawn."
+
+    if Instance.objects.filter(id=found.instance_id).exists():
+        return of_instance(found.instance_id, lambda _: mend())
+    return mend
+
+
+# ----- tasks without their order --------------------------------------------------------------------------------------
+
+
+@check("missing_orders")
+def missing_orders() -> Iterator[Finding]:
+    """Find servers that wait for a host that was not told what to do."""
+    on_hosts = [task for task in TASKS if task != TaskState.UNSHELVING]
+    waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
+    rows = Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_ordered()).order_by("id")
+    for row in rows:
+        sentence = f"It is {row.task_state}, and no order for that is open at any host."
+        yield Finding("error", named(row), sentence, "Let the task end now.", _end_now(row), moment_of(row))
+    for row in Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id"):
+        holder = host_holding(row)
+        if holder is not None:
+            sentence = f"It is {row.task_state}, and host {holder.name} is not asked to remove it."
+            yield Finding("warning", named(row), sentence, "Ask the host.", _ask(row), moment_of(row))
+
+
+def _of_now() -> QuerySet[HostCommand]:
+    return HostCommand.objects.filter(instance_id=OuterRef("id"), attempt=OuterRef("attempt"), finished_at=None)
+
+
+def _ordered() -> Exists:
+    return Exists(_of_now().exclude(kind__in=["destroy_request", *hosts.SIDE_ORDERS]))
+
+
+def _to_destroy() -> Exists:
+    return Exists(_of_now().filter(kind="destroy_request", host_id=OuterRef("allocation__host_id")))
+
+
+def _end_now(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_ordered(), id=row.id).exists():
+            return None
+        Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
+        return "Its time is up: the reaper ends the task with its next round."
+
+    return of_instance(found.id, work)
+
+
+def _ask(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        holder = host_holding(row)
+        if moment_of(row) != moment_of(found) or holder is None:
+            return None
+        send_destroy(row.id, holder.id, row.attempt)
+        return f"Host {holder.name} was asked to remove it."
+
+    return of_instance(found.id, work)

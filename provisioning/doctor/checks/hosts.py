@@ -1,0 +1,27 @@
+"""Hosts that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from provisioning.compute.models import Host
+from provisioning.compute.selectors.hosts import alive
+from provisioning.compute.states import VmState
+from provisioning.doctor.finding import Finding, Severity, check, number
+
+
+@check("hosts")
+def silent_hosts() -> Iterator[Finding]:
+    """Find hosts that were not heard of for longer than HOST_DOWN_AFTER; one that is forced down is only told of."""
+    here = Q(instances__isnull=False) & ~Q(instances__vm_state=VmState.DELETED)
+    rows = Host.objects.exclude(alive(timezone.now())).annotate(many=Count("instances", filter=here)).order_by("name")
+    for host in rows:
+        since = f"since {host.last_seen_at:%Y-%m-%d %H:%M:%S}" if host.last_seen_at else "ever"
+        down = " An operator says that it is down." if host.forced_down else ""
+        on_it = f"{number(host.many, 'server')} {'is' if host.many == 1 else 'are'} on it."
+        sentence = f"It has not been heard of {since}; {on_it}{down}"
+        severity: Severity = "note" if host.forced_down else "warning"
+        yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)

@@ -1,0 +1,53 @@
+"""Launches whose next step is in no queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import F, Q
+
+from provisioning.compute.launch.build_kinds import LINES, is_waiting
+from provisioning.compute.launch.retry import cast_schedule
+from provisioning.compute.models import Allocation, Instance
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import moment_of, named, of_instance
+from provisioning.rpc.waiting import waiting_jobs
+
+JOB = "compute.schedule"
+
+
+@check("launches")
+def launches() -> Iterator[Finding]:
+    """Find servers that wait for a place without anybody who looks for one.
+
+    One that waits for the word of the host that was tried before is not waiting for the queue.
+    """
+    wanted = Q()
+    for line in LINES:
+        wanted |= Q(vm_state=line.vm_state, task_state__in=line.waiting)
+    rows = list(Instance.objects.filter(wanted).order_by("id"))
+    if not rows:
+        return
+    queued, held = _queued(), set(_of_earlier_attempts())
+    for row in rows:
+        if (str(row.id), row.attempt) not in queued and row.id not in held:
+            sentence = f"It is {row.task_state}, and no job in the queue looks for a place for it."
+            yield Finding("warning", named(row), sentence, "Queue the job again.", _cast(row), moment_of(row))
+
+
+def _queued() -> set[tuple[str, object]]:
+    return {(str(job.payload.get("instance_id")), job.payload.get("attempt")) for job in waiting_jobs(JOB)}
+
+
+def _of_earlier_attempts() -> Iterator[object]:
+    yield from Allocation.objects.filter(attempt__lt=F("instance__attempt")).values_list("instance_id", flat=True)
+
+
+def _cast(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        if moment_of(row) != moment_of(found) or not is_waiting(row) or (str(row.id), row.attempt) in _queued():
+            return None
+        cast_schedule(row)
+        return "A job that looks for a place was queued."
+
+    return of_instance(found.id, work)

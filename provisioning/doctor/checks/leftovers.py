@@ -1,0 +1,80 @@
+"""What hosts have that no server there accounts for, as they last said."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+
+from provisioning.compute.models import Belonging, Instance
+from provisioning.conductor.belongings import ask_to_remove, is_left_over, settled
+from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.repairs import of_instance
+
+FOREIGN = "foreign_domain"
+TOLD = 20
+"""Things of one host that are left alone and told one by one; what many there are of hides no other host."""
+WORDS = {
+    "guest": "a guest",
+    "domain": "a guest whose description the host has lost",
+    "folder": "a folder of disks",
+    "disk": "a disk",
+    "seed": "a config drive",
+    "tap": "a network card",
+    "lease": "a DHCP lease",
+    "filter": "a firewall chain",
+    "plug": "cards that are plugged",
+}
+
+
+@check("belongings")
+def belongings() -> Iterator[Finding]:
+    """Find leftovers; what Novella did not make is counted and left alone."""
+    foreign: dict[str, list[str]] = {}
+    strange = Counter[str]()
+    rows = list(settled().select_related("host").order_by("host__name", "kind", "name"))
+    known = Instance.objects.in_bulk({row.instance_id for row in rows if row.instance_id is not None})
+    for row in rows:
+        if row.kind == FOREIGN:
+            foreign.setdefault(row.host.name, []).append(row.name)
+        else:
+            instance = known.get(row.instance_id) if row.instance_id else None
+            if instance is None or row.kind == "domain" or is_left_over(row, instance):
+                found = _left_over(row, instance)
+                strange[row.host.name] += found.mend is None
+                if found.mend is not None or strange[row.host.name] <= TOLD:
+                    yield found
+    for host, many in strange.items():
+        if many > TOLD:
+            sentence = f"It has {many - TOLD} more such things. They are left alone."
+            yield Finding("warning", f"host {host}", sentence, evidence="more")
+    for host, names in foreign.items():
+        listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        sentence = f"It has {number(len(names), 'guest')} that Novella did not make and leaves alone: {listed}."
+        yield Finding("note", f"host {host}", sentence)
+
+
+def _left_over(row: Belonging, instance: Instance | None) -> Finding:
+    what = WORDS.get(row.kind, row.kind)
+    subject, evidence = f"host {row.host.name}", (row.kind, row.name)
+    if instance is None:
+        whose = f"of the server {row.instance_id}, which no record knows" if row.instance_id else "of no server"
+        sentence = f"It has {what} ({row.name}) {whose}. It is left alone: the records may be what is lost."
+        return Finding("warning", subject, sentence, evidence=evidence)
+    if not is_left_over(row, instance):
+        sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {instance.vm_state} and there."
+        return Finding("note", subject, sentence, evidence=evidence)
+    where = "deleted" if instance.deleted_at else "not on this host"
+    sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {where}."
+    return Finding("warning", subject, sentence, "Ask the host to remove it.", _ask(row, instance.id), evidence)
+
+
+def _ask(found: Belonging, instance_id: uuid.UUID) -> Mend:
+    def work(instance: Instance) -> str | None:
+        row = Belonging.objects.filter(pk=found.pk).first()
+        if row is None or not is_left_over(row, instance):
+            return None
+        ask_to_remove(row.host_id, instance)
+        return f"Host {found.host.name} was asked to remove all it has of the server."
+
+    return of_instance(instance_id, work)

@@ -1,0 +1,91 @@
+"""The queue, the workers, the work by the clock, and the way to the webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.notifications.models import Webhook
+from provisioning.notifications.selectors import standing
+from provisioning.notifications.services import STANDING
+from provisioning.rpc import queue
+from provisioning.rpc.models import WorkerBeat
+from provisioning.rpc.selectors import ALIVE_WITHIN, live_workers, periodic_work
+from provisioning.rpc.waiting import Foreign, depth, foreign_messages
+
+OLD = timedelta(minutes=5)
+"""A message that nobody began with for so long waits too long."""
+DEEP = 5_000
+
+
+@check("workers")
+def workers() -> Iterator[Finding]:
+    """Find that nobody works, and groups of workers that fell silent."""
+    if not live_workers():
+        yield Finding("error", "workers", "No worker is alive: nothing that waits in the queue is done.")
+    since = timezone.now() - timedelta(seconds=ALIVE_WITHIN)
+    for row in WorkerBeat.objects.filter(beat_at__lt=since).order_by("name"):
+        sentence = f"This group of workers was last heard of at {row.beat_at:%Y-%m-%d %H:%M:%S}."
+        yield Finding("warning", f"workers {row.name}", sentence, evidence=row.beat_at)
+
+
+@check("queue")
+def depth_of_queue() -> Iterator[Finding]:
+    """Find a queue that grows, or stands still."""
+    found = depth()
+    if found.waiting > DEEP:
+        sentence = f"{found.waiting} messages wait: there are too few workers, or they are too slow."
+        yield Finding("warning", "queue", sentence, evidence="deep")
+    if found.oldest is not None and timezone.now() - found.oldest > OLD:
+        minutes = round((timezone.now() - found.oldest).total_seconds() / 60)
+        sentence = f"The oldest message waits for {minutes} minutes; nobody has begun with it."
+        yield Finding("warning", "queue", sentence, evidence=found.oldest)
+
+
+@check("foreign_messages")
+def strangers() -> Iterator[Finding]:
+    """Find messages that no worker would run."""
+    for found in foreign_messages():
+        sentence = f"It is none of ours: {found.reason}. It is never run."
+        yield Finding("error", f"message {found.id}", sentence, "Remove it.", _remove(found), found.id)
+
+
+def _remove(found: Foreign) -> Mend:
+    def mend() -> str | None:
+        if not any(each.id == found.id for each in foreign_messages()):
+            return None
+        queue.finish(found.id)
+        return "It is removed."
+
+    return mend
+
+
+@check("periodic")
+def overdue_work() -> Iterator[Finding]:
+    """Find work by the clock that is not done, or fails, although there are workers."""
+    if not live_workers():  # said already
+        return
+    for job in periodic_work(timezone.now()):
+        subject = f"periodic work {job.name}"
+        if job.overdue and (job.holder or job.last_run_at):
+            last = f"{job.last_run_at:%Y-%m-%d %H:%M:%S}" if job.last_run_at else "never"
+            sentence = f"It is due every {job.every:.0f} seconds, and was last begun: {last}."
+            yield Finding("warning", subject, sentence, evidence=job.last_run_at)
+        elif job.last_error:
+            yield Finding("warning", subject, f"It failed when it was last done: {job.last_error}", evidence="failed")
+
+
+@check("webhook")
+def webhook() -> Iterator[Finding]:
+    """Find a webhook that takes no notifications, and notifications that were given up."""
+    row = Webhook.objects.filter(name=STANDING).first()
+    if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
+        sentence = f"It cannot be reached, or refuses: {row.last_error} Notifications that wait: {standing().waiting}."
+        yield Finding("warning", "webhook", sentence, evidence="unreachable")
+    if standing().failed:
+        sentence = f"Notifications given up: {standing().failed}; the operators' pages can send them again."
+        yield Finding("warning", "webhook", sentence, evidence="given up")

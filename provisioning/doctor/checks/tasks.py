@@ -1,0 +1,84 @@
+"""Tasks that nobody ends: without a deadline, or long past it; and states that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.utils import timezone
+
+from provisioning.compute.deadlines import deadline_of
+from provisioning.compute.models import Instance
+from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.compute.upkeep import reaper
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import moment_of, named, of_instance
+
+PATIENCE = timedelta(seconds=60)
+"""The reaper comes every few seconds: a deadline that passed so long ago was not looked after."""
+_STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in MOVES)}
+
+
+@check("tasks")
+def tasks() -> Iterator[Finding]:
+    """Find tasks without a deadline, deadlines without a task, and tasks long past their deadline."""
+    rows, now = Instance.objects.order_by("id"), timezone.now()
+    for row in rows.filter(task_deadline=None).exclude(task_state=None):
+        sentence = f"It is {row.task_state} and has no deadline: nothing would ever end that."
+        yield Finding("error", named(row), sentence, "Give the task its deadline.", _deadline(row), moment_of(row))
+    for row in rows.filter(task_state=None).exclude(task_deadline=None):
+        sentence = "It has a deadline and no task."
+        yield Finding("error", named(row), sentence, "Remove the deadline.", _deadline(row), moment_of(row))
+    for row in rows.exclude(task_state=None).filter(task_deadline__lt=now - PATIENCE):
+        late = round((now - row.task_deadline).total_seconds()) if row.task_deadline else 0
+        sentence = f"It is {row.task_state}, {late} seconds past the deadline: nobody looks after what is overdue."
+        evidence = (*moment_of(row), row.task_deadline)
+        yield Finding("error", named(row), sentence, "Do the reaper's work now.", _reap(row), evidence)
+
+
+@check("states")
+def states() -> Iterator[Finding]:
+    """Find servers in a state that no move leads to, and deleted ones that do not say when."""
+    rows = Instance.objects.order_by("id")
+    for vm_state, task_state in sorted(
+        set(rows.order_by().values_list("vm_state", "task_state").distinct()) - _STATES, key=str
+    ):
+        for row in rows.filter(vm_state=vm_state, task_state=task_state):
+            sentence = f"It is {vm_state} with the task {task_state}, which is no state a server can be in."
+            yield Finding("error", named(row), f"{sentence} An operator may reset it to error.")
+    for row in rows.filter(vm_state=VmState.DELETED, deleted_at=None):
+        yield Finding("error", named(row), "It is deleted and does not say since when.", "Write it down.", _date(row))
+    for row in rows.exclude(vm_state=VmState.DELETED).exclude(deleted_at=None):
+        yield Finding("error", named(row), f"It is {row.vm_state}, and has the date of a deletion.")
+
+
+def _deadline(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        if (row.task_state is None) == (row.task_deadline is None):
+            return None
+        deadline = deadline_of(row.task_state, timezone.now())
+        Instance.objects.filter(id=row.id).update(task_deadline=deadline)
+        return f"The deadline is {deadline:%H:%M:%S} now." if deadline else "The deadline is gone."
+
+    return of_instance(found.id, work)
+
+
+def _reap(found: Instance) -> Mend:
+    def mend() -> str | None:
+        reaper.reap()
+        row = Instance.objects.get(id=found.id)
+        if row.task_state is not None and row.task_deadline == found.task_deadline:
+            return None
+        return f"The reaper has looked after it: {row.vm_state}, {row.task_state or 'no task'}."
+
+    return mend
+
+
+def _date(found: Instance) -> Mend:
+    def work(row: Instance) -> str | None:
+        if row.vm_state != VmState.DELETED or row.deleted_at is not None:
+            return None
+        Instance.objects.filter(id=row.id).update(deleted_at=row.updated_at)
+        return "The time of its last change was written down."
+
+    return of_instance(found.id, work)

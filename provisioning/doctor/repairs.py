@@ -1,0 +1,47 @@
+"""How checks mend: in a transaction of their own, behind the instance's lock, after a last look."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from django.db import transaction
+
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import state
+from provisioning.compute.models import Instance
+from provisioning.doctor.finding import Mend
+
+
+def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) -> Mend:
+    """Return a repair that has the instance for itself while it looks and mends."""
+
+    @when_broken_off
+    def mend() -> str | None:
+        with transaction.atomic():
+            state.lock([instance_id])
+            instance = Instance.objects.select_related("host").filter(id=instance_id).first()
+            return work(instance) if instance is not None else None
+
+    return mend
+
+
+def alone(work: Callable[[], str | None]) -> Mend:
+    """Return a repair that is one transaction; it takes its own locks."""
+
+    @when_broken_off
+    def mend() -> str | None:
+        with transaction.atomic():
+            return work()
+
+    return mend
+
+
+def named(instance: Instance) -> str:
+    """Return the subject of what is wrong with an instance."""
+    return f"instance {instance.id}"
+
+
+def moment_of(instance: Instance) -> tuple[object, ...]:
+    """Return what changes whenever anything moves the instance."""
+    return instance.version, instance.attempt, instance.task_state, instance.host_id

@@ -1,0 +1,74 @@
+"""An examination and its record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Literal
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.doctor import examination
+from provisioning.doctor.models import DoctorRun
+from provisioning.identity import policy
+
+KEPT = 100
+RULE = "ops:doctor:run"
+Trigger = Literal["clock", "command", "operator"]
+
+
+def run(
+    trigger: Trigger,
+    *,
+    asked_by: str = "",
+    names: Collection[str] | None = None,
+    repair: bool = False,
+    pause: float | None = None,
+) -> DoctorRun:
+    """Examine, mend if asked, and keep the record, of which there are at most ``KEPT``.
+
+    Safe at any time, beside any load and beside another run.  Raises InvalidInputError for a check that is none.
+    """
+    made = examination.chosen(names)
+    started = timezone.now()
+    found = examination.examine(made, pause=examination.PAUSE if pause is None else pause)
+    treated = examination.treat(found, repair=repair)
+    counts = Counter(finding.severity for finding in found)
+    row = DoctorRun.objects.create(
+        started_at=started,
+        finished_at=timezone.now(),
+        trigger=trigger,
+        asked_by=asked_by[:255],
+        checks=made,
+        findings=[
+            {
+                "check": each.finding.check,
+                "severity": each.finding.severity,
+                "subject": each.finding.subject,
+                "sentence": each.finding.sentence,
+                "repair": each.finding.repair,
+                "repaired": each.repaired,
+            }
+            for each in treated
+        ],
+        errors=counts["error"],
+        warnings=counts["warning"],
+        notes=counts["note"],
+        repaired=sum(each.repaired is not None for each in treated),
+        repair=repair,
+    )
+    kept = DoctorRun.objects.order_by("-started_at", "-id").values_list("id", flat=True)[:KEPT]
+    DoctorRun.objects.exclude(id__in=list(kept)).delete()
+    return row
+
+
+def run_for(context: RequestContext, *, repair: bool) -> DoctorRun:
+    """Examine for an operator.  Raises ForbiddenError."""
+    policy.enforce(context, RULE)
+    return run("operator", asked_by=context.user_name, repair=repair)
+
+
+def left(row: DoctorRun) -> int:
+    """Return how many errors and warnings of a run were not mended."""
+    return sum(each["severity"] != "note" and each["repaired"] is None for each in row.findings)
