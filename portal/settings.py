@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "django_q",
     "django_htmx",
     "provisioning.events",
+    "provisioning.jobs",
     "provisioning.rpc",
     "provisioning.notifications",
     "provisioning.identity",
@@ -233,7 +234,7 @@ WORKERS = integer("NOVELLA_WORKERS", 2, 1, 64)
 Q_CLUSTER = {
     "name": "novella",
     "orm": "default",
-    "broker_class": "provisioning.rpc.broker.Broker",
+    "broker_class": "provisioning.jobs.broker.Broker",
     "ALT_CLUSTERS": {},
     "workers": WORKERS,
     "queue_limit": WORKERS,

@@ -31,13 +31,13 @@ from compute_agent.contract.messages import (
 )
 from portal.live import handshake
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.common.threads import in_thread
 from provisioning.compute.models import Host
 from provisioning.conductor import agents, inbox
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
 from provisioning.rpc import hosts
-from provisioning.rpc.threads import in_thread
 
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5

@@ -10,8 +10,8 @@ from portal.common.sign_in import token_of_cookies
 from portal.live import handshake
 from portal.live.follower import Follower
 from provisioning.common.context import RequestContext
+from provisioning.common.threads import in_thread
 from provisioning.events.selectors import LoggedEvent
-from provisioning.rpc.threads import in_thread
 
 Render = Callable[[str, Sequence[LoggedEvent], RequestContext], str]
 """From a page's name, the events and the caller to HTML elements with ids; state is read when it is called."""

@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
+from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.notifications.selectors import standing
-from provisioning.rpc.selectors import depths, live_workers, periodic_work
 
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 OUTCOMES = ("success", "error", "deleted")

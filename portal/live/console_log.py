@@ -10,10 +10,10 @@ from portal.common.sign_in import token_of_cookies
 from portal.live import handshake
 from portal.live.follower import Follower
 from provisioning.common.errors import UnavailableError
+from provisioning.common.threads import in_thread
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.rpc import hosts
-from provisioning.rpc.threads import in_thread
 
 FIRST_LINES = 400
 MOST_BYTES = 65_536

@@ -17,11 +17,11 @@ from portal.live import handshake
 from portal.live.follower import CONFLICT, FAILED, REFUSALS, Follower, code_of
 from portal.live.tunnels import Tunnel, TunnelConsumer, switchboard
 from provisioning.common.errors import NovellaError, UnavailableError
+from provisioning.common.threads import in_thread
 from provisioning.compute.services import remote_consoles
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity.kept_tokens import recall
 from provisioning.rpc import hosts
-from provisioning.rpc.threads import in_thread
 
 OVER, IDLE, NO_GUEST, BUSY, TOO_MANY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4429, 4504
 """Codes the socket is closed with, beside those of every follower."""

@@ -24,12 +24,12 @@ from provisioning.common.errors import (
     NotFoundError,
     NovellaError,
 )
+from provisioning.common.threads import in_thread
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
 from provisioning.identity import policy
 from provisioning.identity import selectors as identity
-from provisioning.rpc.threads import in_thread
 
 ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 4500
 """Codes a socket is closed with; the first four as HTTP's with 4000 added."""

@@ -17,8 +17,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from portal.live import handshake
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.threads import in_thread
 from provisioning.conductor import agents
-from provisioning.rpc.threads import in_thread
 
 
 class End(Protocol):

@@ -29,7 +29,7 @@ from provisioning.conductor import agents
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
-from provisioning.rpc.selectors import live_workers
+from provisioning.jobs.selectors import live_workers
 
 NO_IMAGE = "There is no image for this host here."
 _STATUSES: dict[type[NovellaError], int] = {

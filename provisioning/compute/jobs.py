@@ -7,7 +7,7 @@ from django.utils import timezone
 from provisioning.compute.services import remote_consoles
 from provisioning.compute.services.totals import fold
 from provisioning.compute.services.usage_audit import audit_usage
-from provisioning.rpc.registry import periodic
+from provisioning.jobs.registry import periodic
 
 EVERY = 600.0
 """Seconds after which a period that ended is noticed."""

@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 
 from provisioning.identity import services
-from provisioning.rpc.registry import periodic
+from provisioning.jobs.registry import periodic
 
 EVERY = 3600.0
 """Seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from provisioning.images.services import imports, recovery, tasks
-from provisioning.rpc.registry import job, periodic
+from provisioning.jobs.registry import job, periodic
 
 INTERVAL = 60.0
 

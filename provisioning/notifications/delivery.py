@@ -20,10 +20,10 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
+from provisioning.jobs import worker_groups
 from provisioning.notifications import webhook
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING, call_sender
-from provisioning.rpc import groups
 
 AT_ONCE = 8
 """Subjects that are sent of at a time."""
@@ -75,7 +75,7 @@ def pause_after(tries: int) -> timedelta:
 
 
 def _new_mark() -> str:
-    return f"{groups.machine()}/{groups.process_mark(os.getpid())}/{uuid.uuid4().hex[:8]}"
+    return f"{worker_groups.machine()}/{worker_groups.process_mark(os.getpid())}/{uuid.uuid4().hex[:8]}"
 
 
 def _is_held(standing: Webhook, now: datetime) -> bool:
@@ -83,7 +83,7 @@ def _is_held(standing: Webhook, now: datetime) -> bool:
     if not standing.holder or standing.held_until <= now:
         return False
     machine, _, rest = standing.holder.partition("/")
-    return machine != groups.machine() or groups.is_running(rest.partition("/")[0])
+    return machine != worker_groups.machine() or worker_groups.is_running(rest.partition("/")[0])
 
 
 def _hold(mark: str) -> bool:

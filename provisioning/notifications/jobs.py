@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import transaction
 
+from provisioning.jobs.registry import job, periodic
 from provisioning.notifications import delivery, services
 from provisioning.notifications.messages import TOPIC
-from provisioning.rpc.registry import job, periodic
 
 
 @job(services.JOB, topic=TOPIC, long=True)

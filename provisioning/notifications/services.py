@@ -15,11 +15,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from provisioning.events.services import Entry, record_all
+from provisioning.jobs import queue
+from provisioning.jobs.cast import cast
 from provisioning.notifications import webhook
 from provisioning.notifications.messages import TOPIC, Notification, is_wanted
 from provisioning.notifications.models import Delivery, Webhook
-from provisioning.rpc import queue
-from provisioning.rpc.cast import cast
 
 JOB = "notifications.deliver"
 STANDING = "webhook"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from provisioning.jobs.registry import periodic
 from provisioning.quotas import services
-from provisioning.rpc.registry import periodic
 
 EVERY = 3600.0
 """Seconds: a check reads every reservation once."""

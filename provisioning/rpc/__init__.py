@@ -1,1 +1,1 @@
-"""Cast and call: the one door to django-q2 and to the agents."""
+"""Commands and calls to hosts."""

@@ -10,7 +10,7 @@ class RpcConfig(AppConfig):
 
     name = "provisioning.rpc"
     label = "rpc"
-    verbose_name = "Workers"
+    verbose_name = "Hosts' commands"
 
     def ready(self) -> None:
         """Register the app's own jobs."""

@@ -27,11 +27,11 @@ from compute_agent.contract.messages import (
     encode,
 )
 from provisioning.common.errors import UnavailableError
+from provisioning.common.threads import in_thread
 from provisioning.events import services as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import tailer
 from provisioning.rpc.models import HostCall, HostCommand
-from provisioning.rpc.threads import in_thread
 
 NO_ANSWER = "The host does not answer."
 MOST_WAITING = 8

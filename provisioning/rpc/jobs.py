@@ -1,24 +1,9 @@
-"""Jobs of the queue and the live log themselves."""
+"""Pruning of commands and calls."""
 
 from __future__ import annotations
 
-from provisioning.events import services as events
-from provisioning.rpc import groups, hosts, registry
-
-PING_TOPIC = "ping"
-PING = "rpc.ping"
-
-
-@registry.job(PING, topic=PING_TOPIC)
-def ping(group: str) -> None:
-    """Show that messages of the group are taken and run."""
-    groups.answer_ping(group)
-
-
-@registry.periodic("events.prune", every=60)
-def prune_events() -> None:
-    """Remove events that no page will ask for any more."""
-    events.prune()
+from provisioning.jobs import registry
+from provisioning.rpc import hosts
 
 
 @registry.periodic("rpc.prune", every=60)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioning.compute.models import Host
-from provisioning.rpc import groups
+from provisioning.jobs import worker_groups
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -22,7 +22,7 @@ def at(people: People, version: str) -> Api:
 
 def test_every_service_of_every_machine_is_listed(people: People, cloud: Cloud) -> None:
     cloud.add_host("h2", zone="moon")
-    groups.beat("m1:boot:1.2", ["scheduler"])
+    worker_groups.beat("m1:boot:1.2", ["scheduler"])
     api = at(people, "2.42")
     assert api.get(HOSTS).json() == {
         "hosts": [

@@ -16,10 +16,10 @@ from provisioning.compute.models import Flavor, Host, Instance, InstanceTag, Ser
 from provisioning.identity import policy
 from provisioning.quotas import services as quotas
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Host, Instance, JoinToken, Migration
 from provisioning.compute.upkeep import reaper
 from provisioning.conductor import agents
+from provisioning.jobs import worker_groups
 from provisioning.quotas.selectors import usage_of
-from provisioning.rpc import groups
 from provisioning.rpc.models import HostCommand
 from tests.compute_api.conftest import V21, launch
 from tests.support import invariants
@@ -53,10 +53,10 @@ def test_fields_come_with_their_microversions(
 
 
 def test_workers_are_services_of_the_internal_zone_while_they_live(people: People, cloud: Cloud) -> None:
-    groups.beat("m1:boot:1.2", ["scheduler"])
-    groups.beat("m1:boot:3.4", ["images"])
-    groups.beat("m2:boot:1.2", ["images"])
-    groups.WorkerBeat.objects.create(
+    worker_groups.beat("m1:boot:1.2", ["scheduler"])
+    worker_groups.beat("m1:boot:3.4", ["images"])
+    worker_groups.beat("m2:boot:1.2", ["images"])
+    worker_groups.WorkerBeat.objects.create(
         name="m3:boot:1.2", topics="scheduler", beat_at=timezone.now() - timedelta(seconds=30)
     )
     api = at(people, "2.53")
@@ -70,7 +70,7 @@ def test_workers_are_services_of_the_internal_zone_while_they_live(people: Peopl
 
 
 def test_workers_are_neither_changed_nor_deleted(people: People, cloud: Cloud) -> None:
-    groups.beat("m1:boot:1.2", ["scheduler"])
+    worker_groups.beat("m1:boot:1.2", ["scheduler"])
     new, old = at(people, "2.53"), at(people, "2.11")
     worker = listed(new, binary="nova-scheduler")[0]["id"]
     refused = new.put(f"{SERVICES}/{worker}", {"status": "disabled"})
@@ -285,7 +285,7 @@ def test_a_list_costs_the_same_however_many_there_are(
 ) -> None:
     for number in range(5):
         cloud.add_host(f"more-{number}")
-        groups.beat(f"m{number}:boot:1.2", ["scheduler"])
+        worker_groups.beat(f"m{number}:boot:1.2", ["scheduler"])
     api = at(people, "2.53")
     api.get(SERVICES)
     with django_assert_max_num_queries(4):

@@ -15,10 +15,10 @@ from pytest_django import Settings
 from provisioning.compute.models import Host, Instance, UsageAudit
 from provisioning.compute.periods import completed_before
 from provisioning.compute.services.usage_audit import audit_usage
-from provisioning.rpc.testing import run_periodic
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.jobs import run_periodic
 
 pytestmark = pytest.mark.django_db
 LOG = f"{V21}/os-instance_usage_audit_log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.compute.models import Host
-from provisioning.rpc import groups
+from provisioning.jobs import worker_groups
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -18,7 +18,7 @@ def test_a_member_sees_names_and_no_hosts(api: Api, cloud: Cloud) -> None:
     cloud.add_host("h2", zone="moon")
     cloud.add_host("h3", zone="mars")
     Host.objects.filter(name="h3").update(enabled=False)
-    groups.beat("m1:boot:1.2", ["scheduler"])
+    worker_groups.beat("m1:boot:1.2", ["scheduler"])
     assert api.get(ZONES).json() == {
         "availabilityZoneInfo": [
             {"zoneName": "moon", "zoneState": {"available": True}, "hosts": None},
@@ -34,7 +34,7 @@ def test_an_operator_sees_hosts_and_the_workers(people: People, cloud: Cloud) ->
     Host.objects.filter(name="h2").update(forced_down=True)
     cloud.add_host("h3", zone="mars")
     Host.objects.filter(name="h3").update(enabled=False)
-    groups.beat("m1:boot:1.2", ["images", "scheduler"])
+    worker_groups.beat("m1:boot:1.2", ["images", "scheduler"])
     found = Api(people.operator).get(f"{ZONES}/detail").json()["availabilityZoneInfo"]
     by_name = {zone["zoneName"]: zone for zone in found}
     assert [zone["zoneName"] for zone in found] == ["internal", "moon", "nova", "mars"]

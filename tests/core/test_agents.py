@@ -21,8 +21,8 @@ from provisioning.compute.services.hosts import disable_host, enable_host
 from provisioning.compute.states import PowerState
 from provisioning.conductor import agents
 from provisioning.images.models import Image
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db

@@ -15,8 +15,8 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.attempts import Attempt, attempts_for
 from provisioning.compute.upkeep import reaper
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

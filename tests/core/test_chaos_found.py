@@ -18,9 +18,9 @@ from portal.api.common import faults
 from portal.environment import env
 from portal.live import agents, follower
 from provisioning.common import outage
-from provisioning.rpc import dispatch, groups, queue, registry
-from provisioning.rpc.envelope import Envelope, seal
-from provisioning.rpc.models import JobRun
+from provisioning.jobs import dispatch, queue, registry, worker_groups
+from provisioning.jobs.message import JobMessage, sign
+from provisioning.jobs.models import JobRun
 
 
 def _locked() -> OperationalError:
@@ -99,22 +99,22 @@ class TestAJobInAnOutage:
     def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dispatch.time, "sleep", lambda _: None)
 
-    def message(self, monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> tuple[int, Envelope]:
+    def message(self, monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> tuple[int, JobMessage]:
         monkeypatch.setitem(registry.jobs, "chaos.job", registry.RegisteredJob("chaos.job", "chaos", run, None))
-        envelope = Envelope("chaos", "chaos.job", {}, "req-1", 0.0)
-        queue.put("chaos", seal(envelope))
+        message = JobMessage("chaos", "chaos.job", {}, "req-1", 0.0)
+        queue.put("chaos", sign(message))
         taken = queue.take(["chaos"], "group")
         assert taken is not None
-        return taken.id, envelope
+        return taken.id, message
 
     @pytest.mark.django_db(transaction=True)
     def test_is_given_back_when_the_database_is_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def job() -> None:
             raise _locked()
 
-        monkeypatch.setattr(dispatch.groups, "count_failure", _once_away(groups.count_failure))
-        number, envelope = self.message(monkeypatch, job)
-        dispatch.run(number, "group", envelope)
+        monkeypatch.setattr(dispatch.worker_groups, "count_failure", _once_away(worker_groups.count_failure))
+        number, message = self.message(monkeypatch, job)
+        dispatch.run(number, "group", message)
         assert JobRun.objects.get(message_id=number).group == ""
         assert OrmQ.objects.get(id=number).lock < timezone.now() + timedelta(seconds=10)
 
@@ -123,8 +123,8 @@ class TestAJobInAnOutage:
     def test_is_run_when_its_start_could_not_be_written(self, monkeypatch: pytest.MonkeyPatch, noted: bool) -> None:
         ran: list[int] = []
         monkeypatch.setattr(dispatch.queue, "start", _once_away(queue.start, after=noted))
-        number, envelope = self.message(monkeypatch, lambda: ran.append(1))
-        dispatch.run(number, "group", envelope)
+        number, message = self.message(monkeypatch, lambda: ran.append(1))
+        dispatch.run(number, "group", message)
         assert ran == [1]
         assert not OrmQ.objects.filter(id=number).exists()
 

@@ -34,15 +34,17 @@ from provisioning.compute.upkeep import reaper
 from provisioning.conductor import agents
 from provisioning.conductor.inbox import receive
 from provisioning.events.models import Event
+from provisioning.jobs import queue
+from provisioning.jobs.models import JobRun
 from provisioning.network.models import FixedIP, SecurityGroup
 from provisioning.quotas import services as quotas
 from provisioning.quotas.models import Reservation
-from provisioning.rpc import hosts, queue
-from provisioning.rpc.models import HostCommand, JobRun
-from provisioning.rpc.testing import drain
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCommand
 from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 ROUNDS = 5

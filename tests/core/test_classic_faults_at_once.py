@@ -1,4 +1,4 @@
-"""The classic faults that need many at once, in threads; ``tests/rpc/test_postgresql.py`` runs them there, too."""
+"""The classic faults that need many at once, in threads; ``tests/jobs/test_postgresql.py`` runs them there, too."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.conductor.guests import compare
+from provisioning.jobs import queue
+from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts, queue
-from provisioning.rpc.envelope import unseal
+from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
@@ -54,7 +55,7 @@ class TestTheQueueRunningATaskTwice:
         def work(index: int) -> int:
             ran = 0
             while (taken := queue.take(["scheduler"], f"group {index}")) is not None:
-                schedule(**unseal(taken.text).payload)  # type: ignore[arg-type]
+                schedule(**verify(taken.text).payload)  # type: ignore[arg-type]
                 queue.finish(taken.id)
                 ran += 1
             return ran

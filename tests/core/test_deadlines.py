@@ -20,8 +20,8 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/operator-guide.md"
 

@@ -19,8 +19,8 @@ from provisioning.compute.models import CachedImage, Host, Instance, SchedulingD
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.conductor import agents
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 
 def decisions(server: Instance) -> list[SchedulingDecision]:

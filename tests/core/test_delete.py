@@ -21,9 +21,9 @@ from provisioning.compute.models import Allocation, Host, Instance, InstanceActi
 from provisioning.compute.upkeep import reaper
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 delete_module = importlib.import_module("provisioning.compute.actions.delete")

@@ -27,9 +27,9 @@ from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.invariants import OF_SERVERS
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 Pair = tuple[VmState, TaskState | None]

@@ -15,9 +15,9 @@ from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.conductor.inbox import receive
 from provisioning.quotas.models import Reservation
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, base64_of, context, state_of
+from tests.support.jobs import drain
 
 MODELS = (Instance, InstanceAction, Reservation, OrmQ)
 

@@ -33,15 +33,16 @@ from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import KEPT
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.jobs.models import Lease, WorkerBeat
 from provisioning.network.models import FixedIP, Port
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
 from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand, Lease, WorkerBeat
-from provisioning.rpc.testing import drain
+from provisioning.rpc.models import HostCommand
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 
 
 @pytest.fixture
@@ -475,7 +476,7 @@ def test_workers_that_are_silent(cloud: Cloud) -> None:
 
 
 def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provisioning.rpc.cast.time.time", lambda: timezone.now().timestamp() - 3600)
+    monkeypatch.setattr("provisioning.jobs.cast.time.time", lambda: timezone.now().timestamp() - 3600)
     cloud.launch(alice)
     assert only("queue").sentence == "The oldest message waits for 60 minutes; nobody has begun with it."
     monkeypatch.setattr(queue, "DEEP", 0)

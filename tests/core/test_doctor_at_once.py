@@ -17,11 +17,11 @@ from provisioning.compute.states import VmState
 from provisioning.doctor import examination
 from provisioning.doctor.examination import treat
 from provisioning.doctor.finding import Finding
+from provisioning.jobs.models import WorkerBeat
 from provisioning.quotas.models import QuotaUsage
-from provisioning.rpc.models import WorkerBeat
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 
 ROUNDS = 4
 

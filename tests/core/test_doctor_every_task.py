@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from provisioning.doctor.examination import examine
-from provisioning.rpc.models import WorkerBeat
+from provisioning.jobs.models import WorkerBeat
 from tests.core.test_every_task import Scene, the_order
 from tests.core.test_every_task import scene as scene
 

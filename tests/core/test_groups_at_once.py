@@ -1,6 +1,6 @@
 """Servers of a group that are placed at the same moment by several workers: the policy holds, the losers plan again.
 
-Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same where rows are locked one by one.
+Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same where rows are locked one by one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from provisioning.compute.services.hosts import change_host
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
 from provisioning.compute.sizes import room_of
 from provisioning.quotas import services as quotas
-from provisioning.rpc.testing import drain
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.jobs import drain
 
 HOSTS = ("kelvin", "ohm", "tesla")
 

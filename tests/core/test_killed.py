@@ -16,8 +16,9 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.images.models import Image
-from provisioning.rpc import hosts, queue, registry
-from provisioning.rpc.envelope import unseal
+from provisioning.jobs import queue, registry
+from provisioning.jobs.message import verify
+from provisioning.rpc import hosts
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
@@ -67,7 +68,7 @@ def work(cloud: Cloud) -> None:
     for _ in range(60):
         message = OrmQ.objects.order_by("id").first()
         if message is not None:
-            envelope = unseal(message.payload)
+            envelope = verify(message.payload)
             registry.jobs[envelope.job].run(**envelope.payload)
             queue.finish(message.pk)
         elif not sum(agent.work() for agent in cloud.agents.values()):

@@ -41,10 +41,10 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas import services as quotas
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 POWER: list[Any] = ["pause", "unpause", "suspend", "resume"]

@@ -16,9 +16,9 @@ from provisioning.compute.states import PowerState
 from provisioning.events.models import Event
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, state_of
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

@@ -21,8 +21,8 @@ from provisioning.conductor import agents
 from provisioning.network.models import FixedIP
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db

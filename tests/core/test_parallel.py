@@ -21,13 +21,13 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.compute.sizes import room_of
 from provisioning.conductor import inbox
+from provisioning.jobs import queue
+from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
-from provisioning.rpc import queue
-from provisioning.rpc.envelope import unseal
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 
@@ -144,7 +144,7 @@ class Rush:
             if taken is None:
                 self.done.wait(0.005)
                 continue
-            schedule(**unseal(taken.text).payload)  # type: ignore[arg-type]
+            schedule(**verify(taken.text).payload)  # type: ignore[arg-type]
             queue.finish(taken.id)
 
     def host(self, agent: ScriptedAgent) -> None:

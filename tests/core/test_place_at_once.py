@@ -1,6 +1,6 @@
 """Many claims at once against limits that are no room: servers of a host, ratios of aggregates that change meanwhile.
 
-Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same where rows are locked one by one.
+Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same where rows are locked one by one.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from provisioning.compute.selectors.hosts import state_of as as_the_scheduler_se
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.sizes import Room
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 SOME = examples(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 odd = st.floats(min_value=1e-6, max_value=1000, allow_nan=False) | st.sampled_from([0.1, 0.3, 0.7, 1.1, 1 / 3, 2.9])

@@ -17,9 +17,9 @@ from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

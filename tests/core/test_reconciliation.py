@@ -20,8 +20,8 @@ from provisioning.conductor import agents
 from provisioning.conductor.belongings import MOST
 from provisioning.conductor.guests import GONE
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 

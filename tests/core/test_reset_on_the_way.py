@@ -14,9 +14,9 @@ from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
-from provisioning.rpc.testing import drain
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

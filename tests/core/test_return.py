@@ -20,13 +20,13 @@ from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.conductor import agents, inbox
 from provisioning.doctor.examination import examine
+from provisioning.jobs.models import WorkerBeat
 from provisioning.rpc import hosts
-from provisioning.rpc.models import WorkerBeat
-from provisioning.rpc.testing import drain
 from tests.agent.cast import make_stage, on_stage
 from tests.agent.test_restart import killed_at
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 STEPS = ["plug_network", "define_domain", "start_guest", "wait_for_boot"]

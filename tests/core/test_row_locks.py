@@ -1,6 +1,6 @@
 """Many at once on the same rows: nobody waits in a ring, nobody repairs what others are moving.
 
-Here on SQLite, which has one writer at a time; ``tests/rpc/test_postgresql.py`` runs the same on rows that are locked
+Here on SQLite, which has one writer at a time; ``tests/jobs/test_postgresql.py`` runs the same on rows that are locked
 one by one.
 """
 

@@ -30,8 +30,8 @@ from provisioning.compute.upkeep.offload import offload_shelved
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage
-from provisioning.rpc.testing import drain
 from tests.support.clouds import Cloud, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 OFFLOADED = ("shelved_offloaded", None)

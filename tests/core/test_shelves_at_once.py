@@ -20,9 +20,9 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Host, Instance
 from provisioning.images import services as images
 from provisioning.images.models import Image
-from provisioning.rpc.testing import drain
 from tests.core.test_parallel import in_threads
 from tests.support.clouds import Cloud, state_of
+from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db(transaction=True)

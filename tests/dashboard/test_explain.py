@@ -13,11 +13,11 @@ from compute_agent.contract.steps import FETCH_IMAGE
 from portal.dashboard.instances.advice import ADVICE
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.explained import ALL_TAKEN, GAVE_UP, LABELS, Explained
-from provisioning.rpc.testing import drain
 from provisioning.scheduler.options import FILTERS
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.jobs import drain
 
 
 def page_of(client: Client, instance: Instance) -> Any:

@@ -15,10 +15,10 @@ from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import imports, tasks
-from provisioning.rpc.testing import drain
 from tests.image import pictures
 from tests.image.test_import import web  # noqa: F401 - a fixture
 from tests.support.cast import Person
+from tests.support.jobs import drain
 from tests.support.web import Web
 
 

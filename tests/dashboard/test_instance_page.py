@@ -9,10 +9,10 @@ from django.test import Client
 
 from compute_agent.contract.steps import FETCH_IMAGE
 from provisioning.compute.models import Instance
-from provisioning.rpc.testing import drain
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.jobs import drain
 
 
 def page_of(client: Client, instance: Instance) -> Any:

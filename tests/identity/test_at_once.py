@@ -1,6 +1,6 @@
 """Writers of identity at the same moment: no answer is an accident, and nothing stays half made.
 
-Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same on PostgreSQL.
+Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same on PostgreSQL.
 """
 
 # ruff: noqa: B023 - the threads end before a loop goes on

@@ -27,11 +27,11 @@ from provisioning.images import jobs, services
 from provisioning.images import store as image_store
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import imports, recovery
-from provisioning.rpc.testing import drain, run_periodic
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support import disks
 from tests.support.cast import Api, Person
+from tests.support.jobs import drain, run_periodic
 from tests.support.web import Handler, Web, web_server
 
 V2 = "/image/v2"

@@ -15,7 +15,7 @@ from django.db import connection
 
 from portal.live import backpressure
 from provisioning.events.services import record
-from tests.rpc.conftest import ROOT, eventually
+from tests.jobs.conftest import ROOT, eventually
 from tests.support.cast import People
 
 pytestmark = pytest.mark.slow

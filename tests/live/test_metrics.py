@@ -20,10 +20,10 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, Total
 from provisioning.compute.selectors import totals
 from provisioning.compute.services.totals import fold
+from provisioning.jobs import worker_groups
+from provisioning.jobs.models import Lease
+from provisioning.jobs.registry import periodic_jobs
 from provisioning.notifications.models import Delivery
-from provisioning.rpc import groups
-from provisioning.rpc.models import Lease
-from provisioning.rpc.registry import periodic_jobs
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
 
@@ -101,7 +101,7 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
 def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", vcpus=8, memory_mb=8192, disk_gb=100)
     cloud.add_host("celsius", vcpus=4, memory_mb=2048, disk_gb=50, zone="cold")
-    groups.beat("g:1", ["scheduler"])
+    worker_groups.beat("g:1", ["scheduler"])
     running = cloud.launch(alice)
     cloud.run()
     cloud.launch(context("alice"), flavor_ref="2", availability_zone="cold")

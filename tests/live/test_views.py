@@ -17,9 +17,9 @@ from provisioning.compute.models import Host, Instance
 from provisioning.conductor import agents
 from provisioning.images import store
 from provisioning.images.models import Image
-from provisioning.rpc.models import WorkerBeat
-from provisioning.rpc.testing import drain
+from provisioning.jobs.models import WorkerBeat
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 
 BITS = b"QFI\xfb" + bytes(range(256)) * 40
 

@@ -34,10 +34,10 @@ from provisioning.compute.states import TaskState as T
 from provisioning.events.models import Event
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
-from provisioning.rpc.testing import drain
 from tests.core.test_every_task import TABLE, Scene, the_order
 from tests.notifications.conftest import data, told, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 

@@ -22,16 +22,16 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.power import stop
+from provisioning.jobs import queue
 from provisioning.notifications import delivery, services
 from provisioning.notifications.jobs import call_sender
 from provisioning.notifications.messages import Notification, versioned
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.selectors import standing
-from provisioning.rpc import queue
-from provisioning.rpc.testing import drain
+from tests.jobs.conftest import eventually
 from tests.notifications.conftest import Received, Receiver, told, types
-from tests.rpc.conftest import eventually
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[2]

@@ -62,7 +62,9 @@ def test_the_admins_own_form_signs_operators_in(people: People) -> None:
 
 def test_queues_tokens_and_groups_are_not_shown() -> None:
     shown = {model._meta.label for model in django_admin.site._registry}
-    assert {label for label in shown if label.startswith(("django_q", "auth", "rpc", "events"))} == {"rpc.Lease"}
+    assert {label for label in shown if label.startswith(("django_q", "auth", "jobs", "rpc", "events"))} == {
+        "jobs.Lease"
+    }
     assert "identity.RevokedToken" not in shown
     assert "compute.JoinToken" not in shown
 

@@ -14,13 +14,13 @@ from provisioning.doctor import examination
 from provisioning.doctor.jobs import JOB
 from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
+from provisioning.jobs.models import WorkerBeat
+from provisioning.jobs.registry import periodic_jobs
+from provisioning.jobs.waiting import waiting_jobs
 from provisioning.quotas.models import QuotaUsage
-from provisioning.rpc.models import WorkerBeat
-from provisioning.rpc.registry import periodic_jobs
-from provisioning.rpc.testing import drain, run_periodic
-from provisioning.rpc.waiting import waiting_jobs
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain, run_periodic
 
 PAGE = "/admin/doctor/doctorrun/"
 

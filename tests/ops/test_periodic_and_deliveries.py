@@ -10,14 +10,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from provisioning.jobs import queue
+from provisioning.jobs.models import Lease
+from provisioning.jobs.registry import periodic_jobs
 from provisioning.notifications.models import Delivery
-from provisioning.rpc import queue
-from provisioning.rpc.models import Lease
-from provisioning.rpc.registry import periodic_jobs
 from tests.support.cast import People, sign_in_browser
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
-LEASES, DELIVERIES = "/admin/rpc/lease/", "/admin/notifications/delivery/"
+LEASES, DELIVERIES = "/admin/jobs/lease/", "/admin/notifications/delivery/"
 
 
 @pytest.fixture

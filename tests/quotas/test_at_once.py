@@ -1,7 +1,7 @@
 """Many at once at the limit, in several processes of many threads, and processes that die: exact, and nothing refused
 falsely.
 
-Here on SQLite; ``tests/rpc/test_postgresql.py`` runs the same on PostgreSQL.
+Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same on PostgreSQL.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
+from provisioning.jobs.models import Lease
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
 from provisioning.rpc import hosts
-from provisioning.rpc.models import Lease
 from tests.live.conftest import _no_tailer_left, open_socket
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud

@@ -43,7 +43,7 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "doctor/doctorrun": (403, 403, 403),
     "notifications/delivery": (403, 403, 403),
     "quotas/quotalimit": (200, 200, 200),
-    "rpc/lease": (403, 403, 403),
+    "jobs/lease": (403, 403, 403),
     "compute/schedulingdecision": (403, 403, 403),
 }
 """The admin's records: what an operator gets for adding, for an empty form that changes, and for deleting."""

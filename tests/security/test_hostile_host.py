@@ -13,10 +13,10 @@ from provisioning.common.errors import UnavailableError
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Host
 from provisioning.rpc import hosts
-from provisioning.rpc.testing import drain
 from tests.security.conftest import World
 from tests.support.cast import People
 from tests.support.clouds import Cloud, state_of
+from tests.support.jobs import drain
 
 
 @pytest.fixture

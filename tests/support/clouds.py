@@ -16,7 +16,7 @@ from provisioning.identity.models import Domain, Project, User
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Network
-from provisioning.rpc.testing import drain
+from tests.support.jobs import drain
 from tests.support.kept import Again, Kept
 from tests.support.scripted_agent import ScriptedAgent
 

@@ -163,7 +163,7 @@ def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Call
             def work(run: Run) -> None:
                 topics = ", ".join(f"'{topic}'" for topic in TOPICS)
                 rows = run(
-                    f"SELECT q.id FROM django_q_ormq q LEFT JOIN rpc_jobrun j ON j.message_id = q.id"  # noqa: S608
+                    f"SELECT q.id FROM django_q_ormq q LEFT JOIN jobs_jobrun j ON j.message_id = q.id"  # noqa: S608
                     f" WHERE q.key IN ({topics}) AND (j.message_id IS NULL OR j.worker = '') ORDER BY q.id"
                 )
                 found.extend(row["id"] for row in rows)
@@ -181,7 +181,7 @@ def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Call
 def _delete(run: Run, numbers: list[int], fault: Fault, database: Database) -> None:
     for number in numbers:
         run("DELETE FROM django_q_ormq WHERE id = ?", number)
-        run("DELETE FROM rpc_jobrun WHERE message_id = ?", number)
+        run("DELETE FROM jobs_jobrun WHERE message_id = ?", number)
 
 
 def _copy(run: Run, numbers: list[int], fault: Fault, database: Database) -> None:

@@ -12,9 +12,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.ops.admin.base import Readable
-from provisioning.rpc.models import Lease
-from provisioning.rpc.registry import periodic_jobs
-from provisioning.rpc.selectors import Periodic, periodic, periodic_work
+from provisioning.jobs.models import Lease
+from provisioning.jobs.registry import periodic_jobs
+from provisioning.jobs.selectors import Periodic, periodic, periodic_work
 
 
 @admin.register(Lease)

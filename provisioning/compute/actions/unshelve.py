@@ -22,7 +22,7 @@ from provisioning.compute.models import Host, Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
-from provisioning.rpc.cast import cast
+from provisioning.jobs.cast import cast
 
 
 class Unset(Enum):

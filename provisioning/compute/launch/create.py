@@ -22,9 +22,9 @@ from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.passwords import sealed
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.sizes import flavor_copy
+from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
-from provisioning.rpc.cast import cast
 
 
 def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote:

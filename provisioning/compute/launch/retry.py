@@ -15,10 +15,10 @@ from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import host_holding, leave_host, release_place, send_destroy
 from provisioning.compute.services.hosts import build_failed
+from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
-from provisioning.rpc.cast import cast
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:

@@ -19,7 +19,7 @@ from provisioning.compute.launch.hand_off import hand_off
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.rpc.registry import job
+from provisioning.jobs.registry import job
 from provisioning.scheduler import HostState
 
 log = logging.getLogger(__name__)

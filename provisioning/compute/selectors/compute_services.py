@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute.models import Host
 from provisioning.compute.selectors.hosts import INTERNAL_ZONE, hosts_for, is_alive
-from provisioning.rpc import selectors as rpc
+from provisioning.jobs import selectors as rpc
 
 COMPUTE, SCHEDULER, CONDUCTOR = "nova-compute", "nova-scheduler", "nova-conductor"
 SCHEDULING = "scheduler"

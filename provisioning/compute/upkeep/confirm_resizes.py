@@ -12,7 +12,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.resize import confirm_resize
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.rpc.registry import periodic
+from provisioning.jobs.registry import periodic
 
 BATCH = 100
 

@@ -13,7 +13,7 @@ from provisioning.compute.actions.shelve import offload
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import VmState
-from provisioning.rpc.registry import periodic
+from provisioning.jobs.registry import periodic
 
 BATCH = 100
 

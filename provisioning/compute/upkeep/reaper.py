@@ -27,10 +27,10 @@ from provisioning.compute.release import finish_delete, finish_offload, send_des
 from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
+from provisioning.jobs.registry import periodic
 from provisioning.quotas import services as quotas
 from provisioning.rpc import hosts
 from provisioning.rpc.models import HostCommand
-from provisioning.rpc.registry import periodic
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.rpc.registry import periodic
+from provisioning.jobs.registry import periodic
 
 BATCH = 100
 

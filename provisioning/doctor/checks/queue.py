@@ -9,13 +9,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.jobs import queue
+from provisioning.jobs.models import WorkerBeat
+from provisioning.jobs.selectors import ALIVE_WITHIN, live_workers, periodic_work
+from provisioning.jobs.waiting import Foreign, depth, foreign_messages
 from provisioning.notifications.models import Webhook
 from provisioning.notifications.selectors import standing
 from provisioning.notifications.services import STANDING
-from provisioning.rpc import queue
-from provisioning.rpc.models import WorkerBeat
-from provisioning.rpc.selectors import ALIVE_WITHIN, live_workers, periodic_work
-from provisioning.rpc.waiting import Foreign, depth, foreign_messages
 
 OLD = timedelta(minutes=5)
 """A message that nobody began with for so long waits too long."""

@@ -32,7 +32,7 @@ RULES = (
     ),
     rule("ops:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
     rule("ops:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
-    rule("ops:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/rpc/lease/"),
+    rule("ops:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/jobs/lease/"),
     rule("ops:doctor", ADMIN, "Read what the doctor found.", "GET /admin/doctor/doctorrun/"),
     rule(
         "ops:doctor:run",

@@ -29,7 +29,7 @@ from provisioning.images.services.announcements import announce
 from provisioning.images.services.records import create
 from provisioning.images.web_address import read_uri
 from provisioning.images.web_download import web_file
-from provisioning.rpc.cast import cast
+from provisioning.jobs.cast import cast
 
 TOPIC, JOB = "images", "images.import"
 KIND, OLD_KIND = "api_image_import", "import"

@@ -14,7 +14,7 @@ from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import imports, tasks
 from provisioning.images.services.access import move
 from provisioning.images.services.staging import unstage
-from provisioning.rpc.cast import cast
+from provisioning.jobs.cast import cast
 
 SETTLE_TIME = 60
 """Seconds an upload has to open its file before it may be thought dead."""

@@ -13,8 +13,8 @@ from django.utils import timezone
 from provisioning.identity import services
 from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn
 from provisioning.identity.services import Client
-from provisioning.rpc.testing import run_periodic
 from tests.support.cast import Person
+from tests.support.jobs import run_periodic
 
 
 @pytest.fixture

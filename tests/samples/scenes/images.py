@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from provisioning.rpc.testing import drain
 from tests.samples.recorder import Scene
+from tests.support.jobs import drain
 
 V = (2, 96)
 """The Image API has no microversions: what is kept is kept at the one that there is."""

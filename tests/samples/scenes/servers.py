@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioning.rpc.testing import drain
 from tests.samples.recorder import Scene
+from tests.support.jobs import drain
 
 V = (2, 1)
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from provisioning.rpc.selectors import Periodic, periodic_work
+from provisioning.jobs.selectors import Periodic, periodic_work
 
 LINE = "{:<36} {:>8} {:<20} {:>10}  {:<14} {}"
 

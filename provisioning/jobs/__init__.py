@@ -1,0 +1,1 @@
+"""The job queue, its workers and periodic work, on top of django-q2."""

@@ -1,0 +1,36 @@
+"""``manage.py qworker --topics scheduler,conductor``: one worker group of the queue."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from provisioning.jobs import registry
+from provisioning.jobs.django_q_internals import run_group
+
+
+class Command(BaseCommand):
+    """Runs until SIGTERM or SIGINT, then finishes the jobs in hand; status 70 asks to be started again."""
+
+    help = "Run jobs of the queue."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--topics", help="which topics to serve, with commas between (default: all)")
+        parser.add_argument("--workers", type=int, default=settings.WORKERS, help="how many jobs run at once")
+        parser.add_argument("--periodic", action="store_true", help="also do the work that is done by the clock")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        known = {job.topic for job in registry.jobs.values()}
+        topics = [name for name in (options["topics"] or "").split(",") if name] or sorted(known)
+        unknown = [name for name in topics if name not in known]
+        if unknown:
+            message = f"No job is registered for {', '.join(unknown)}; there are: {', '.join(sorted(known))}."
+            raise CommandError(message)
+        if not 1 <= options["workers"] <= 64:
+            message = "--workers must be from 1 to 64."
+            raise CommandError(message)
+        sys.exit(run_group(topics, options["workers"], periodic=options["periodic"]))

@@ -1,0 +1,48 @@
+"""What lies in the queue: plain JSON signed with the bus key, so that a row somebody else wrote is never run."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import msgspec
+from django.conf import settings
+
+
+class MessageError(ValueError):
+    """Not a message of ours."""
+
+
+class JobMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One job to run: its registered name, its keywords, and the request it belongs to."""
+
+    topic: str
+    job: str
+    payload: dict[str, object]
+    request_id: str
+    sent_at: float  # Unix time, s
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(JobMessage)
+
+
+def sign(message: JobMessage) -> str:
+    """Return ``<hex signature>.<json>``; raises TypeError for a payload that is not plain JSON."""
+    body = _encoder.encode(message)
+    return f"{_signature(body)}.{body.decode()}"
+
+
+def verify(text: str) -> JobMessage:
+    """Check the signature, then read; raises MessageError."""
+    signature, _, body = text.partition(".")
+    if not hmac.compare_digest(signature.encode(), _signature(body.encode()).encode()):
+        raise MessageError("The signature does not match.")
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise MessageError(str(error)) from error
+
+
+def _signature(body: bytes) -> str:
+    return hmac.new(settings.BUS_KEY.encode(), b"novella.jobs\0" + body, hashlib.sha256).hexdigest()

@@ -1,0 +1,140 @@
+"""Work by the clock: every registered periodic job at its interval, in one worker group of the cloud at a time.
+
+A group has two lanes, each a thread: a job that hangs keeps one of them, and the other goes on with the rest until the
+watchdog ends the group.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import close_old_connections, connection
+from django.db.models import Q
+from django.utils import timezone
+
+from provisioning.common import tracing
+from provisioning.common.context import new_request_id
+from provisioning.jobs import worker_groups
+from provisioning.jobs.models import Lease
+from provisioning.jobs.registry import PeriodicJob
+from provisioning.jobs.selectors import LEASE
+
+__all__ = ["LEASE", "PeriodicLoop"]
+
+LANES = 2
+"""Jobs that one group does at a time."""
+LONGEST_WAIT = 1.0
+EARLY = 0.9
+"""A job may run this part of its interval after another group's run."""
+LONGEST_ERROR = 500
+
+logger = logging.getLogger(__name__)
+
+
+class PeriodicLoop:
+    """Runs due jobs by the monotonic clock, each lane one after the other; a run that was missed is not made up for."""
+
+    def __init__(self, holder: str, jobs: Iterable[PeriodicJob]) -> None:
+        """All jobs are due at once."""
+        self._holder = holder
+        self._lock = threading.Lock()
+        self._due = {job: time.monotonic() for job in jobs}
+        self._running: dict[str, float] = {}
+
+    @property
+    def running(self) -> tuple[str, float] | None:
+        """The job that has run longest of those that run now, and the monotonic time of its start."""
+        return min(self._running.copy().items(), key=lambda each: each[1], default=None)
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop; in a thread of its own, which starts the other lanes."""
+        lanes = [threading.Thread(target=self._lane, args=[stop], daemon=True) for _ in range(LANES - 1)]
+        for lane in lanes:
+            lane.start()
+        self._lane(stop)
+        for lane in lanes:
+            lane.join(LONGEST_WAIT)
+
+    def run_due(self) -> None:
+        """Run what is due now, in this thread; what another lane runs is left to it."""
+        seen: set[str] = set()
+        while (job := self._next(seen)) is not None:
+            seen.add(job.name)
+            self._run_once(job)
+
+    def _lane(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            self.run_due()
+            with self._lock:
+                next_due = min((due for job, due in self._due.items() if job.name not in self._running), default=None)
+            wait = LONGEST_WAIT if next_due is None else next_due - time.monotonic()
+            stop.wait(min(max(wait, 0.01), LONGEST_WAIT))
+        connection.close()
+
+    def _next(self, seen: set[str]) -> PeriodicJob | None:
+        """Take a due job that nobody of this group does, and that was not done in this round."""
+        with self._lock:
+            now = time.monotonic()
+            for job, due in self._due.items():
+                if now >= due and job.name not in seen and job.name not in self._running:
+                    self._due[job] = max(due + job.every, now)
+                    self._running[job.name] = now
+                    return job
+        return None
+
+    def _run_once(self, job: PeriodicJob) -> None:
+        mark = tracing.request_id.set(new_request_id())
+        try:
+            close_old_connections()
+            _run_leased(job, self._holder)
+        except Exception:
+            logger.exception("The lease of %s cannot be had.", job.name)
+            connection.close()
+        finally:
+            self._running.pop(job.name, None)
+            tracing.request_id.reset(mark)
+
+
+def _run_leased(job: PeriodicJob, holder: str) -> None:
+    started, began = timezone.now(), time.monotonic()
+    if not _acquire(job, holder):
+        return
+    error = ""
+    try:
+        job.run()
+    except Exception as caught:
+        logger.exception("The periodic job %s failed.", job.name)
+        error = _told(caught)
+        worker_groups.count_failure(holder)
+    finally:
+        _note(job, holder, started, time.monotonic() - began, error)
+
+
+def _note(job: PeriodicJob, holder: str, started: datetime, seconds: float, error: str) -> None:
+    """Write down how a run went, and let go of the lease."""
+    now = timezone.now()
+    Lease.objects.filter(name=job.name, holder=holder).update(
+        expires_at=now, last_run_at=started, last_finished_at=now, last_seconds=seconds, last_error=error
+    )
+
+
+def _told(error: BaseException) -> str:
+    """Return an error as one line."""
+    return " ".join(f"{type(error).__name__}: {error}".replace("\0", " ").split())[:LONGEST_ERROR]
+
+
+def _acquire(job: PeriodicJob, holder: str) -> bool:
+    """Take the lease if nobody has it and nobody has just done the work."""
+    now = timezone.now()
+    nobody_has_it = Q(expires_at__lte=now) | Q(holder=holder)
+    is_due = Q(last_run_at=None) | Q(last_run_at__lte=now - timedelta(seconds=job.every * EARLY))
+    leases = Lease.objects.filter(name=job.name)
+    if leases.filter(nobody_has_it, is_due).update(holder=holder, expires_at=now + LEASE):
+        return True
+    if leases.exists():
+        return False
+    return Lease.objects.get_or_create(name=job.name, defaults={"holder": holder, "expires_at": now + LEASE})[1]

@@ -1,0 +1,111 @@
+"""The queue's rows: django-q2's messages, and beside each taken one who has it and how often it was started."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django_q.conf import Conf
+from django_q.models import OrmQ
+
+from provisioning.events import wake
+from provisioning.jobs.models import JobRun
+
+FREE = datetime(2000, 1, 1, tzinfo=UTC)
+"""The lock of a message that anybody may take, whatever the clocks of the machines say."""
+
+
+class Taken(NamedTuple):
+    """A message that this group may run now."""
+
+    id: int
+    text: str
+
+
+def put(topic: str, text: str) -> int:
+    """Add a signed message in the caller's transaction; the topic's workers are woken when it commits."""
+    message = OrmQ.objects.create(key=topic, payload=text, lock=FREE)
+    wake.announce(wake.QUEUE)
+    return int(message.pk)
+
+
+def is_waiting(topic: str) -> bool:
+    """Whether the topic has a message that is not done with."""
+    return bool(OrmQ.objects.filter(key=topic).exists())
+
+
+def take(topics: Collection[str], group: str) -> Taken | None:
+    """Take the oldest free message of the topics for a worker group; None when there is none or another was faster."""
+    now = timezone.now()
+    free = OrmQ.objects.filter(key__in=topics, lock__lte=now).order_by("id")
+    found = free.values_list("id", "payload", "lock").first()
+    if found is None:
+        return None
+    number, text, lock = found
+    with transaction.atomic():
+        if not OrmQ.objects.filter(id=number, lock=lock).update(lock=_until(now)):
+            return None
+        JobRun.objects.bulk_create(
+            [JobRun(message_id=number, group=group)],
+            update_conflicts=True,
+            unique_fields=["message_id"],
+            update_fields=["group", "worker"],
+        )
+    return Taken(number, text)
+
+
+def start(message_id: int, group: str, worker: str, *, again: bool = False) -> int | None:
+    """Note that a worker begins; returns which start of this message it is (from 1).
+
+    None: the message is no longer this group's, or another worker of the group has begun with it; it must not be run.
+    ``again``: the worker tried before, and never heard whether it was noted.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        mine = JobRun.objects.filter(message_id=message_id, group=group)
+        if not mine.filter(worker="").update(worker=worker, started_at=now, starts=F("starts") + 1):
+            return mine.filter(worker=worker).values_list("starts", flat=True).first() if again else None
+        OrmQ.objects.filter(id=message_id).update(lock=_until(now))
+        return mine.values_list("starts", flat=True).get()
+
+
+def hold(message_id: int, group: str) -> bool:
+    """Keep a message that takes long for the group that runs it; whether it still is the group's."""
+    if not JobRun.objects.filter(message_id=message_id, group=group).exists():
+        return False
+    return bool(OrmQ.objects.filter(id=message_id).update(lock=_until(timezone.now())))
+
+
+def finish(message_id: int) -> None:
+    """Remove a message that is done with."""
+    with transaction.atomic():
+        OrmQ.objects.filter(id=message_id).delete()
+        JobRun.objects.filter(message_id=message_id).delete()
+
+
+def postpone(message_id: int, seconds: float) -> None:
+    """Give a message back, to be taken again by any group after some seconds."""
+    with transaction.atomic():
+        JobRun.objects.filter(message_id=message_id).update(group="", worker="")
+        OrmQ.objects.filter(id=message_id).update(lock=timezone.now() + timedelta(seconds=seconds))
+
+
+def give_back(message_ids: Iterable[int]) -> int:
+    """Free messages whose holder is dead, to be taken at once; returns how many there were."""
+    numbers = list(message_ids)
+    if not numbers:
+        return 0
+    with transaction.atomic():
+        JobRun.objects.filter(message_id__in=numbers).update(group="", worker="")
+        freed = int(OrmQ.objects.filter(id__in=numbers).update(lock=FREE))
+        wake.announce(wake.QUEUE)
+    return freed
+
+
+def _until(now: datetime) -> datetime:
+    """A lock that outlives the longest job: the safety net under ``give_back``."""
+    return now + timedelta(seconds=int(Conf.RETRY))

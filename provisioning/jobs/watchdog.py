@@ -1,0 +1,107 @@
+"""The process beside a group's workers: its beat, its ping through the queue, the dead's estate, and periodic work.
+
+Forked from the group's master before the workers are.  When it ends, the master ends the group.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from datetime import timedelta
+
+from django.db import close_old_connections, connection
+from django.utils import timezone
+
+from provisioning.jobs import queue, registry, worker_groups
+from provisioning.jobs.jobs import PING, PING_TOPIC
+from provisioning.jobs.message import JobMessage, sign
+from provisioning.jobs.models import JobRun, WorkerBeat
+from provisioning.jobs.periodic import PeriodicLoop
+
+BEAT = 5.0
+PING_EVERY = 30.0
+STUCK_AFTER = 200.0
+"""Seconds in which no ping and no other job began: longer than the longest job (settings.Q_CLUSTER["timeout"])."""
+PERIODIC_STUCK_AFTER = 240.0
+"""Seconds one periodic job may take: less than its lease."""
+
+logger = logging.getLogger(__name__)
+
+
+class StuckError(Exception):
+    """The group does not work any more and must be ended."""
+
+
+class Watchdog:
+    """Keeps one worker group."""
+
+    def __init__(self, group: str, topics: list[str], *, periodic: bool) -> None:
+        """``periodic``: also do the periodic work, in a thread of its own."""
+        self._group = group
+        self._topics = topics
+        self._loop = PeriodicLoop(group, registry.periodic_jobs.values()) if periodic else None
+        self._stop = threading.Event()
+        now = time.monotonic()
+        self._pinged = now - PING_EVERY
+        self.progress = timezone.now()
+        self._cut_off_until = now + worker_groups.SILENT_AFTER
+
+    def run(self) -> None:
+        """Work until SIGTERM; raises StuckError when the group must be ended."""
+        signal.signal(signal.SIGTERM, lambda *_: self._stop.set())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        thread = None
+        if self._loop is not None:
+            thread = threading.Thread(target=self._loop.run, args=[self._stop], name="periodic", daemon=True)
+            thread.start()
+        while not self._stop.is_set():
+            self.look()
+            self._stop.wait(BEAT)
+        if thread is not None:
+            thread.join(2)
+        worker_groups.forget(self._group)
+        connection.close()
+
+    def look(self) -> None:
+        """One round: beat, give back what the dead held, ping, and see that work goes on.  Raises StuckError."""
+        try:
+            close_old_connections()
+            worker_groups.beat(self._group, self._topics)
+            judge = time.monotonic() > self._cut_off_until
+            freed = worker_groups.forget_dead(judge_others=judge) + worker_groups.give_back_of_dead_workers(self._group)
+            if freed:
+                logger.warning("%s jobs of dead workers were given back.", freed)
+            self._ping()
+            self._check_progress()
+        except StuckError:
+            raise
+        except Exception:
+            logger.exception("The group's watchdog cannot work, trying again.")
+            connection.close()
+            self._cut_off_until = time.monotonic() + worker_groups.SILENT_AFTER
+            self.progress = timezone.now()
+        self._check_periodic()
+
+    def _ping(self) -> None:
+        if time.monotonic() - self._pinged < PING_EVERY:
+            return
+        self._pinged = time.monotonic()
+        message = JobMessage(PING_TOPIC, PING, {"group": self._group}, "-", time.time())
+        queue.put(worker_groups.ping_key(self._group), sign(message))
+
+    def _check_progress(self) -> None:
+        """A ping that was answered or a job that began is progress."""
+        pinged = WorkerBeat.objects.filter(name=self._group).values_list("ping_at", flat=True).first()
+        begun = JobRun.objects.filter(group=self._group).exclude(worker="").values_list("started_at", flat=True)
+        self.progress = max([self.progress, *(at for at in [pinged, *begun] if at is not None)])
+        if timezone.now() - self.progress > timedelta(seconds=STUCK_AFTER):
+            message = f"No job was begun for {STUCK_AFTER:.0f} s."
+            raise StuckError(message)
+
+    def _check_periodic(self) -> None:
+        running = self._loop.running if self._loop else None
+        if running is not None and time.monotonic() - running[1] > PERIODIC_STUCK_AFTER:
+            message = f"The periodic job {running[0]} does not end."
+            raise StuckError(message)

@@ -1,0 +1,115 @@
+"""Worker groups: their names, their beats, and what the dead ones left behind."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+from datetime import timedelta
+from pathlib import Path
+
+from django.db.models import F
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from provisioning.jobs import queue
+from provisioning.jobs.models import JobRun, Lease, WorkerBeat
+
+SILENT_AFTER = 60.0
+"""Seconds without a beat after which a group on another machine counts as dead."""
+
+
+# ----- processes ------------------------------------------------------------------------------------------------------
+
+
+def process_mark(pid: int) -> str:
+    """``<pid>.<start time>``: names a process for ever, although its pid is used again; empty when it does not run."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    state, start = fields[0], fields[19]
+    return "" if state in {"Z", "X"} else f"{pid}.{start}"
+
+
+def is_running(mark: str) -> bool:
+    """Whether the process of that mark still runs on this machine."""
+    return process_mark(int(mark.partition(".")[0])) == mark
+
+
+@functools.cache
+def machine() -> str:
+    """This machine since its start, as far as pids go: host name, boot, pid namespace."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    namespace = Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")
+    return f"{socket.gethostname()[:40]}:{boot}:{namespace}"
+
+
+def name_of_group(pid: int | None = None) -> str:
+    """The name of the worker group whose master process has that pid (this one by default)."""
+    return f"{machine()}:{process_mark(pid or os.getpid())}"
+
+
+def ping_key(group: str) -> str:
+    """The queue of a group's own pings."""
+    return f"ping:{group}"
+
+
+# ----- beats ----------------------------------------------------------------------------------------------------------
+
+
+def beat(group: str, topics: list[str]) -> None:
+    """Say that the group lives."""
+    now = timezone.now()
+    if not WorkerBeat.objects.filter(name=group).update(beat_at=now):
+        WorkerBeat.objects.create(name=group, topics=",".join(topics)[:200], beat_at=now)
+
+
+def answer_ping(group: str) -> None:
+    """Say that a worker of the group took a message from the queue and ran it."""
+    WorkerBeat.objects.filter(name=group).update(ping_at=timezone.now())
+
+
+def count_failure(group: str) -> None:
+    """Count an exception of a job."""
+    WorkerBeat.objects.filter(name=group).update(jobs_failed=F("jobs_failed") + 1)
+
+
+# ----- the dead -------------------------------------------------------------------------------------------------------
+
+
+def forget(group: str) -> int:
+    """Give back everything a dead group held, and its name; returns how many messages it had."""
+    freed = queue.give_back(JobRun.objects.filter(group=group).values_list("message_id", flat=True))
+    Lease.objects.filter(holder=group).update(expires_at=timezone.now(), holder="")
+    pings = OrmQ.objects.filter(key=ping_key(group))
+    JobRun.objects.filter(message_id__in=list(pings.values_list("id", flat=True))).delete()
+    pings.delete()
+    WorkerBeat.objects.filter(name=group).delete()
+    return freed
+
+
+def forget_dead(*, judge_others: bool) -> int:
+    """Forget groups of this machine whose master is gone and, if asked, silent ones elsewhere; returns freed messages.
+
+    Whoever was cut off from the database itself must not judge others by their silence.
+    """
+    known = dict(WorkerBeat.objects.values_list("name", "beat_at"))
+    holders = JobRun.objects.exclude(group="").values_list("group", flat=True).distinct()
+    silent_since = timezone.now() - timedelta(seconds=SILENT_AFTER)
+    freed = 0
+    for group in {*known, *holders}:
+        place, _, mark = group.rpartition(":")
+        if place == machine():
+            dead = not is_running(mark)
+        else:
+            dead = judge_others and (group not in known or known[group] < silent_since)
+        if dead:
+            freed += forget(group)
+    return freed
+
+
+def give_back_of_dead_workers(group: str) -> int:
+    """Give back what workers of this live group had in hand when they died; returns how many messages."""
+    begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("message_id", "worker")
+    return queue.give_back(number for number, worker in begun if not is_running(worker))

@@ -1,0 +1,96 @@
+"""Jobs that take long: they keep nobody waiting, and lose nothing either."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from django_q.models import OrmQ
+from pytest_django import Settings
+
+from provisioning.jobs import long_jobs, queue
+from provisioning.jobs.cast import cast
+from provisioning.jobs.models import JobRun
+from tests.jobs.conftest import Group, eventually, pids, words
+from tests.jobs.test_workers import queue_is_empty
+from tests.jobs.worker import TOPICS
+
+StartGroup = Callable[..., Group]
+
+
+def test_a_long_job_keeps_nobody_waiting(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
+    start_group(workers=1)
+    release = tmp_path / "release"
+    cast(TOPICS[0], "tests.worker.long", log=str(log), release=str(release))
+    eventually(lambda: words(log) == ["begun"], "the long job began")
+    cast(TOPICS[0], "tests.worker.note", log=str(log))
+    eventually(lambda: words(log) == ["begun", "ran"], "the other ran meanwhile")
+    eventually(lambda: OrmQ.objects.filter(key=TOPICS[0]).count() == 1, "only the long job is in the queue")
+    assert words(log) == ["begun", "ran"]
+    release.touch()
+    eventually(queue_is_empty, "the long job is done")
+    assert words(log) == ["begun", "ran", "ended"]
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_long_job_is_run_again_when_its_worker_goes(
+    start_group: StartGroup, log: Path, tmp_path: Path, how: str
+) -> None:
+    group = start_group(workers=1)
+    release = tmp_path / "release"
+    cast(TOPICS[0], "tests.worker.long", log=str(log), release=str(release))
+    eventually(lambda: words(log) == ["begun"], "the long job began")
+    if how == "killed":
+        os.kill(pids(log)[0], signal.SIGKILL)
+    else:
+        assert group.stop() == 0
+    start_group(workers=1)
+    eventually(lambda: words(log) == ["begun", "begun"], "the long job began again")
+    release.touch()
+    eventually(queue_is_empty, "the long job is done")
+    assert words(log) == ["begun", "begun", "ended"]
+
+
+def test_a_long_job_that_fails_is_given_up(start_group: StartGroup, log: Path) -> None:
+    start_group(workers=1)
+    cast(TOPICS[0], "tests.worker.fail_long", log=str(log))
+    eventually(queue_is_empty, "it was given up")
+    assert words(log) == ["begun"] * 3 + ["given-up"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_more_run_at_once_than_the_setting_says(settings: Settings) -> None:
+    settings.LONG_JOBS = 1
+    first, second = queue.put("t", "one"), queue.put("t", "two")
+    queue.take(["t"], "g")
+    queue.take(["t"], "g")
+    release, ran = threading.Event(), []
+
+    def work() -> None:
+        assert release.wait(60)
+        ran.append(1)
+
+    long_jobs.begin(first, "g", work)
+    long_jobs.begin(second, "g", lambda: ran.append(2))
+    waiting = OrmQ.objects.get(id=second)
+    assert waiting.lock <= timezone.now() + timedelta(seconds=long_jobs.BUSY_PAUSE)
+    assert JobRun.objects.get(message_id=second).group == ""
+    release.set()
+    assert long_jobs.wait(60)
+    assert ran == [1]
+
+
+@pytest.mark.django_db
+def test_a_message_is_held_by_its_own_group_only() -> None:
+    number = queue.put("t", "text")
+    queue.take(["t"], "g1")
+    OrmQ.objects.update(lock=timezone.now())
+    assert not queue.hold(number, "g2")
+    assert queue.hold(number, "g1")
+    assert queue.take(["t"], "g2") is None

@@ -1,0 +1,138 @@
+"""Who has a message: one group at a time, one worker of it, and nobody once it is dead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from provisioning.jobs import queue, worker_groups
+from provisioning.jobs.models import JobRun, Lease, WorkerBeat
+from provisioning.jobs.selectors import live_workers
+from provisioning.jobs.watchdog import StuckError, Watchdog
+
+pytestmark = pytest.mark.django_db
+
+ELSEWHERE = "another-machine:12345678:1"
+
+
+def dead_group() -> str:
+    """The name of a group of this machine that has ended."""
+    process = subprocess.Popen(["/bin/true"])
+    name = f"{worker_groups.machine()}:{process.pid}.1"
+    process.wait()
+    return name
+
+
+def test_messages_are_taken_in_order_and_once() -> None:
+    numbers = [queue.put("t", f"text-{number}") for number in range(3)]
+    queue.put("other", "not ours")
+    taken = [queue.take(["t"], "g1"), queue.take(["t"], "g2"), queue.take(["t"], "g1")]
+    assert [item.id for item in taken if item] == numbers
+    assert queue.take(["t"], "g1") is None
+
+
+def test_a_message_is_begun_once_by_its_own_group() -> None:
+    number = queue.put("t", "text")
+    queue.take(["t"], "g1")
+    assert queue.start(number, "g2", "1.1") is None
+    assert queue.start(number, "g1", "1.1") == 1
+    assert queue.start(number, "g1", "2.2") is None
+    queue.finish(number)
+    assert queue.start(number, "g1", "1.1") is None
+    assert not OrmQ.objects.exists()
+    assert not JobRun.objects.exists()
+
+
+def test_a_message_whose_lock_ran_out_is_the_next_groups_alone() -> None:
+    number = queue.put("t", "text")
+    queue.take(["t"], "g1")
+    OrmQ.objects.update(lock=timezone.now() - timedelta(seconds=1))
+    queue.take(["t"], "g2")
+    assert queue.start(number, "g1", "1.1") is None
+    assert queue.start(number, "g2", "2.2") == 1
+
+
+def test_starts_are_counted_over_all_groups() -> None:
+    number = queue.put("t", "text")
+    for expected, group in enumerate(["g1", "g2", "g3"], 1):
+        queue.take(["t"], group)
+        assert queue.start(number, group, "1.1") == expected
+        queue.give_back([number])
+
+
+def test_a_postponed_message_waits() -> None:
+    number = queue.put("t", "text")
+    queue.take(["t"], "g1")
+    queue.postpone(number, 100)
+    assert queue.take(["t"], "g1") is None
+    OrmQ.objects.update(lock=timezone.now())
+    assert queue.take(["t"], "g2") is not None
+
+
+def test_a_dead_group_gives_everything_back() -> None:
+    dead = dead_group()
+    worker_groups.beat(dead, ["t"])
+    queue.put("t", "text")
+    queue.put(worker_groups.ping_key(dead), "its own ping")
+    queue.take(["t"], dead)
+    Lease.objects.create(name="p", holder=dead, expires_at=timezone.now() + timedelta(hours=1))
+    assert queue.take(["t"], "g2") is None
+    queue.take([worker_groups.ping_key(dead)], dead)
+    assert worker_groups.forget_dead(judge_others=False) == 2
+    assert JobRun.objects.count() == 1, "its ping was taken, and goes with it"
+    assert queue.take(["t"], "g2") is not None
+    assert not WorkerBeat.objects.exists()
+    assert not OrmQ.objects.filter(key=worker_groups.ping_key(dead)).exists()
+    assert Lease.objects.get().expires_at <= timezone.now()
+
+
+def test_the_living_keep_what_they_have() -> None:
+    mine = worker_groups.name_of_group()
+    worker_groups.beat(mine, ["t"])
+    queue.put("t", "text")
+    queue.take(["t"], mine)
+    assert worker_groups.forget_dead(judge_others=True) == 0
+    assert queue.take(["t"], "g2") is None
+    assert live_workers() == 1
+
+
+def test_a_silent_group_elsewhere_is_judged_only_by_who_was_not_cut_off_itself() -> None:
+    worker_groups.beat(f"{ELSEWHERE}:77.1", ["t"])
+    queue.put("t", "text")
+    queue.take(["t"], f"{ELSEWHERE}:77.1")
+    assert worker_groups.forget_dead(judge_others=True) == 0
+    WorkerBeat.objects.update(beat_at=timezone.now() - timedelta(seconds=worker_groups.SILENT_AFTER + 1))
+    assert worker_groups.forget_dead(judge_others=False) == 0
+    assert worker_groups.forget_dead(judge_others=True) == 1
+
+
+def test_a_dead_worker_of_a_live_group_gives_its_message_back() -> None:
+    first, second = queue.put("t", "one"), queue.put("t", "two")
+    queue.take(["t"], "g")
+    queue.take(["t"], "g")
+    queue.start(first, "g", dead_group().rpartition(":")[2])
+    queue.start(second, "g", worker_groups.process_mark(os.getpid()))
+    assert worker_groups.give_back_of_dead_workers("g") == 1
+    again = queue.take(["t"], "g")
+    assert again is not None
+    assert again.id == first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_group_in_which_nothing_begins_ends_itself() -> None:
+    mine = worker_groups.name_of_group()
+    watchdog = Watchdog(mine, ["t"], periodic=False)
+    watchdog.look()
+    assert OrmQ.objects.filter(key=worker_groups.ping_key(mine)).count() == 1
+    watchdog.progress = timezone.now() - timedelta(hours=1)
+    worker_groups.answer_ping(mine)
+    watchdog.look()
+    watchdog.progress = timezone.now() - timedelta(hours=1)
+    WorkerBeat.objects.update(ping_at=None)
+    with pytest.raises(StuckError):
+        watchdog.look()

@@ -1,0 +1,88 @@
+"""A real worker group on the tests' database, with jobs that note each of their runs in a file.
+
+Run as ``python -m tests.jobs.worker <database name> <workers> [periodic]``; the tests import it to cast the same jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import django
+from django.conf import settings
+
+from provisioning.jobs import registry
+
+TOPICS = ["worker-tests", "worker-tests-2"]
+
+
+def note(log: str, word: str) -> None:
+    with Path(log).open("a") as file:
+        file.write(f"{word} {os.getpid()} {time.time()}\n")
+
+
+def given_up(reason: str, log: str, **_: object) -> None:
+    note(log, "given-up")
+    Path(f"{log}.reason").write_text(reason)
+
+
+@registry.job("tests.worker.note", topic=TOPICS[0])
+def quick(log: str, word: str = "ran") -> None:
+    note(log, word)
+
+
+@registry.job("tests.worker.other_topic", topic=TOPICS[1])
+def other_topic(log: str) -> None:
+    note(log, "other")
+
+
+@registry.job("tests.worker.wait_for_file", topic=TOPICS[0])
+def wait_for_file(log: str, release: str) -> None:
+    note(log, "begun")
+    for _ in range(3000):
+        if Path(release).exists():
+            note(log, "ended")
+            return
+        time.sleep(0.01)
+
+
+@registry.job("tests.worker.long", topic=TOPICS[0], long=True)
+def takes_long(log: str, release: str) -> None:
+    wait_for_file(log, release)
+
+
+@registry.job("tests.worker.fail_long", topic=TOPICS[0], on_give_up=given_up, long=True)
+def fail_long(log: str) -> None:
+    fail(log)
+
+
+@registry.job("tests.worker.kill_worker", topic=TOPICS[0], on_give_up=given_up)
+def kill_worker(log: str) -> None:
+    note(log, "begun")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@registry.job("tests.worker.fail", topic=TOPICS[0], on_give_up=given_up)
+def fail(log: str) -> None:
+    note(log, "begun")
+    message = "this job always fails"
+    raise ValueError(message)
+
+
+@registry.periodic("tests.worker.tick", every=0.2)
+def tick() -> None:
+    """Nothing; that it ran is in its lease."""
+
+
+if __name__ == "__main__":
+    settings.DATABASES["default"]["NAME"] = sys.argv[1]
+    django.setup()
+    sys.modules["tests.jobs.worker"] = sys.modules["__main__"]  # the jobs are registered once
+    from provisioning.jobs import dispatch
+    from provisioning.jobs.django_q_internals import run_group
+
+    dispatch.PAUSES = (0.1, 0.1)
+    sys.exit(run_group(TOPICS, int(sys.argv[2]), periodic="periodic" in sys.argv))
