@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.api.compute.gone import ADDRESSES
+from portal.api.compute.proxies.removed_apis import ADDRESSES
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 

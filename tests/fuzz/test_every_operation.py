@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 
 from portal.api.common.microversions import Version
-from portal.api.compute.views import MICROVERSIONS
+from portal.api.compute.base import MICROVERSIONS
 from portal.api.openapi.components import SHAPES
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World

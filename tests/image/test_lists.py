@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from portal.api.image.queries import read_filters, read_page, read_sort
+from portal.api.image.images.queries import read_filters, read_page, read_sort
 from provisioning.common.errors import NovellaError
 from provisioning.images import selectors, services
 from provisioning.images.models import Image, ImageProperty, ImageTag

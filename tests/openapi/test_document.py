@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from jsonschema_rs import validator_for
 
 from portal.api.common.microversions import Version
-from portal.api.compute.actions import ACTIONS
-from portal.api.compute.views import MICROVERSIONS
+from portal.api.compute.base import MICROVERSIONS
+from portal.api.compute.server_actions import ACTIONS
 from portal.api.openapi import document as documents
 from portal.api.openapi.document import make_document
 from tests.security.routes import as_route, served, table

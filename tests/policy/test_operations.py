@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin as django_admin
 
-from portal.api.compute.actions import ACTIONS
+from portal.api.compute.server_actions import ACTIONS
 from portal.dashboard.pages import Page
 from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.urls import Resolver404, resolve
 
-from portal.api.compute.actions import ACTIONS
+from portal.api.compute.server_actions import ACTIONS
 
 HERE = Path(__file__).parent
 LINE = re.compile(

@@ -15,7 +15,7 @@ from django.urls import resolve
 from portal.api.common.microversions import Microversions, Version
 from portal.api.common.validation import Schema, validate
 from portal.api.common.views import schema_for
-from portal.api.compute.views import ComputeView
+from portal.api.compute.base import ComputeView
 
 View = Callable[..., HttpResponseBase]
 

@@ -1,22 +1,23 @@
-"""Addresses of the Compute API under ``/compute``."""
+"""Addresses of the Compute API under ``/compute``: the version documents, then each resource's own table."""
 
 from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.compute import (
-    catalog_urls,
-    diagnostics,
-    host_urls,
-    legacy,
-    migration_urls,
-    proxy_urls,
-    remote_consoles,
-    server_actions,
-    server_urls,
-    versions,
-)
-
-_SERVER = "/v2.1/servers/<str:server_id>"
+from portal.api.compute import legacy, versions
+from portal.api.compute.aggregates.urls import urlpatterns as aggregates
+from portal.api.compute.flavors.urls import urlpatterns as flavors
+from portal.api.compute.hosts.urls import urlpatterns as hosts
+from portal.api.compute.hypervisors.urls import urlpatterns as hypervisors
+from portal.api.compute.keypairs.urls import urlpatterns as keypairs
+from portal.api.compute.migrations.urls import urlpatterns as migrations
+from portal.api.compute.proxies.urls import urlpatterns as proxies
+from portal.api.compute.quotas.urls import urlpatterns as quotas
+from portal.api.compute.scheduling.urls import urlpatterns as scheduling
+from portal.api.compute.server_actions.views import ServerActionView
+from portal.api.compute.server_groups.urls import urlpatterns as server_groups
+from portal.api.compute.servers.urls import urlpatterns as servers
+from portal.api.compute.services.urls import urlpatterns as services
+from portal.api.compute.usage.urls import urlpatterns as usage
 
 urlpatterns = [
     path("", versions.VersionsView.as_view()),
@@ -26,14 +27,19 @@ urlpatterns = [
     path("/v2", versions.V20View.as_view()),
     path("/v2/", versions.V20View.as_view()),
     re_path("^/v2/(?P<rest>.+)$", legacy.LegacyView.as_view()),
-    *server_urls.urlpatterns,
-    path(f"{_SERVER}/action", server_actions.ServerActionView.as_view()),
-    path(f"{_SERVER}/diagnostics", diagnostics.DiagnosticsView.as_view()),
-    path(f"{_SERVER}/remote-consoles", remote_consoles.RemoteConsolesView.as_view()),
-    path("/v2.1/os-console-auth-tokens/<str:console_token>", remote_consoles.ConsoleAuthTokenView.as_view()),
-    *catalog_urls.urlpatterns,
-    *host_urls.urlpatterns,
-    *migration_urls.urlpatterns,
-    *proxy_urls.urlpatterns,
+    *servers,
+    path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
+    *migrations,
+    *scheduling,
+    *server_groups,
+    *flavors,
+    *keypairs,
+    *quotas,
+    *usage,
+    *aggregates,
+    *services,
+    *hypervisors,
+    *hosts,
+    *proxies,
     re_path("^/", NoSuchResource.of("compute")),
 ]

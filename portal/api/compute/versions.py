@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common import links
 from portal.api.common.microversions import text_of
-from portal.api.compute.views import MICROVERSIONS, ComputeView
+from portal.api.compute.base import MICROVERSIONS, ComputeView
 
 
 def current(base: str) -> dict[str, Any]:

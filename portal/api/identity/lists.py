@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query, read_page
 from portal.api.common.validation import Schema
-from portal.api.identity import shapes
+from portal.api.identity import fragments
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.common.ordering import Sort
@@ -103,10 +103,10 @@ def read(request: Request, filters: Filters) -> Part:
 
 
 def answer(
-    request: Request, name: str, found: Found[Record], shape: Callable[[Request, Record], shapes.Shape], path: str
-) -> shapes.Shape:
+    request: Request, name: str, found: Found[Record], shape: Callable[[Request, Record], fragments.Shape], path: str
+) -> fragments.Shape:
     """Return the list under its name; one that goes on says so, with the address of what follows."""
-    body = shapes.listing(request, name, (shape(request, record) for record in found.rows), path)
+    body = fragments.listing(request, name, (shape(request, record) for record in found.rows), path)
     if found.truncated:
         ids = [record.pk if isinstance(record.pk, str) else record.pk.hex for record in found.rows]
         query = next_query(request, read_page(request), ids)

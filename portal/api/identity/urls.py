@@ -3,41 +3,25 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
-from portal.api.identity import (
-    access_rules,
-    application_credentials,
-    assignments,
-    credentials,
-    domains,
-    ec2,
-    endpoints,
-    grants,
-    groups,
-    implied,
-    own,
-    project_tags,
-    projects,
-    regions,
-    roles,
-    services,
-    tokens,
-    users,
-    v2,
-    versions,
-)
+from portal.api.identity import v2, versions
+from portal.api.identity.auth import self_service, tokens
+from portal.api.identity.catalog import endpoints, regions, services
+from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
+from portal.api.identity.directory import domains, groups, project_tags, projects, users
+from portal.api.identity.roles import assignments, grants, implied_roles, roles
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.VersionView,
     "/auth/tokens": tokens.TokensView,
-    "/auth/projects": own.OwnProjectsView,
-    "/auth/domains": own.OwnDomainsView,
-    "/auth/system": own.OwnSystemView,
-    "/auth/catalog": own.CatalogView,
+    "/auth/projects": self_service.OwnProjectsView,
+    "/auth/domains": self_service.OwnDomainsView,
+    "/auth/system": self_service.OwnSystemView,
+    "/auth/catalog": self_service.CatalogView,
     "/users": users.UsersView,
     "/users/(?P<user_id>[^/]+)": users.OneUserView,
     "/users/(?P<user_id>[^/]+)/projects": users.UserProjectsView,
     "/users/(?P<user_id>[^/]+)/groups": users.UserGroupsView,
-    "/users/(?P<user_id>[^/]+)/password": own.PasswordView,
+    "/users/(?P<user_id>[^/]+)/password": self_service.PasswordView,
     "/users/(?P<user_id>[^/]+)/application_credentials": application_credentials.ApplicationCredentialsView,
     "/users/(?P<user_id>[^/]+)/application_credentials/(?P<application_credential_id>[^/]+)": (
         application_credentials.ApplicationCredentialView
@@ -62,9 +46,9 @@ _V3: dict[str, type[ServiceView]] = {
     "/groups/(?P<group_id>[^/]+)/users/(?P<user_id>[^/]+)": groups.GroupUserView,
     "/roles": roles.RolesView,
     "/roles/(?P<role_id>[^/]+)": roles.RoleView,
-    "/roles/(?P<prior_role_id>[^/]+)/implies": implied.ImpliedRolesView,
-    "/roles/(?P<prior_role_id>[^/]+)/implies/(?P<implied_role_id>[^/]+)": implied.ImpliedRoleView,
-    "/role_inferences": implied.RoleInferencesView,
+    "/roles/(?P<prior_role_id>[^/]+)/implies": implied_roles.ImpliedRolesView,
+    "/roles/(?P<prior_role_id>[^/]+)/implies/(?P<implied_role_id>[^/]+)": implied_roles.ImpliedRoleView,
+    "/role_inferences": implied_roles.RoleInferencesView,
     "/role_assignments": assignments.RoleAssignmentsView,
     **grants.ROUTES,
     "/services": services.ServicesView,

@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity import auth_requests, auth_schemas, token_shapes, versions
-from portal.api.identity.tokens import subject_of
+from portal.api.identity import versions
+from portal.api.identity.auth import requests, schemas, shapes
+from portal.api.identity.auth.tokens import subject_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import selectors, services
@@ -51,12 +52,12 @@ class ExtensionsView(V2View):
 class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
-    schemas: ClassVar[Schemas] = {"POST": auth_schemas.AUTH_V2}
+    schemas: ClassVar[Schemas] = {"POST": schemas.AUTH_V2}
 
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""
-        token, context = authenticate(auth_requests.v2(request, self.checked_body()["auth"]))
-        response = Response(token_shapes.access(request, token.value, token.data, context))
+        token, context = authenticate(requests.v2(request, self.checked_body()["auth"]))
+        response = Response(shapes.access(request, token.value, token.data, context))
         response["Cache-Control"] = "no-store"
         return response
 
@@ -77,7 +78,7 @@ class TokenView(V2View):
     def get(self, request: Request, token_id: str) -> Response:
         """Describe a token; 404 for one that is not good, that v2.0 cannot say, or that is not for ``belongsTo``."""
         self._check(request)
-        response = Response(token_shapes.access(request, token_id, self._subject, self._worth))
+        response = Response(shapes.access(request, token_id, self._subject, self._worth))
         response["Cache-Control"] = "no-store"
         return response
 
@@ -104,7 +105,7 @@ class EndpointsView(TokenView):
     def get(self, request: Request, token_id: str) -> Response:
         """List the endpoints of a token's catalog."""
         self._check(request)
-        found = token_shapes.services_v2(request, self._subject) if self._subject.project_id else []
+        found = shapes.services_v2(request, self._subject) if self._subject.project_id else []
         endpoints = [
             {"name": service["name"], "type": service["type"], **endpoint}
             for service in found
@@ -123,5 +124,5 @@ class TenantsView(V2View):
         """List the caller's own projects."""
         found = [each for each in selectors.projects_open_to(self.context) if each.domain_id == DOMAIN]
         name = request.query_params.get("name")
-        tenants = [token_shapes.tenant(each) for each in found if name is None or each.name == name]
+        tenants = [shapes.tenant(each) for each in found if name is None or each.name == name]
         return Response({"tenants": tenants, "tenants_links": []})

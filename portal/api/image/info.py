@@ -8,7 +8,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.image.views import ImageView
+from portal.api.image.base import ImageView
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.images import selectors
 from provisioning.images.models import Image

@@ -3,8 +3,11 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import imports, info, members, tasks, versions, views
-from portal.api.image.files import ImageFile, ImageStage
+from portal.api.image import info, versions
+from portal.api.image.images import members, views
+from portal.api.image.images.data import ImageFile, ImageStage
+from portal.api.image.tasks import imports
+from portal.api.image.tasks.views import TaskDetail, Tasks
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
 
@@ -29,8 +32,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^/v2/info/stores/detail/?$", info.StoresDetail.as_view()),
     re_path(r"^/v2/info/usage/?$", info.Usage.as_view()),
     re_path(r"^/v2/stores/(?P<store_id>[^/]+)/(?P<image_id>[^/]+)/?$", info.StoredImage.as_view()),
-    re_path(r"^/v2/tasks/?$", tasks.Tasks.as_view()),
-    re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", tasks.TaskDetail.as_view()),
+    re_path(r"^/v2/tasks/?$", Tasks.as_view()),
+    re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", TaskDetail.as_view()),
     re_path(r"^/v2/cache/?$", info.Cache.as_view()),
     re_path(r"^/v2/cache/clean/?$", info.CacheClean.as_view()),
     re_path(r"^/v2/cache/prune/?$", info.CachePrune.as_view()),

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.image.views import ImageView
+from portal.api.image.base import ImageView
 
 MINOR_VERSIONS = (15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 """Of v2, the newest first: 2.1 brought members, 2.2 protected properties, 2.3 deactivation, 2.5 shared and community

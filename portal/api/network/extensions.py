@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.network.base import NetworkView
+from provisioning.common.errors import NotFoundError
+
 EXTENSIONS: dict[str, tuple[str, str]] = {
     "binding": ("Port Binding", "Where a port is bound, for operators."),
     "external-net": ("Neutron external network", "The attribute router:external, which is false on every network."),
@@ -30,3 +36,26 @@ def shape(alias: str) -> dict[str, object]:
     """Show one extension."""
     name, description = EXTENSIONS[alias]
     return {"alias": alias, "name": name, "description": description, "updated": UPDATED, "links": []}
+
+
+class Extensions(NetworkView):
+    """``GET /network/v2.0/extensions``."""
+
+    rules = {"GET": "network:extensions:list"}
+
+    def get(self, request: Request) -> Response:
+        """List the extensions."""
+        return Response({"extensions": [shape(alias) for alias in EXTENSIONS]})
+
+
+class Extension(NetworkView):
+    """``GET /network/v2.0/extensions/{alias}``."""
+
+    rules = {"GET": "network:extensions:show"}
+
+    def get(self, request: Request, alias: str) -> Response:
+        """Show one extension."""
+        if alias not in EXTENSIONS:
+            msg = f"Extension with alias {alias} does not exist"
+            raise NotFoundError(msg)
+        return Response({"extension": shape(alias)})

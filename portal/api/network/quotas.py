@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.network.views import NetworkView
+from portal.api.network.base import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity import selectors as identity

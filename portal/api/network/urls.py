@@ -3,15 +3,15 @@
 from django.urls import URLPattern, URLResolver, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.network import quotas, views
+from portal.api.network import extensions, quotas, versions, views
 
 END = r"(?:\.json)?/?$"
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(r"^/?$", views.Versions.as_view()),
-    re_path(rf"^/v2\.0{END}", views.Resources.as_view()),
-    re_path(rf"^/v2\.0/extensions{END}", views.Extensions.as_view()),
-    re_path(rf"^/v2\.0/extensions/(?P<alias>[^/]+?){END}", views.Extension.as_view()),
+    re_path(r"^/?$", versions.Versions.as_view()),
+    re_path(rf"^/v2\.0{END}", versions.Resources.as_view()),
+    re_path(rf"^/v2\.0/extensions{END}", extensions.Extensions.as_view()),
+    re_path(rf"^/v2\.0/extensions/(?P<alias>[^/]+?){END}", extensions.Extension.as_view()),
     *(
         re_path(rf"^/v2\.0/{path}{tail}{END}", view.as_view())
         for path, many, one in (

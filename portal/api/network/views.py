@@ -1,4 +1,4 @@
-"""Networking API v2.0: version documents, extensions, and the lists and details of every resource."""
+"""Networking API v2.0: the lists and details of every resource."""
 
 from __future__ import annotations
 
@@ -9,85 +9,20 @@ from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_links
-from portal.api.common.views import ServiceView
-from portal.api.network import extensions
+from portal.api.network.base import NetworkView
 from portal.api.network.queries import FIELDS, fields_of, query_of, read_query
 from portal.api.network.resources import (
     NETWORK,
     PORT,
-    RESOURCES,
     SECURITY_GROUP,
     SECURITY_GROUP_RULE,
     SUBNET,
     Resource,
 )
-from provisioning.common.errors import NotFoundError
 from provisioning.network import services
 from provisioning.network.selectors import part_of
 
 ALL_PROJECTS = "network:list:all_projects"
-
-
-class NetworkView(ServiceView):
-    """Base of the service's views."""
-
-    service = "network"
-
-
-class Versions(NetworkView):
-    """``GET /network``: the versions there are."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Name the one version."""
-        link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
-        return Response({"versions": [{"id": "v2.0", "status": "CURRENT", "links": [link]}]})
-
-
-class Resources(NetworkView):
-    """``GET /network/v2.0``: the resources of the version."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Name every resource with its address."""
-        base = f"{endpoint(request, 'network')}/v2.0"
-        return Response(
-            {
-                "resources": [
-                    {
-                        "name": resource.name,
-                        "collection": resource.plural,
-                        "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
-                    }
-                    for resource in RESOURCES
-                ]
-            }
-        )
-
-
-class Extensions(NetworkView):
-    """``GET /network/v2.0/extensions``."""
-
-    rules = {"GET": "network:extensions:list"}
-
-    def get(self, request: Request) -> Response:
-        """List the extensions."""
-        return Response({"extensions": [extensions.shape(alias) for alias in extensions.EXTENSIONS]})
-
-
-class Extension(NetworkView):
-    """``GET /network/v2.0/extensions/{alias}``."""
-
-    rules = {"GET": "network:extensions:show"}
-
-    def get(self, request: Request, alias: str) -> Response:
-        """Show one extension."""
-        if alias not in extensions.EXTENSIONS:
-            msg = f"Extension with alias {alias} does not exist"
-            raise NotFoundError(msg)
-        return Response({"extension": extensions.shape(alias)})
 
 
 class ResourceView(NetworkView):

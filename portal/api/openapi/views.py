@@ -13,7 +13,7 @@ from django.views import View
 
 from portal.api.common.links import SERVICES
 from portal.api.common.microversions import Version, text_of
-from portal.api.compute.views import MICROVERSIONS
+from portal.api.compute.base import MICROVERSIONS
 from portal.api.openapi.document import packed
 
 _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)

@@ -1,0 +1,1 @@
+"""Host aggregates and availability zones."""

@@ -1,0 +1,1 @@
+"""Flavors, their extra specs and their access lists."""

@@ -1,0 +1,58 @@
+"""Which projects see a private flavor (Compute API reference, "Flavors access")."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.flavors import schemas as flavor_schemas
+from portal.api.compute.quotas.views import known_project
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.compute import selectors
+from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
+from provisioning.identity import policy
+
+
+class FlavorAccessView(ComputeView):
+    """``GET /flavors/{id}/os-flavor-access``."""
+
+    rules = {"GET": "compute:flavor_access:list"}
+
+    def get(self, request: Request, flavor_id: str) -> Response:
+        """The projects that see a private flavor."""
+        return Response(access_list(self, flavor_id))
+
+
+class FlavorActionView(ComputeView):
+    """``POST /flavors/{id}/action``: ``addTenantAccess``, ``removeTenantAccess``."""
+
+    rules = {"POST": "compute:flavor_access:add"}
+    schemas = {"POST": flavor_schemas.action}
+
+    def post(self, request: Request, flavor_id: str) -> Response:
+        """Let a project see a flavor, or hide it from one; answers with the list as it is then."""
+        [(name, given)] = self.checked_body().items()
+        if name == "addTenantAccess":
+            project = known_project(self.context, given["tenant"])
+            add_flavor_access(self.context, flavor_id, project, private_only=self.microversion >= (2, 7))
+        else:
+            policy.enforce(self.context, "compute:flavor_access:remove")
+            remove_flavor_access(self.context, flavor_id, read_id(given["tenant"]) or given["tenant"])
+        return Response(access_list(self, flavor_id, public=True))
+
+
+def access_list(view: ComputeView, flavor_id: str, *, public: bool = False) -> dict[str, Any]:
+    """Return the list of a flavor; a public one has none to be looked at."""
+    flavor, projects = selectors.flavor_access_for(view.context, flavor_id)
+    if flavor.is_public and not public:
+        raise NotFoundError("Access list not available for public flavors.")
+    return {"flavor_access": [_entry(flavor.flavorid, project) for project in projects]}
+
+
+def _entry(flavorid: str, project: uuid.UUID) -> dict[str, str]:
+    return {"flavor_id": flavorid, "tenant_id": project.hex}

@@ -1,0 +1,71 @@
+"""Extra specs of flavors (Compute API reference, "Flavors extra-specs")."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.flavors import schemas as flavor_schemas
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
+
+_CHECKED = (2, 86)
+"""From this version on extra specs in known namespaces are checked."""
+
+
+class ExtraSpecsView(ComputeView):
+    """``GET`` and ``POST /flavors/{id}/os-extra_specs``."""
+
+    rules = {"GET": "compute:flavor_extra_specs:list", "POST": "compute:flavor_extra_specs:create"}
+    schemas = {"POST": flavor_schemas.specs}
+
+    def get(self, request: Request, flavor_id: str) -> Response:
+        """The extra specs of a flavor."""
+        return Response({"extra_specs": selectors.flavor_for(self.context, flavor_id, disabled=True).extra_specs})
+
+    def post(self, request: Request, flavor_id: str) -> Response:
+        """Add extra specs, or change some; answers with the body as it was sent."""
+        given = self.checked_body()
+        merge_extra_specs(
+            self.context,
+            flavor_id,
+            given["extra_specs"],
+            rule=self.rules["POST"],
+            known_only=self.microversion >= _CHECKED,
+        )
+        return Response(given)
+
+
+class ExtraSpecView(ComputeView):
+    """``GET``, ``PUT`` and ``DELETE /flavors/{id}/os-extra_specs/{key}``."""
+
+    rules = {
+        "GET": "compute:flavor_extra_specs:show",
+        "PUT": "compute:flavor_extra_specs:update",
+        "DELETE": "compute:flavor_extra_specs:delete",
+    }
+    schemas = {"PUT": flavor_schemas.spec}
+
+    def get(self, request: Request, flavor_id: str, key: str) -> Response:
+        """One extra spec."""
+        flavor = selectors.flavor_for(self.context, flavor_id, disabled=True)
+        if key not in flavor.extra_specs:
+            raise no_such_spec(flavor, key)
+        return Response({key: flavor.extra_specs[key]})
+
+    def put(self, request: Request, flavor_id: str, key: str) -> Response:
+        """Set one extra spec; the body names the same key as the address."""
+        given = self.checked_body()
+        if key not in given:
+            raise InvalidInputError("Request body and URI mismatch", field=key[:64])
+        merge_extra_specs(
+            self.context, flavor_id, given, rule=self.rules["PUT"], known_only=self.microversion >= _CHECKED
+        )
+        return Response(given)
+
+    def delete(self, request: Request, flavor_id: str, key: str) -> Response:
+        """Remove one extra spec."""
+        delete_extra_spec(self.context, flavor_id, key)
+        return Response(status=200)

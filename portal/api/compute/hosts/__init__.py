@@ -1,0 +1,1 @@
+"""Hosts, up to microversion 2.42."""

@@ -1,0 +1,122 @@
+"""Hosts, up to microversion 2.42 (Compute API reference, "Hosts"); hypervisors and services followed them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import OLDEST
+from portal.api.compute.base import ComputeView
+from portal.api.compute.hosts import schemas as host_schemas
+from portal.api.compute.hosts.schemas import WORDS
+from portal.api.compute.schemas import last
+from provisioning.common.errors import NotFoundError, NotOfferedError
+from provisioning.compute import selectors
+from provisioning.compute.models import Host
+from provisioning.compute.selectors.compute_services import compute_services_for
+from provisioning.compute.selectors.hosts import shares_of
+from provisioning.compute.services.hosts import change_host
+
+LAST = (2, 42)
+"""The last microversion that has hosts."""
+
+
+class HostBase(ComputeView):
+    """What the views of hosts share."""
+
+    versions = dict.fromkeys(("GET", "PUT"), (OLDEST, LAST))
+
+    def host(self, name: str) -> Host:
+        """Return the host; NotFoundError."""
+        for host in selectors.hosts_for(self.context):
+            if host.name == name:
+                return host
+        raise NotFoundError(f"Compute host {name[:64]} could not be found.")
+
+
+class HostsView(HostBase):
+    """``GET /os-hosts``."""
+
+    rules = {"GET": "compute:hosts:list"}
+    queries = {"GET": host_schemas.listing}
+
+    def get(self, request: Request) -> Response:
+        """Every service of every machine; ``zone`` and ``service`` narrow the list."""
+        query = self.checked_query()
+        zone, kind = last(query, "zone"), last(query, "service")
+        hosts = [
+            {"host_name": service.host, "service": service.binary.removeprefix("nova-"), "zone": service.zone}
+            for service in compute_services_for(self.context)
+        ]
+        return Response(
+            {"hosts": [host for host in hosts if zone in {None, host["zone"]} and kind in {None, host["service"]}]}
+        )
+
+
+class HostView(HostBase):
+    """``GET`` and ``PUT /os-hosts/{host_name}``."""
+
+    rules = {"GET": "compute:hosts:show", "PUT": "compute:hosts:update"}
+    schemas = {"PUT": host_schemas.UPDATE}
+
+    def get(self, request: Request, host_name: str) -> Response:
+        """What the host has, what is used, what its servers may use at most, and each project's share of that."""
+        host = self.host(host_name)
+        shares = shares_of(host)
+        most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
+        rows = [
+            ("(total)", host.vcpus_total, host.memory_mb_total, host.disk_gb_total),
+            (
+                "(used_now)",
+                host.vcpus_allocated,
+                host.memory_mb_allocated + host.reserved_memory_mb,
+                host.disk_gb_allocated + host.reserved_disk_gb,
+            ),
+            ("(used_max)", *most, sum(share.disk_gb for share in shares)),
+            *((share.project_id.hex, share.vcpus, share.memory_mb, share.disk_gb) for share in shares),
+        ]
+        return Response(
+            {
+                "host": [
+                    {"resource": {"host": host.name, "project": who, "cpu": cpu, "memory_mb": memory, "disk_gb": disk}}
+                    for who, cpu, memory, disk in rows
+                ]
+            }
+        )
+
+    def put(self, request: Request, host_name: str) -> Response:
+        """Enable or disable a host.  There is no maintenance mode: disable the host and move its servers."""
+        body = self.checked_body()
+        host = self.host(host_name)
+        if "maintenance_mode" in body:
+            raise NotOfferedError("A maintenance mode is not offered by this cloud: disable the host instead.")
+        changed = change_host(self.context, host.id, enabled=WORDS[body["status"]])
+        return Response({"host": changed.name, "status": "enabled" if changed.enabled else "disabled"})
+
+
+class HostPowerView(HostBase):
+    """``GET /os-hosts/{host_name}/startup``, ``…/shutdown`` and ``…/reboot``: answered as not offered."""
+
+    rules = {"GET": "compute:hosts:start"}
+    verb: ClassVar[str] = "Starting"
+
+    def get(self, request: Request, host_name: str) -> Response:
+        """Refuse: the power of machines is no business of the cloud on them."""
+        self.host(host_name)
+        raise NotOfferedError(f"{self.verb} a host is not offered by this cloud: do it on the machine itself.")
+
+
+class HostShutdownView(HostPowerView):
+    """``GET /os-hosts/{host_name}/shutdown``."""
+
+    rules = {"GET": "compute:hosts:shutdown"}
+    verb = "Shutting down"
+
+
+class HostRebootView(HostPowerView):
+    """``GET /os-hosts/{host_name}/reboot``."""
+
+    rules = {"GET": "compute:hosts:reboot"}
+    verb = "Rebooting"

@@ -1,0 +1,159 @@
+"""Images as the Compute API showed them up to 2.35 ("Images (DEPRECATED)")."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import links
+from portal.api.common.paging import next_links, read_page
+from portal.api.compute.proxies import schemas as proxy_schemas
+from portal.api.compute.proxies.refusals import ProxyView
+from portal.api.compute.schemas import last
+from portal.api.compute.timestamps import timestamp
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.identity import policy
+from provisioning.images import protections, selectors, services
+from provisioning.images.models import Image
+
+_STATUS = {"active": "ACTIVE", "queued": "SAVING", "saving": "SAVING", "deleted": "DELETED", "killed": "ERROR"}
+_PROGRESS = {"queued": 25, "saving": 50, "active": 100}
+_PROPERTIES = {"server": "instance_uuid", "type": "image_type"}
+_TRUE = {"1", "t", "true", "on", "y", "yes"}
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+class ImageProxy(ProxyView):
+    """What the views of images share."""
+
+    def image(self, image_id: str) -> Image:
+        """Return an image that the caller sees in the Image API."""
+        policy.enforce(self.context, "image:images:show")
+        try:
+            return selectors.image_for(self.context, image_id)
+        except NotFoundError as error:
+            raise NotFoundError("Image not found.") from error
+
+    def brief(self, image: Image) -> dict[str, Any]:
+        """An entry of the plain list."""
+        path, bookmark = f"images/{image.id}", self.base.rsplit("/", 1)[0]
+        elsewhere = f"{links.endpoint(self.request, 'image')}/{path}"
+        return {
+            "id": str(image.id),
+            "name": image.name or None,
+            "links": [
+                {"rel": "self", "href": f"{self.base}/{path}"},
+                {"rel": "bookmark", "href": f"{bookmark}/{path}"},
+                {"rel": "alternate", "type": "application/vnd.openstack.image", "href": elsewhere},
+            ],
+        }
+
+    def shape(self, image: Image) -> dict[str, Any]:
+        """One image whole."""
+        metadata = protections.readable(self.context, image.properties)
+        shape = self.brief(image) | {
+            "minRam": image.min_ram,
+            "minDisk": image.min_disk,
+            "metadata": metadata,
+            "created": timestamp(image.created_at),
+            "updated": timestamp(image.updated_at),
+            "status": _STATUS.get(image.status, "UNKNOWN"),
+            "progress": _PROGRESS.get(image.status, 0),
+            "OS-EXT-IMG-SIZE:size": image.size,
+        }
+        server, config = metadata.get("instance_uuid"), metadata.get("auto_disk_config")
+        if server is not None:
+            path, bookmark = f"servers/{server}", self.base.rsplit("/", 1)[0]
+            hrefs = [
+                {"rel": "self", "href": f"{self.base}/{path}"},
+                {"rel": "bookmark", "href": f"{bookmark}/{path}"},
+            ]
+            shape["server"] = {"id": server, "links": hrefs}
+        if config is not None:
+            shape["OS-DCF:diskConfig"] = "AUTO" if config.strip().lower() in _TRUE else "MANUAL"
+        return shape
+
+
+class ImagesView(ImageProxy):
+    """``GET /images``."""
+
+    rules = {"GET": "compute:images:list"}
+    queries = {"GET": proxy_schemas.images}
+    detailed = False
+
+    def get(self, request: Request) -> Response:
+        """The images that the caller would list in the Image API."""
+        policy.enforce(self.context, "image:images:list")
+        filters, page = _filters(self.checked_query()), read_page(request)
+        found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
+        answer: dict[str, Any] = {
+            "images": [self.shape(image) if self.detailed else self.brief(image) for image in found]
+        }
+        url = f"{self.base}/images{'/detail' if self.detailed else ''}"
+        following = next_links(request, page, [image.id for image in found], url)
+        if following:
+            answer["images_links"] = following
+        return Response(answer)
+
+
+class ImagesDetailView(ImagesView):
+    """``GET /images/detail``."""
+
+    detailed = True
+
+
+class ImageView(ImageProxy):
+    """``GET`` and ``DELETE /images/{id}``."""
+
+    rules = {"GET": "compute:images:show", "DELETE": "compute:images:delete"}
+
+    def get(self, request: Request, image_id: str) -> Response:
+        """Show one image."""
+        return Response({"image": self.shape(self.image(image_id))})
+
+    def delete(self, request: Request, image_id: str) -> Response:
+        """Delete an image, as the Image API does."""
+        policy.enforce(self.context, "image:images:delete")
+        services.delete(self.context, self.image(image_id).id)
+        return Response(status=204)
+
+
+def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
+    """Translate what the list may be narrowed by into the Image service's filters."""
+    filters: dict[str, Any] = {}
+    for name in ("name", "status"):
+        value = last(query, name)
+        if value is not None:
+            filters[name] = [value.lower() if name == "status" else value]
+    for name, column in (("minRam", "min_ram"), ("minDisk", "min_disk")):
+        number = last(query, name)
+        if number:
+            filters[f"{column}_min"] = int(number)
+    changed = last(query, "changes-since")
+    if changed:
+        filters["times"] = [("updated_at", "gte", _moment(changed))]
+    properties = {
+        name.removeprefix("property-"): values[-1]
+        for name, values in query.items()
+        if name.startswith("property-") and "\0" not in name
+    }
+    for name, known in _PROPERTIES.items():
+        value = last(query, name)
+        if value is not None:
+            properties[known] = value.rsplit("/", 1)[-1]
+    return filters | ({"properties": properties} if properties else {})
+
+
+def _moment(text: str) -> datetime:
+    found = _MOMENT.fullmatch(text.strip())
+    try:
+        moment = datetime.fromisoformat(found[1] + (found[3] or "Z")) if found else None
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or not 1 < moment.year < 9999:
+        raise InvalidInputError(f"Invalid changes-since filter [{text[:40]}]", field="changes-since")
+    return moment.astimezone(UTC)

@@ -1,0 +1,1 @@
+"""Limits, quota sets and quota class sets."""

@@ -1,0 +1,67 @@
+"""Limits (Compute API reference, "Limits")."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.quotas import schemas as quota_schemas
+from portal.api.compute.quotas.views import known_project
+from portal.api.compute.schemas import last
+from provisioning.compute import selectors
+from provisioning.identity import policy
+
+_MAXIMA = {
+    "maxTotalInstances": "instances",
+    "maxTotalCores": "cores",
+    "maxTotalRAMSize": "ram",
+    "maxTotalKeypairs": "key_pairs",
+    "maxServerMeta": "metadata_items",
+    "maxServerGroups": "server_groups",
+    "maxServerGroupMembers": "server_group_members",
+}
+_USED = {
+    "totalInstancesUsed": "instances",
+    "totalCoresUsed": "cores",
+    "totalRAMUsed": "ram",
+    "totalServerGroupsUsed": "server_groups",
+}
+_NETWORK_MAXIMA = {
+    "maxTotalFloatingIps": "floatingips",
+    "maxSecurityGroups": "security_groups",
+    "maxSecurityGroupRules": "security_group_rules",
+}
+_FILE_MAXIMA = {"maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes"}
+_NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed": "security_groups"}
+
+
+class LimitsView(ComputeView):
+    """``GET /limits``."""
+
+    rules = {"GET": "compute:limits:show"}
+    queries = {"GET": quota_schemas.limits}
+
+    def get(self, request: Request) -> Response:
+        """The project's absolute limits and what it uses, in use and reserved together; there are no rate limits.
+
+        ``tenant_id`` names another project, for operators; ``reserved`` changes nothing, as in Nova.
+        """
+        asked, context = last(self.checked_query(), "tenant_id"), self.context
+        if asked:
+            project = known_project(self.context, asked)
+            if project != context.project_id:
+                policy.enforce(context, "compute:limits:show:other_project", {"project_id": project})
+            context = context.in_project(project)
+        found = selectors.limits_for(context)
+        maxima, used = dict(_MAXIMA), dict(_USED)
+        if self.microversion < (2, 36):
+            maxima |= _NETWORK_MAXIMA
+            used |= _NETWORK_USED
+        if self.microversion < (2, 39):
+            maxima["maxImageMeta"] = "metadata_items"
+        if self.microversion < (2, 57):
+            maxima |= _FILE_MAXIMA
+        absolute = {name: found.limits[resource] for name, resource in maxima.items()}
+        absolute |= {name: found.usage[resource] for name, resource in used.items()}
+        return Response({"limits": {"rate": [], "absolute": absolute}})

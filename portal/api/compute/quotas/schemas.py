@@ -1,0 +1,58 @@
+"""Which quotas each version of the Compute API knows, and what requests about them may look like."""
+
+from __future__ import annotations
+
+import functools
+
+from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
+from provisioning.quotas.limits import COMPUTE, MOST, VOLUME
+
+FIXED_IPS = "fixed_ips"
+"""A resource of nova-network: always unlimited."""
+CLASS_ONLY = tuple(VOLUME)
+"""Defaults that have no other API yet; the class shows them beside its own."""
+_INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
+_OF_NETWORKS = {
+    "floating_ips": "floatingips",
+    "security_groups": "security_groups",
+    "security_group_rules": "security_group_rules",
+}
+_LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MOST}
+_GROUPS = ("server_groups", "server_group_members")
+
+
+@functools.cache
+def resources_of(microversion: Version) -> dict[str, str]:
+    """Return name in the API → resource, as the version has them."""
+    names = {name: name for name in COMPUTE if microversion < (2, 57) or name not in _INJECTED}
+    return names | (_OF_NETWORKS if microversion < (2, 36) else {})
+
+
+@functools.cache
+def class_resources_of(microversion: Version) -> dict[str, str]:
+    """Return name in the API → resource for quota classes: with 2.50 networks' went, and server groups came."""
+    if microversion >= (2, 50):
+        return resources_of(microversion)
+    return {name: resource for name, resource in resources_of((2, 1)).items() if name not in _GROUPS}
+
+
+def quota_set(version: Version) -> Schema:
+    """``PUT /os-quota-sets/{project}``."""
+    properties = dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN}
+    return body("quota_set", properties | ({FIXED_IPS: _LIMIT} if version < (2, 36) else {}))
+
+
+def quota_class_set(version: Version) -> Schema:
+    """``PUT /os-quota-class-sets/{class}``."""
+    names = [*class_resources_of(version), *_GROUPS, *CLASS_ONLY, *([FIXED_IPS] if version < (2, 50) else [])]
+    return body("quota_class_set", dict.fromkeys(names, _LIMIT))
+
+
+def of_user(version: Version) -> Schema:
+    """The query of ``/os-quota-sets/{project}`` and of its detail."""
+    return query(version, {"user_id": {"type": "string"}})
+
+
+def limits(version: Version) -> Schema:
+    """The query of ``GET /limits``."""
+    return query(version, {"tenant_id": {"type": "string"}, "reserved": {"type": "string"}})

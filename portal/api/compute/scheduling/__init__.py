@@ -1,0 +1,1 @@
+"""Novella's own operations that explain where servers are placed."""

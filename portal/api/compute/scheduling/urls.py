@@ -1,0 +1,12 @@
+"""Addresses of what explains where servers are placed, below ``/compute``."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from portal.api.compute.scheduling import views
+
+urlpatterns: list[URLPattern] = [
+    path("/v2.1/servers/<str:server_id>/novella-scheduling", views.SchedulingView.as_view()),
+    path("/v2.1/novella-would-fit", views.WouldFitView.as_view()),
+]

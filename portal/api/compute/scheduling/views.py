@@ -1,0 +1,127 @@
+"""How a server's place was found, and how many more would find one: Novella's own operations of the Compute API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.scheduling.schemas import would_fit
+from portal.api.compute.servers.devices import tail
+from portal.api.compute.timestamps import timestamp
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.launch import dry_run
+from provisioning.compute.launch.dry_run import WouldFit
+from provisioning.compute.selectors.explained import SEEING_HOSTS, Explained
+from provisioning.scheduler import FilterResult
+
+AMOUNTS = ("vcpus", "ram", "disk")
+
+
+def filter_shape(result: FilterResult) -> dict[str, Any]:
+    """One filter: how many hosts came and stayed, and what was asked and had, where it counts something."""
+    return {
+        "name": result.name,
+        "before": result.before,
+        "after": result.after,
+        "reason": result.reason,
+        "asked": result.asked,
+        "most": result.most,
+        "unit": result.unit or None,
+    }
+
+
+class SchedulingView(ComputeView):
+    """``GET /servers/{id}/novella-scheduling``."""
+
+    rules = {"GET": "compute:servers:scheduling"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """Tell how each attempt of the server found its host, or why there was none; the newest first.
+
+        Hosts, their weights and which hosts each filter took away are for those who may see hosts.
+        """
+        seeing = self.allows(SEEING_HOSTS)
+        found = selectors.decisions_for(self.context, server_id)
+        return Response({"decisions": [self.shape(decision, seeing=seeing) for decision in found]})
+
+    @staticmethod
+    def shape(decision: Explained, *, seeing: bool) -> dict[str, Any]:
+        """One decision."""
+        shape: dict[str, Any] = {
+            "attempt": decision.attempt,
+            "action": decision.action,
+            "driver": decision.driver,
+            "created_at": timestamp(decision.created_at),
+            "seconds": round(decision.seconds, 6),
+            "asked": dict(decision.asked),
+            "hosts": decision.hosts,
+            "suitable": decision.suitable,
+            "found": decision.found,
+            "filters": [filter_shape(check.result) for check in decision.checks],
+            "sentence": decision.sentence,
+            "failure": decision.failure or None,
+        }
+        if seeing:
+            shape |= {
+                "host": decision.host or None,
+                "weights": [
+                    {"host": item.host, "weight": item.weight, "parts": dict(item.parts)} for item in decision.weights
+                ],
+                "losses": {check.result.name: list(check.lost) for check in decision.checks if check.lost},
+            }
+        return shape
+
+
+class WouldFitView(ComputeView):
+    """``POST /novella-would-fit``."""
+
+    rules = {"POST": "compute:would_fit"}
+    schemas: ClassVar = {"POST": would_fit}
+
+    def post(self, request: Request) -> Response:
+        """Say how many servers of a size would find a place now, as the scheduler itself finds it; nothing is written.
+
+        ``fits`` stops at ``most``; ``quota`` is how many the project may still have, null for any number. Amounts in
+        place of a flavor, and the hosts with how many each would take, are for operators.
+        """
+        fit = dry_run.would_fit(self.context, asked_for(self.checked_body()["would_fit"]))
+        answer: dict[str, Any] = {
+            "fits": fit.fits,
+            "most": fit.most,
+            "asked": fit.asked,
+            "quota": fit.allowed,
+            "sentence": fit.sentence,
+            "filters": [filter_shape(result) for result in fit.decision.filters],
+        }
+        if self.allows("compute:would_fit:hosts"):
+            answer["hosts"] = [{"host": name, "servers": many} for name, many in fit.hosts]
+        return Response({"would_fit": answer})
+
+
+def asked_for(body: Mapping[str, Any]) -> WouldFit:
+    """Translate a body that the schema has passed.  Raises InvalidInputError for a size that is said twice or not."""
+    given = [name for name in AMOUNTS if name in body]
+    if "flavorRef" in body and given:
+        raise InvalidInputError(f"Give flavorRef, or vcpus, ram and disk, but not {given[0]} with it.", field=given[0])
+    if "flavorRef" not in body and len(given) < len(AMOUNTS):
+        missing = next(name for name in AMOUNTS if name not in given) if given else "flavorRef"
+        raise InvalidInputError(
+            f"A size is needed: flavorRef, or vcpus, ram (MiB) and disk (GiB); there is no {missing}.", field=missing
+        )
+    return WouldFit(
+        flavor_ref=tail(str(body["flavorRef"])) if "flavorRef" in body else None,
+        vcpus=int(body.get("vcpus", 0)),
+        memory_mb=int(body.get("ram", 0)),
+        disk_gb=int(body.get("disk", 0)),
+        image_id=tail(body["imageRef"]) if body.get("imageRef") else None,
+        availability_zone=body.get("availability_zone", ""),
+        hints=body.get("os:scheduler_hints", {}),
+        group=body.get("group"),
+        requested_host=body.get("host", ""),
+        count=int(body.get("count", 1)),
+    )

@@ -1,0 +1,43 @@
+"""``POST /servers/{id}/action``: one module for each family of actions (Compute API reference, "Servers - run an
+action").
+"""
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.server_actions import (
+    console_log,
+    consoles,
+    moves,
+    network,
+    power,
+    rebuild,
+    removed,
+    rescue,
+    resize,
+    shelve,
+    snapshots,
+    state,
+)
+from portal.api.compute.server_actions.registry import Action
+
+ACTIONS: dict[str, Action] = {
+    **power.ACTIONS,
+    **state.ACTIONS,
+    **console_log.ACTIONS,
+    **consoles.ACTIONS,
+    **rebuild.ACTIONS,
+    **rescue.ACTIONS,
+    **resize.ACTIONS,
+    **moves.ACTIONS,
+    **network.ACTIONS,
+    **snapshots.ACTIONS,
+    **shelve.ACTIONS,
+    **removed.ACTIONS,
+}
+"""Every action by the one key of its body."""
+
+
+def any_action(version: Version) -> Schema:
+    """Return the schema of a body with any of the actions that a microversion has, for the OpenAPI document."""
+    there = {name: action for name, action in ACTIONS.items() if action.minimum <= version <= action.maximum}
+    return {"oneOf": [{"title": name} | action.body_schema(name, version) for name, action in there.items()]}

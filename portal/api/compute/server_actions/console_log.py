@@ -1,0 +1,30 @@
+"""The console log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.compute.server_actions.registry import Action
+from provisioning.compute.services.console import console_output
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+MOST_LINES = 999_999_999
+"""More than any log has, and a number that every host can read."""
+OUTPUT = {
+    "type": "object",
+    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}},
+    "additionalProperties": False,
+}
+
+
+def _console_output(view: ServerView, server_id: str, body: Any) -> Response:
+    length = body.get("length")
+    lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
+    return Response({"output": console_output(view.context, server_id, lines)})
+
+
+ACTIONS = {"os-getConsoleOutput": Action("compute:servers:console_output", OUTPUT, _console_output)}

@@ -1,0 +1,79 @@
+"""Other hosts: migrate, live migrate, evacuate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.schemas import BOOLEAN, boolean
+from portal.api.compute.server_actions.registry import NOTHING, Action
+from portal.api.compute.services.schemas import HOST
+from provisioning.compute.actions import migrate as migrations
+from provisioning.identity import policy
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+_MAYBE_HOST: Schema = HOST | {"type": ["string", "null"]}
+TO_HOST = (2, 56)
+AUTO, FORCED, NEVER_FORCED = (2, 25), (2, 30), (2, 68)
+STORAGE_KNOWN, EVACUATE_FORCED = (2, 14), (2, 29)
+
+
+def migrate(version: Version) -> Schema:
+    """A host may be named from 2.56 on."""
+    if version < TO_HOST:
+        return NOTHING
+    return {"type": ["object", "null"], "properties": {"host": _MAYBE_HOST}, "additionalProperties": False}
+
+
+def migrate_live(version: Version) -> Schema:
+    """``block_migration`` may be ``auto`` from 2.25 on, without ``disk_over_commit``; ``force`` is there until 2.67."""
+    block: Schema = BOOLEAN if version < AUTO else {"enum": [*BOOLEAN["enum"], "auto"]}
+    properties: dict[str, Schema] = {"host": _MAYBE_HOST, "block_migration": block}
+    if version < AUTO:
+        properties["disk_over_commit"] = BOOLEAN
+    required = list(properties)
+    if FORCED <= version < NEVER_FORCED:
+        properties["force"] = BOOLEAN
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def evacuate(version: Version) -> Schema:
+    """``onSharedStorage`` must be told until 2.13; ``force`` is there from 2.29 to 2.67."""
+    properties: dict[str, Schema] = {
+        "host": HOST,
+        "adminPass": {"type": "string", "maxLength": 255},
+    }
+    required = []
+    if version < STORAGE_KNOWN:
+        properties["onSharedStorage"] = BOOLEAN
+        required = ["onSharedStorage"]
+    if EVACUATE_FORCED <= version < NEVER_FORCED:
+        properties["force"] = BOOLEAN
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _migrate(view: ServerView, server_id: str, body: Any) -> Response:
+    host = body.get("host") if isinstance(body, dict) and view.microversion >= TO_HOST else None
+    if host is not None:
+        policy.enforce(view.context, "compute:servers:migrate:host")
+    migrations.migrate(view.context, server_id, host)
+
+
+def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:
+    migrations.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
+
+
+def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
+    migrations.evacuate(view.context, server_id, body.get("host"), force=boolean(body.get("force", False)))
+
+
+ACTIONS = {
+    "migrate": Action("compute:servers:migrate", migrate, _migrate),
+    "os-migrateLive": Action("compute:servers:migrate_live", migrate_live, _migrate_live),
+    "evacuate": Action("compute:servers:evacuate", evacuate, _evacuate),
+}

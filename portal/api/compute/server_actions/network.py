@@ -1,0 +1,81 @@
+"""Security groups and addresses of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rest_framework.response import Response
+
+from portal.api.common.validation import Schema
+from portal.api.compute.server_actions.registry import Action, Handler, accepted
+from portal.api.compute.servers.fields import IPV4, IPV6
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute.actions.interfaces import add_fixed_ip, remove_fixed_ip
+from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
+from provisioning.network import selectors as network
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+LAST_PROXY = (2, 43)
+"""The last version with the actions on addresses."""
+ADDRESS: Schema = {"anyOf": [IPV4, IPV6]}
+
+
+def _object(properties: dict[str, Schema], *required: str) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+GROUP = _object({"name": {"type": "string", "minLength": 1, "maxLength": 255}}, "name")
+ADD_FIXED_IP = _object({"networkId": {"type": ["string", "number"], "minLength": 1, "maxLength": 36}}, "networkId")
+REMOVE_FIXED_IP = _object({"address": ADDRESS}, "address")
+ADD_FLOATING_IP = _object({"address": ADDRESS, "fixed_address": ADDRESS}, "address")
+REMOVE_FLOATING_IP = _object({"address": ADDRESS}, "address")
+
+
+def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Handler:
+    """Return what calls a service with the server and the one field of the body."""
+
+    def handler(view: ServerView, server_id: str, body: Any) -> Response:
+        service(view.context, server_id, str(body[field]))
+        return accepted()
+
+    return handler
+
+
+def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
+    """Say what is wrong with the server first, as the reference does; there are no floating addresses here."""
+    fixed = [address.address for port in network.cards_of(UUID(server_id)) for address in port.fixed_ips.all()]
+    if not fixed:
+        raise InvalidInputError("No fixed IPs associated to instance", field="address")
+    if body.get("fixed_address", fixed[0]) not in fixed:
+        raise InvalidInputError("Specified fixed address not assigned to instance", field="fixed_address")
+    raise NotFoundError("floating IP not found", field="address")
+
+
+def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
+    raise NotFoundError("floating IP not found", field="address")
+
+
+ACTIONS = {
+    "addSecurityGroup": Action("compute:servers:add_security_group", GROUP, _by(add_security_group, "name")),
+    "removeSecurityGroup": Action("compute:servers:remove_security_group", GROUP, _by(remove_security_group, "name")),
+    "addFixedIp": Action(
+        "compute:servers:add_fixed_ip", ADD_FIXED_IP, _by(add_fixed_ip, "networkId"), maximum=LAST_PROXY
+    ),
+    "removeFixedIp": Action(
+        "compute:servers:remove_fixed_ip", REMOVE_FIXED_IP, _by(remove_fixed_ip, "address"), maximum=LAST_PROXY
+    ),
+    "addFloatingIp": Action("compute:servers:add_floating_ip", ADD_FLOATING_IP, _add_floating_ip, maximum=LAST_PROXY),
+    "removeFloatingIp": Action(
+        "compute:servers:remove_floating_ip", REMOVE_FLOATING_IP, _remove_floating_ip, maximum=LAST_PROXY
+    ),
+}

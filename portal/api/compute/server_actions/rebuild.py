@@ -1,0 +1,108 @@
+"""Rebuild."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.schemas import BOOLEAN, boolean
+from portal.api.compute.server_actions.registry import Action
+from portal.api.compute.server_actions.rescue import guest_password
+from portal.api.compute.servers.fields import (
+    CERTIFICATES,
+    DESCRIPTION,
+    DISK_CONFIG,
+    FQDN,
+    IPV4,
+    IPV6,
+    LABEL,
+    METADATA,
+    NAME,
+    NAMED,
+    PERSONALITY,
+    USER_DATA,
+    UUID,
+)
+from provisioning.compute.actions.rebuild import KEEP, Rebuild, rebuild
+from provisioning.compute.launch.request import InjectedFile
+from provisioning.compute.services.instances import Changes
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+_CHANGES = {
+    "name": "name",
+    "description": "description",
+    "hostname": "hostname",
+    "accessIPv4": "access_ip_v4",
+    "accessIPv6": "access_ip_v6",
+    "OS-DCF:diskConfig": "disk_config",
+}
+"""Fields that change nothing but the records, and the service's words for them."""
+
+
+def rebuild_schema(version: Version) -> Schema:
+    """What stands under ``rebuild``."""
+    properties: Schema = {
+        "imageRef": UUID,
+        "name": NAME,
+        "adminPass": {"type": "string", "maxLength": 255},
+        "metadata": METADATA,
+        "preserve_ephemeral": BOOLEAN,
+        "OS-DCF:diskConfig": DISK_CONFIG,
+        "accessIPv4": IPV4,
+        "accessIPv6": IPV6,
+    }
+    late: dict[Version, Schema] = {
+        (2, 19): {"description": DESCRIPTION},
+        (2, 54): {"key_name": {"oneOf": [NAMED, {"type": "null"}]}},
+        (2, 57): {"user_data": USER_DATA},
+        (2, 63): {"trusted_image_certificates": CERTIFICATES},
+        (2, 90): {"hostname": LABEL},
+        (2, 94): {"hostname": FQDN},
+    }
+    for since, fields in late.items():
+        if version >= since:
+            properties |= fields
+    if version < (2, 57):
+        properties["personality"] = PERSONALITY
+    return {"type": "object", "properties": properties, "required": ["imageRef"], "additionalProperties": False}
+
+
+def _request(body: dict[str, Any], password: str | None) -> Rebuild:
+    changes: dict[str, Any] = {column: body[field] for field, column in _CHANGES.items() if field in body}
+    return Rebuild(
+        image_id=body["imageRef"],
+        admin_password=password,
+        changes=Changes(**changes),  # type: ignore[typeddict-item]
+        metadata=body.get("metadata"),
+        injected_files=[
+            InjectedFile(path=file["path"], contents=file["contents"]) for file in body.get("personality", ())
+        ],
+        preserve_ephemeral=boolean(body.get("preserve_ephemeral", False)),
+        key_name=body.get("key_name", KEEP),
+        user_data=body.get("user_data", KEEP),
+        trusted_certificates=body.get("trusted_image_certificates", KEEP),
+    )
+
+
+def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
+    """Answer with the server as it is now, and with what clients must be told beside it."""
+    password = guest_password(body)
+    instance = rebuild(view.context, server_id, _request(body, password))
+    answer = view.changed(instance)
+    server = answer.data["server"]
+    if view.microversion >= (2, 54):
+        server["key_name"] = instance.key_name
+    if view.microversion >= (2, 57):
+        server["user_data"] = instance.user_data
+    if settings.ENABLE_INSTANCE_PASSWORD:
+        server["adminPass"] = password
+    return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})
+
+
+ACTIONS = {"rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild)}

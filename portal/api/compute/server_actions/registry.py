@@ -1,0 +1,57 @@
+"""The actions that ``POST /servers/{id}/action`` knows, each with its rule, its microversions and its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+Handler = Callable[["ServerView", str, Any], Response]
+"""Called with the view, the server's id and what the body says under the action's name."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One action: its policy rule, the schema of what stands under its name (or a function of the microversion that
+    makes it), what carries it out, and the microversions that have it.
+    """
+
+    rule: str
+    schema: Schema | Callable[[Version], Schema]
+    handler: Handler
+    minimum: Version = (2, 1)
+    maximum: Version = (2, 999)
+
+    def body_schema(self, name: str, version: Version) -> Schema:
+        """Return the schema of the whole body, the same object every time."""
+        made = _MADE.get((name, version))
+        if made is None:
+            inner = self.schema(version) if callable(self.schema) else self.schema
+            made = _MADE[name, version] = {
+                "type": "object",
+                "properties": {name: inner},
+                "required": [name],
+                "additionalProperties": False,
+            }
+        return made
+
+
+_MADE: dict[tuple[str, Version], Schema] = {}
+
+NOTHING: Schema = {}
+"""Actions that take no argument: Nova accepts whatever stands there."""
+ONLY_NULL: Schema = {"type": "null"}
+"""Actions whose body must be null."""
+
+
+def accepted() -> Response:
+    """Answer 202 without a body."""
+    return Response(status=202)

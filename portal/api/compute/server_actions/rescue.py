@@ -1,0 +1,48 @@
+"""Rescue and unrescue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from rest_framework.response import Response
+
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.servers.fields import UUID
+from provisioning.compute.actions.rescue import rescue, unrescue
+from provisioning.compute.passwords import generate_password
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+RESCUE = {
+    "type": ["object", "null"],
+    "properties": {"adminPass": {"type": "string", "maxLength": 255}, "rescue_image_ref": UUID},
+    "additionalProperties": False,
+}
+
+
+def guest_password(body: dict[str, Any]) -> str | None:
+    """Return the password that a body gives a guest, or a new one where guests get passwords."""
+    given = body.get("adminPass")
+    if given is None and settings.ENABLE_INSTANCE_PASSWORD:
+        return generate_password()
+    return given
+
+
+def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
+    asked = body or {}
+    password = guest_password(asked)
+    rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
+    return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
+
+
+def _unrescue(view: ServerView, server_id: str, body: Any) -> Response:
+    unrescue(view.context, server_id)
+    return accepted()
+
+
+ACTIONS = {
+    "rescue": Action("compute:servers:rescue", RESCUE, _rescue),
+    "unrescue": Action("compute:servers:unrescue", NOTHING, _unrescue),
+}

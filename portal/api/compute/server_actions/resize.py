@@ -1,0 +1,45 @@
+"""Another size: resize, confirm, revert."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+RESIZE = {
+    "type": "object",
+    "properties": {
+        "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255},
+        "OS-DCF:diskConfig": {"type": "string", "enum": ["AUTO", "MANUAL"]},
+    },
+    "required": ["flavorRef"],
+    "additionalProperties": False,
+}
+
+
+def _resize(view: ServerView, server_id: str, body: Any) -> Response:
+    resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
+    return accepted()
+
+
+def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
+    confirm_resize(view.context, server_id)
+    return Response(status=204)
+
+
+def _revert(view: ServerView, server_id: str, body: Any) -> Response:
+    revert_resize(view.context, server_id)
+    return accepted()
+
+
+ACTIONS = {
+    "resize": Action("compute:servers:resize", RESIZE, _resize),
+    "confirmResize": Action("compute:servers:confirm_resize", NOTHING, _confirm),
+    "revertResize": Action("compute:servers:revert_resize", NOTHING, _revert),
+}

@@ -1,0 +1,66 @@
+"""Shelving: ``shelve``, ``shelveOffload`` and ``unshelve``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.servers.fields import NAME
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.unshelve import Destination, unshelve
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+TO_A_ZONE: Version = (2, 77)
+TO_A_HOST: Version = (2, 91)
+_ZONE: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
+_HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
+
+
+def unshelve_schema(version: Version) -> Schema:
+    """Return what may stand under ``unshelve``: from 2.77 a zone, from 2.91 a host too, and a zone to be let go of."""
+    if version < TO_A_ZONE:
+        return NOTHING
+    if version < TO_A_HOST:
+        return {
+            "type": ["object", "null"],
+            "properties": {"availability_zone": NAME},
+            "required": ["availability_zone"],
+            "additionalProperties": False,
+        }
+    return {
+        "type": ["object", "null"],
+        "properties": {"availability_zone": _ZONE, "host": _HOST},
+        "additionalProperties": False,
+    }
+
+
+def _shelve(view: ServerView, server_id: str, body: Any) -> Response:
+    shelve(view.context, server_id)
+    return accepted()
+
+
+def _offload(view: ServerView, server_id: str, body: Any) -> Response:
+    offload(view.context, server_id)
+    return accepted()
+
+
+def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
+    said = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
+    to = Destination(host=said.get("host", ""))
+    if "availability_zone" in said:
+        to = Destination(zone=said["availability_zone"], host=to.host)
+    unshelve(view.context, server_id, to)
+    return accepted()
+
+
+ACTIONS = {
+    "shelve": Action("compute:servers:shelve", NOTHING, _shelve),
+    "shelveOffload": Action("compute:servers:shelve_offload", NOTHING, _offload),
+    "unshelve": Action("compute:servers:unshelve", unshelve_schema, _unshelve),
+}

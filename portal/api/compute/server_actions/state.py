@@ -1,0 +1,70 @@
+"""Lock, unlock, and what operators set by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.soft_delete import restore
+
+if TYPE_CHECKING:
+    from portal.api.compute.servers.base import ServerView
+
+STATE = {
+    "type": "object",
+    "properties": {"state": {"type": "string", "enum": ["active", "error"]}},
+    "required": ["state"],
+    "additionalProperties": False,
+}
+
+
+def _lock_schema(version: Version) -> Schema:
+    if version < (2, 73):
+        return NOTHING
+    return {
+        "type": ["object", "null"],
+        "properties": {"locked_reason": {"type": "string", "minLength": 1, "maxLength": 255}},
+        "additionalProperties": False,
+    }
+
+
+def _lock(view: ServerView, server_id: str, body: Any) -> Response:
+    told = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
+    lock(view.context, server_id, reason=told)
+    return accepted()
+
+
+def _unlock(view: ServerView, server_id: str, body: Any) -> Response:
+    unlock(view.context, server_id)
+    return accepted()
+
+
+def _reset_state(view: ServerView, server_id: str, body: Any) -> Response:
+    reset_state(view.context, server_id, body["state"])
+    return accepted()
+
+
+def _force_delete(view: ServerView, server_id: str, body: Any) -> Response:
+    delete(view.context, server_id, force=True)
+    return accepted()
+
+
+def _restore(view: ServerView, server_id: str, body: Any) -> Response:
+    restore(view.context, server_id)
+    return accepted()
+
+
+ACTIONS = {
+    "lock": Action("compute:servers:lock", _lock_schema, _lock),
+    "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
+    "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
+    "forceDelete": Action("compute:servers:force_delete", NOTHING, _force_delete),
+    "restore": Action("compute:servers:restore", NOTHING, _restore),
+}

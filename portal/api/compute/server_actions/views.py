@@ -1,0 +1,38 @@
+"""``POST /servers/{id}/action``: one key of the body names the action."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.validation import validate
+from portal.api.compute.server_actions import ACTIONS, any_action
+from portal.api.compute.servers.base import ServerView
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.identity import policy
+
+
+class ServerActionView(ServerView):
+    """Runs one action on one server."""
+
+    rules = {"POST": "compute:servers:show"}
+    schemas = {"POST": any_action}
+
+    def post(self, request: Request, server_id: str) -> Response:
+        """Find the action by the one key of the body and the microversion, ask the policy for it with the server in
+        question, check its body, run it.
+        """
+        body = request.data
+        if not isinstance(body, dict) or len(body) != 1:
+            raise InvalidInputError("Malformed request body: it must name one action.")
+        name = next(iter(body))
+        action = ACTIONS.get(name)
+        if action is None:
+            raise InvalidInputError(f"There is no such action: {name[:64]}")
+        self.require(action.minimum, action.maximum)
+        validate(body, action.body_schema(name, self.microversion))
+        instance = selectors.instance_for(self.context, server_id)
+        target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
+        policy.enforce(self.context, action.rule, target)
+        return action.handler(self, str(instance.id), body[name])

@@ -1,0 +1,1 @@
+"""Servers and what belongs to them."""

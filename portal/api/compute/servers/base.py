@@ -1,0 +1,48 @@
+"""The base of views that answer with servers."""
+
+from __future__ import annotations
+
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.servers.shapes import Related, VisibleFields, detail
+from provisioning.compute import selectors
+from provisioning.compute.models import Instance
+from provisioning.network import selectors as network
+
+
+class ServerView(ComputeView):
+    """Shows servers as far as the caller may see them."""
+
+    def related(self, instances: list[Instance]) -> Related:
+        """Fetch what a page of servers shows beside the servers: three queries whatever its size."""
+        bookmark = self.base.rsplit("/", 1)[0]
+        if not instances:
+            return Related(self.base, bookmark)
+        ids = [instance.id for instance in instances]
+        return Related(
+            base=self.base,
+            bookmark=bookmark,
+            addresses=network.addresses_of(ids),
+            security_groups=network.security_group_names_of(ids),
+            faults=selectors.fault_of(instances),
+        )
+
+    def visible_fields(self, *, groups: bool = True, extended: bool = True) -> VisibleFields:
+        """Return which fields of servers this caller sees at this microversion."""
+        return VisibleFields(
+            self.microversion,
+            host=self.allows("compute:servers:show:host"),
+            host_status=self.allows("compute:servers:show:host_status"),
+            groups=groups,
+            extended=extended,
+        )
+
+    def shown(self, instance: Instance) -> Response:
+        """Answer with one server whole."""
+        return Response({"server": detail(instance, self.related([instance]), self.visible_fields())})
+
+    def changed(self, instance: Instance) -> Response:
+        """Answer a change (update, rebuild) with the server; it is shown whole from 2.75 on."""
+        visible = self.visible_fields(extended=self.microversion >= (2, 75))
+        return Response({"server": detail(instance, self.related([instance]), visible)})

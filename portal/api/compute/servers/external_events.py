@@ -1,0 +1,71 @@
+"""``/os-server-external-events``: what other services tell about servers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.servers.fields import UUID
+from provisioning.compute.external_events import Delivery, ExternalEvent, deliver
+
+NAMES = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
+LATER: dict[Version, str] = {
+    (2, 51): "volume-extended",
+    (2, 76): "power-update",
+    (2, 82): "accelerator-request-bound",
+    (2, 93): "volume-reimaged",
+}
+CODES = {
+    Delivery.DELIVERED: 200,
+    Delivery.NO_TAG: 400,
+    Delivery.NO_SUCH_SERVER: 404,
+    Delivery.ON_NO_HOST: 422,
+}
+
+
+def create(version: Version) -> Schema:
+    """``POST``: a list of events, whose names grow with the microversion."""
+    names = [*NAMES, *(name for since, name in LATER.items() if version >= since)]
+    event: Schema = {
+        "type": "object",
+        "properties": {
+            "server_uuid": UUID,
+            "name": {"type": "string", "enum": names},
+            "status": {"type": "string", "enum": ["failed", "completed", "in-progress"]},
+            "tag": {"type": "string", "maxLength": 255},
+        },
+        "required": ["server_uuid", "name"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"events": {"type": "array", "minItems": 1, "items": event}},
+        "required": ["events"],
+        "additionalProperties": False,
+    }
+
+
+class ExternalEventsView(ComputeView):
+    """Events about servers."""
+
+    rules = {"POST": "compute:server_external_events:create"}
+    schemas: ClassVar = {"POST": create}
+
+    def post(self, request: Request) -> Response:
+        """Take them, and say of each what became of it; 207 when one could not be delivered."""
+        said: list[dict[str, Any]] = self.checked_body()["events"]
+        events = [
+            ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))
+            for event in said
+        ]
+        answers = deliver(self.context, events)
+        shown = [
+            {**event, "status": "completed" if answer is Delivery.DELIVERED else "failed", "code": CODES[answer]}
+            for event, answer in zip(said, answers, strict=True)
+        ]
+        well = all(answer is Delivery.DELIVERED for answer in answers)
+        return Response({"events": shown}, status=200 if well else 207)

@@ -1,0 +1,118 @@
+"""``os-instance-actions``: what was asked of a server, and every step of it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.paging import next_links, read_page
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last, query
+from portal.api.compute.servers.shapes import host_id
+from portal.api.compute.timestamps import read_time, timestamp_micro
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.models import InstanceAction, InstanceActionEvent
+
+DELETED = (2, 21)
+"""From this version on the actions of deleted servers are there too."""
+
+
+def listing(version: Version) -> Schema:
+    """The query of the list: paged from 2.58 on."""
+    if version < (2, 58):
+        return query((2, 1), {})
+    parameters: dict[str, Schema] = {"limit": COUNT, "marker": TEXT, "changes-since": TEXT}
+    if version >= (2, 66):
+        parameters["changes-before"] = TEXT
+    return query((2, 75) if version >= (2, 66) else (2, 1), parameters)
+
+
+class InstanceActionsView(ComputeView):
+    """``GET /servers/{id}/os-instance-actions``, the newest first."""
+
+    rules = {"GET": "compute:instance_actions:list"}
+    queries: ClassVar = {"GET": listing}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """List the actions; from 2.58 on a page of them."""
+        query = self.checked_query()
+        deleted = self.microversion >= DELETED
+        if self.microversion < (2, 58):
+            found = selectors.actions_for(self.context, server_id, deleted=deleted)
+            return Response({"instanceActions": [self.shape(action) for action in found]})
+        page = read_page(request)
+        since, before = (
+            read_time(text, name) if (text := last(query, name)) else None
+            for name in ("changes-since", "changes-before")
+        )
+        if since and before and self.microversion >= (2, 66) and since > before:
+            raise InvalidInputError(
+                "The value of changes-since must be less than or equal to changes-before.", field="changes-since"
+            )
+        found = selectors.actions_for(
+            self.context,
+            server_id,
+            limit=page.limit,
+            marker=page.marker,
+            changes_since=since,
+            changes_before=before if self.microversion >= (2, 66) else None,
+        )
+        answer: dict[str, Any] = {"instanceActions": [self.shape(action) for action in found]}
+        url = f"{self.base}/servers/{server_id}/os-instance-actions"
+        following = next_links(request, page, [action.request_id for action in found], url)
+        if following:
+            answer["links"] = following
+        return Response(answer)
+
+    def shape(self, action: InstanceAction) -> dict[str, Any]:
+        """One action."""
+        shape: dict[str, Any] = {
+            "action": action.action,
+            "instance_uuid": str(action.instance_id),
+            "request_id": action.request_id,
+            "user_id": action.user_id.hex if action.user_id else None,
+            "project_id": action.project_id.hex if action.project_id else None,
+            "start_time": timestamp_micro(action.started_at),
+            "message": action.message,
+        }
+        if self.microversion >= (2, 58):
+            shape["updated_at"] = timestamp_micro(action.finished_at or action.started_at)
+        return shape
+
+
+class InstanceActionView(InstanceActionsView):
+    """``GET /servers/{id}/os-instance-actions/{request_id}``."""
+
+    rules = {"GET": "compute:instance_actions:show"}
+    queries: ClassVar = {"GET": {}}
+
+    def get(self, request: Request, server_id: str, request_id: str = "") -> Response:
+        """Show one action; its events from 2.51 on to everybody who sees the server, before that to operators."""
+        action, events = selectors.action_for(self.context, server_id, request_id, deleted=self.microversion >= DELETED)
+        shape = self.shape(action)
+        since, before = "compute:instance_actions:events", "compute:instance_actions:events:details"
+        if self.allows(since if self.microversion >= (2, 51) else before):
+            shape["events"] = [self._event(event, action) for event in events]
+        return Response({"instanceAction": shape})
+
+    def _event(self, event: InstanceActionEvent, action: InstanceAction) -> dict[str, Any]:
+        operator = self.allows("compute:instance_actions:events:details")
+        shape: dict[str, Any] = {
+            "event": event.name,
+            "start_time": timestamp_micro(event.started_at),
+            "finish_time": timestamp_micro(event.finished_at),
+            "result": event.result or None,
+        }
+        if self.microversion < (2, 51) or operator:
+            shape["traceback"] = None
+        if self.microversion >= (2, 62):
+            project = action.instance.project_id
+            shape["hostId"] = host_id(project, event.host)
+            if operator:
+                shape["host"] = event.host
+        if self.microversion >= (2, 84) and operator:
+            shape["details"] = event.message if event.result == "Error" else None
+        return shape

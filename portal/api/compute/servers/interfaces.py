@@ -1,0 +1,122 @@
+"""``/servers/{id}/os-interface``: the network cards of a server."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.servers.fields import IPV4, IPV6, TAG, UUID
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.compute import selectors
+from provisioning.compute.actions.interfaces import attach_interface, detach_interface
+from provisioning.compute.launch.request import NetworkRequest
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.cards import tags_of_cards
+from provisioning.network import selectors as network
+from provisioning.network.models import Port
+
+TAGS_TAKEN: Version = (2, 49)
+TAGS_SHOWN: Version = (2, 70)
+
+
+def attach(version: Version) -> Schema:
+    """``POST``: a network or a port, at most one address, and from 2.49 on a tag; nothing means the only network."""
+    address: Schema = {
+        "type": "object",
+        "properties": {"ip_address": {"anyOf": [IPV4, IPV6]}},
+        "required": ["ip_address"],
+        "additionalProperties": False,
+    }
+    properties: Schema = {
+        "net_id": UUID,
+        "port_id": UUID,
+        "fixed_ips": {"type": "array", "minItems": 1, "maxItems": 1, "items": address},
+    }
+    if version >= TAGS_TAKEN:
+        properties["tag"] = TAG
+    inner = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {"type": "object", "properties": {"interfaceAttachment": inner}, "additionalProperties": False}
+
+
+class CardsView(ComputeView):
+    """What both addresses show."""
+
+    def card(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
+        """One card."""
+        shape: dict[str, Any] = {
+            "port_state": _state(instance, port),
+            "port_id": str(port.id),
+            "net_id": str(port.network_id),
+            "mac_addr": port.mac_address,
+            "fixed_ips": [
+                {"ip_address": fixed.address, "subnet_id": str(fixed.subnet_id)} for fixed in port.fixed_ips.all()
+            ],
+        }
+        if self.microversion >= TAGS_SHOWN:
+            shape["tag"] = tags.get(str(port.id))
+        return shape
+
+    def one(self, instance: Instance, port_id: str) -> Response:
+        """Answer with the card of a port; NotFoundError when the server has none."""
+        wanted = read_id(port_id)
+        for port in network.cards_of(instance.id):
+            if port.id == wanted:
+                return Response({"interfaceAttachment": self.card(instance, port, tags_of_cards(instance))})
+        raise NotFoundError(f"Instance {instance.id} does not have a port with id {port_id[:64]}")
+
+
+class InterfacesView(CardsView):
+    """The cards of a server, and one more."""
+
+    rules = {"GET": "compute:server_interfaces:list", "POST": "compute:server_interfaces:create"}
+    schemas: ClassVar = {"POST": attach}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """List them in their order."""
+        instance = selectors.instance_for(self.context, server_id)
+        tags = tags_of_cards(instance)
+        cards = [self.card(instance, port, tags) for port in network.cards_of(instance.id)]
+        return Response({"interfaceAttachments": cards})
+
+    def post(self, request: Request, server_id: str) -> Response:
+        """Plug another one in; it is answered with as it is then, while the host still works on it."""
+        wanted = self.checked_body().get("interfaceAttachment", {})
+        addresses = wanted.get("fixed_ips", [])
+        if "net_id" in wanted and "port_id" in wanted:
+            raise InvalidInputError("Must not input both network_id and port_id", field="port_id")
+        if addresses and "net_id" not in wanted:
+            raise InvalidInputError("Must input network_id when request IP address", field="net_id")
+        card = NetworkRequest(
+            network_id=wanted.get("net_id"),
+            port_id=wanted.get("port_id"),
+            fixed_ip=addresses[0]["ip_address"] if addresses else None,
+            tag=wanted.get("tag", ""),
+        )
+        port_id = attach_interface(self.context, server_id, card)
+        return self.one(selectors.instance_for(self.context, server_id), str(port_id))
+
+
+class InterfaceView(CardsView):
+    """One card of a server."""
+
+    rules = {"GET": "compute:server_interfaces:show", "DELETE": "compute:server_interfaces:delete"}
+
+    def get(self, request: Request, server_id: str, port_id: str) -> Response:
+        """Show it."""
+        return self.one(selectors.instance_for(self.context, server_id), port_id)
+
+    def delete(self, request: Request, server_id: str, port_id: str) -> Response:
+        """Have it taken out; it is gone when the guest has let go of it."""
+        detach_interface(self.context, server_id, port_id)
+        return Response(status=202)
+
+
+def _state(instance: Instance, port: Port) -> str:
+    if port.status == "BUILD":
+        return "BUILD"
+    return "ACTIVE" if instance.vm_state == "active" and port.status == "ACTIVE" else "DOWN"

@@ -1,0 +1,79 @@
+"""From the body of ``POST /servers`` to one frozen LaunchRequest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from portal.api.compute.schemas import boolean
+from portal.api.compute.servers.devices import read_devices, tail
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.launch.request import InjectedFile, LaunchRequest, NetworkRequest, Networks
+
+
+def launch_request(body: Mapping[str, Any], password: str | None) -> LaunchRequest:
+    """Translate a body that the schema has passed; ``password`` is the guest's, given or made.
+
+    Raises InvalidInputError, naming the field, for what does not go together, and for volumes.
+    """
+    server = body["server"]
+    least = int(server.get("min_count", 1))
+    most = int(server.get("max_count", least))
+    if least > most:
+        raise InvalidInputError("min_count must be <= max_count", field="min_count")
+    groups = server.get("security_groups")
+    devices = read_devices(server)
+    if not devices.image:
+        raise InvalidInputError("Invalid imageRef provided: an image to boot from is needed.", field="imageRef")
+    certificates = server.get("trusted_image_certificates")
+    return LaunchRequest(
+        name=server["name"],
+        image_id=devices.image,
+        flavor_ref=tail(str(server["flavorRef"])),
+        networks=_networks(server.get("networks")),
+        key_name=server.get("key_name"),
+        security_groups=None if groups is None else tuple(group["name"] for group in groups if "name" in group),
+        user_data=server.get("user_data"),
+        metadata=server.get("metadata", {}),
+        tags=tuple(server.get("tags", ())),
+        config_drive=boolean(server.get("config_drive", False)),
+        min_count=least,
+        max_count=most,
+        availability_zone=server.get("availability_zone"),
+        description=server.get("description"),
+        hostname=server.get("hostname"),
+        scheduler_hints=body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {},
+        admin_password=password,
+        access_ip_v4=server.get("accessIPv4", ""),
+        access_ip_v6=server.get("accessIPv6", ""),
+        disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
+        injected_files=tuple(
+            InjectedFile(path=file["path"], contents=file["contents"]) for file in server.get("personality", ())
+        ),
+        local_disks=devices.local,
+        trusted_certificates=None if certificates is None else tuple(certificates),
+        host=server.get("host"),
+        hypervisor_hostname=server.get("hypervisor_hostname"),
+    )
+
+
+def _networks(given: object) -> Networks:
+    if given is None or given == []:
+        return None
+    if given == "auto":
+        return "auto"
+    if given == "none":
+        return "none"
+    return tuple(_card(entry) for entry in given) if isinstance(given, list) else None
+
+
+def _card(entry: Mapping[str, Any]) -> NetworkRequest:
+    network, port, address = entry.get("uuid"), entry.get("port"), entry.get("fixed_ip")
+    if network is None and port is None:
+        raise InvalidInputError("Bad networks format: network uuid is not in proper format ''", field="networks")
+    if port is not None and address is not None:
+        raise InvalidInputError(
+            f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two cannot be specified together.",
+            field="networks",
+        )
+    return NetworkRequest(network_id=network, port_id=port, fixed_ip=address, tag=entry.get("tag", ""))

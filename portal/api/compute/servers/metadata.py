@@ -1,0 +1,70 @@
+"""``/servers/{id}/metadata``: texts by name that the owner keeps with a server."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.servers.schemas import META_BODY, METADATA_BODY
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.services.metadata import delete_metadata, merge_metadata, set_metadata
+
+
+class MetadataView(ComputeView):
+    """``/servers/{id}/metadata``."""
+
+    rules = {
+        "GET": "compute:server_metadata:list",
+        "POST": "compute:server_metadata:create",
+        "PUT": "compute:server_metadata:update",
+    }
+    schemas: ClassVar = {"POST": METADATA_BODY, "PUT": METADATA_BODY}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """All items."""
+        return Response({"metadata": selectors.instance_for(self.context, server_id).metadata})
+
+    def post(self, request: Request, server_id: str) -> Response:
+        """Add or change items; the others stay."""
+        given = self.checked_body()["metadata"]
+        return Response({"metadata": merge_metadata(self.context, server_id, given).metadata})
+
+    def put(self, request: Request, server_id: str) -> Response:
+        """Replace all items."""
+        given = self.checked_body()["metadata"]
+        return Response({"metadata": set_metadata(self.context, server_id, given).metadata})
+
+
+class MetadataItemView(ComputeView):
+    """``/servers/{id}/metadata/{key}``."""
+
+    rules = {
+        "GET": "compute:server_metadata:show",
+        "PUT": "compute:server_metadata:update",
+        "DELETE": "compute:server_metadata:delete",
+    }
+    schemas: ClassVar = {"PUT": META_BODY}
+
+    def get(self, request: Request, server_id: str, key: str) -> Response:
+        """One item."""
+        metadata = selectors.instance_for(self.context, server_id).metadata
+        if key not in metadata:
+            raise NotFoundError("Metadata item was not found")
+        return Response({"meta": {key: metadata[key]}})
+
+    def put(self, request: Request, server_id: str, key: str) -> Response:
+        """Set one item."""
+        given = self.checked_body()["meta"]
+        if key not in given:
+            raise InvalidInputError("Request body and URI mismatch", field=key)
+        merge_metadata(self.context, server_id, given)
+        return Response({"meta": given})
+
+    def delete(self, request: Request, server_id: str, key: str) -> Response:
+        """Remove one item."""
+        delete_metadata(self.context, server_id, key)
+        return Response(status=204)

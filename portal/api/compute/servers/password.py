@@ -1,0 +1,25 @@
+"""``/servers/{id}/os-server-password``: what a guest has posted, encrypted with its owner's key."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from provisioning.compute import selectors
+from provisioning.compute.passwords import clear_password
+
+
+class ServerPasswordView(ComputeView):
+    """The encrypted password of a server's administrator."""
+
+    rules = {"GET": "compute:server_password:show", "DELETE": "compute:server_password:clear"}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """Show it; empty when the guest has posted none."""
+        return Response({"password": selectors.instance_for(self.context, server_id).password})
+
+    def delete(self, request: Request, server_id: str) -> Response:
+        """Forget it; the guest keeps its own."""
+        clear_password(self.context, server_id)
+        return Response(status=204)

@@ -1,0 +1,225 @@
+"""How a server looks in an answer: one builder, every field at the microversion the reference gives it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from portal.api.common.microversions import Version
+from portal.api.compute.timestamps import timestamp, timestamp_micro
+from provisioning.compute import selectors
+from provisioning.compute.models import Host, Instance, InstanceFault
+from provisioning.compute.states import api_status
+from provisioning.network.selectors import PortAddress
+
+_PROGRESS_STATUSES = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
+_FAULT_STATUSES = {"ERROR", "DELETED"}
+
+
+@dataclass(frozen=True)
+class Related:
+    """Rows of other tables that a page of servers shows, fetched with one query for each table."""
+
+    base: str  # ".../compute/v2.1"
+    bookmark: str  # ".../compute"
+    addresses: Mapping[UUID, Sequence[PortAddress]] = field(default_factory=dict)
+    security_groups: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
+    faults: Mapping[UUID, InstanceFault] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VisibleFields:
+    """How much of a server an answer shows."""
+
+    version: Version
+    host: bool = False
+    """Whether the caller sees where it is."""
+    host_status: bool = False
+    groups: bool = True
+    """Whether it says in which server group it is: lists do not."""
+    extended: bool = True
+    """Whether the fields of the old extensions are there: answers to changes have them from 2.75 on."""
+
+
+@lru_cache(maxsize=4096)
+def host_id(project_id: UUID, host: str) -> str:
+    """The host as a project may know it: equal for two servers on one host, different for every project."""
+    return hashlib.sha224(f"{project_id.hex}{host}".encode()).hexdigest() if host else ""
+
+
+def links(related: Related, resource: str, ident: str) -> list[dict[str, str]]:
+    """``self`` and ``bookmark`` of a resource."""
+    return [
+        {"rel": "self", "href": f"{related.base}/{resource}/{ident}"},
+        {"rel": "bookmark", "href": f"{related.bookmark}/{resource}/{ident}"},
+    ]
+
+
+def brief(instance: Instance, related: Related) -> dict[str, Any]:
+    """An entry of ``GET /servers``."""
+    ident = str(instance.id)
+    return {"id": ident, "name": instance.name, "links": links(related, "servers", ident)}
+
+
+def created(instance: Instance, related: Related, groups: Sequence[str], password: str | None) -> dict[str, Any]:
+    """The answer to ``POST /servers``; the password is said here and never again."""
+    ident = str(instance.id)
+    shape: dict[str, Any] = {
+        "id": ident,
+        "links": links(related, "servers", ident),
+        "OS-DCF:diskConfig": instance.disk_config,
+        "security_groups": [{"name": name} for name in groups or ("default",)],
+    }
+    return shape | ({} if password is None else {"adminPass": password})
+
+
+def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
+    """Addresses by network name, as ``server.addresses`` has them; not ``extended``: as ``/ips`` has them."""
+    networks: dict[str, list[dict[str, Any]]] = {}
+    for entry in found:
+        shape: dict[str, Any] = {"version": entry.version, "addr": entry.address}
+        if extended:
+            shape |= {"OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": entry.mac}
+        networks.setdefault(entry.network_name, []).append(shape)
+    return networks
+
+
+def detail(instance: Instance, related: Related, visible: VisibleFields) -> dict[str, Any]:
+    """One server whole."""
+    status = api_status(instance.vm_state, instance.task_state)
+    host, ident = instance.host, str(instance.id)
+    shape: dict[str, Any] = {
+        "id": ident,
+        "name": instance.name,
+        "status": status,
+        "tenant_id": instance.project_id.hex,
+        "user_id": instance.user_id.hex,
+        "metadata": instance.metadata,
+        "hostId": host_id(instance.project_id, host.name if host else ""),
+        "image": _image(instance, related),
+        "flavor": _flavor(instance, related, visible.version),
+        "created": timestamp(instance.created_at),
+        "updated": timestamp(instance.updated_at),
+        "addresses": addresses(related.addresses.get(instance.id, ()), extended=visible.extended),
+        "accessIPv4": instance.access_ip_v4,
+        "accessIPv6": instance.access_ip_v6,
+        "links": links(related, "servers", ident),
+        "OS-DCF:diskConfig": instance.disk_config,
+    }
+    if status in _PROGRESS_STATUSES:
+        shape["progress"] = 100 if status == "ACTIVE" else 0
+    fault = related.faults.get(instance.id) if status in _FAULT_STATUSES else None
+    if fault is not None:
+        shape["fault"] = _fault(fault, operator=visible.host)
+    if visible.extended:
+        _add_extended(shape, instance, related, visible)
+    _add_late(shape, instance, visible)
+    return shape
+
+
+def _flavor(instance: Instance, related: Related, version: Version) -> dict[str, Any]:
+    flavor = instance.flavor
+    if version < (2, 47):
+        ident = str(flavor["flavorid"])
+        return {"id": ident, "links": [{"rel": "bookmark", "href": f"{related.bookmark}/flavors/{ident}"}]}
+    return {
+        "vcpus": flavor["vcpus"],
+        "ram": flavor["memory_mb"],
+        "disk": flavor["root_gb"],
+        "ephemeral": flavor["ephemeral_gb"],
+        "swap": flavor["swap_mb"],
+        "original_name": flavor["name"],
+        "extra_specs": flavor["extra_specs"],
+    }
+
+
+def _image(instance: Instance, related: Related) -> dict[str, Any] | str:
+    if instance.image_id is None:
+        return ""
+    ident = str(instance.image_id)
+    return {"id": ident, "links": [{"rel": "bookmark", "href": f"{related.bookmark}/images/{ident}"}]}
+
+
+def _fault(fault: InstanceFault, *, operator: bool) -> dict[str, Any]:
+    shape: dict[str, Any] = {"code": fault.code, "created": timestamp(fault.created_at), "message": fault.message}
+    if fault.details and operator:
+        shape["details"] = fault.details
+    return shape
+
+
+def _add_extended(shape: dict[str, Any], instance: Instance, related: Related, visible: VisibleFields) -> None:
+    host = instance.host
+    shape |= {
+        "OS-EXT-AZ:availability_zone": host.availability_zone if host else instance.availability_zone,
+        "config_drive": "True" if instance.config_drive else "",
+        "key_name": instance.key_name,
+        "OS-SRV-USG:launched_at": timestamp_micro(instance.launched_at),
+        "OS-SRV-USG:terminated_at": timestamp_micro(instance.terminated_at),
+        "OS-EXT-STS:task_state": instance.task_state,
+        "OS-EXT-STS:vm_state": instance.vm_state,
+        "OS-EXT-STS:power_state": instance.power_state,
+        "os-extended-volumes:volumes_attached": [],
+    }
+    groups = related.security_groups.get(instance.id, ())
+    if groups:
+        shape["security_groups"] = [{"name": name} for name in groups]
+    if visible.host:
+        shape |= _operator_fields(instance, visible.version)
+    if visible.version >= (2, 90):
+        shape["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+    if visible.host_status and visible.version >= (2, 16):
+        shape["host_status"] = _host_status(host)
+
+
+def _operator_fields(instance: Instance, version: Version) -> dict[str, Any]:
+    host = instance.host
+    fields: dict[str, Any] = {
+        "OS-EXT-SRV-ATTR:host": host.name if host else None,
+        "OS-EXT-SRV-ATTR:instance_name": f"instance-{instance.id.hex[:8]}",
+        "OS-EXT-SRV-ATTR:hypervisor_hostname": host.hypervisor_hostname if host else None,
+    }
+    if version >= (2, 3):
+        fields |= {
+            "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
+            "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
+            "OS-EXT-SRV-ATTR:hostname": instance.hostname,
+            "OS-EXT-SRV-ATTR:kernel_id": instance.image_properties.get("kernel_id", ""),
+            "OS-EXT-SRV-ATTR:ramdisk_id": instance.image_properties.get("ramdisk_id", ""),
+            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
+            "OS-EXT-SRV-ATTR:user_data": instance.user_data,
+        }
+    return fields
+
+
+def _host_status(host: Host | None) -> str:
+    if host is None:
+        return ""
+    if host.forced_down:
+        return "DOWN"
+    if not host.enabled:
+        return "MAINTENANCE"
+    return "UP" if selectors.is_alive(host, timezone.now()) else "UNKNOWN"
+
+
+def _add_late(shape: dict[str, Any], instance: Instance, visible: VisibleFields) -> None:
+    version = visible.version
+    if version >= (2, 9):
+        shape["locked"] = instance.locked
+    if version >= (2, 19):
+        shape["description"] = instance.description
+    if version >= (2, 26):
+        shape["tags"] = instance.tags
+    if version >= (2, 63):
+        shape["trusted_image_certificates"] = instance.trusted_certificates
+    if version >= (2, 71) and visible.groups:
+        shape["server_groups"] = [str(instance.server_group_id)] if instance.server_group_id else []
+    if version >= (2, 73):
+        shape["locked_reason"] = instance.locked_reason
+    if version >= (2, 96):
+        shape["pinned_availability_zone"] = instance.availability_zone or None

@@ -1,0 +1,45 @@
+"""The order of a list of servers: ``sort_key`` and ``sort_dir``, each several times."""
+
+from __future__ import annotations
+
+from portal.api.compute.schemas import Schema, Version
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.compute.selectors.instances import SORT_KEYS
+
+# fmt: off
+_IGNORED = (
+    "architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted",
+    "deleted_at", "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data", "launched_on",
+    "locked", "memory_mb", "os_type", "reservation_id", "root_gb", "shutdown_terminate", "user_data", "vcpus",
+    "vm_mode",
+)
+# fmt: on
+"""Taken and passed over, as the reference says; ``locked`` counts from 2.73 on."""
+_ALIASES = {"name", "id"}
+_OPERATORS_ONLY = ("host", "node")
+
+
+def sort_schema(version: Version) -> Schema:
+    """Every key of the reference."""
+    keys = {*(SORT_KEYS.keys() - _ALIASES), "root_device_name", *_IGNORED}
+    return {"type": "string", "enum": sorted(keys)}
+
+
+def read_sort(keys: list[str], directions: list[str], version: Version, *, every: bool) -> list[tuple[str, str]]:
+    """Return pairs of key and direction, the newest first where nothing is said; ``every``: for operators.
+
+    Raises InvalidInputError for a direction there is not, ForbiddenError for a key of operators.
+    """
+    for direction in directions:
+        if direction not in {"asc", "desc"}:
+            raise InvalidInputError("Unknown sort direction, must be 'desc' or 'asc'", field="sort_dir")
+    keys = keys or ["created_at"]
+    if len(directions) > len(keys):
+        raise InvalidInputError("Sort direction size exceeds sort key size", field="sort_dir")
+    usual = directions[0] if directions else "desc"
+    pairs = list(zip(keys, [*directions, *([usual] * (len(keys) - len(directions)))], strict=True))
+    for key in keys:
+        if key in _OPERATORS_ONLY and not every:
+            raise ForbiddenError(f"Only administrators can sort servers by {key}")
+    ignored = {*_IGNORED, "root_device_name"} - ({"locked"} if version >= (2, 73) else set())
+    return [pair for pair in pairs if pair[0] not in ignored]

@@ -1,0 +1,74 @@
+"""``/servers/{id}/tags`` (2.26): words that the owner finds servers by."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST
+from portal.api.compute.base import ComputeView
+from portal.api.compute.servers.schemas import TAGS_BODY
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags, set_tags
+
+
+class _TaggedView(ComputeView):
+    """A view that there is from 2.26 on."""
+
+    versions = dict.fromkeys(("GET", "PUT", "DELETE"), ((2, 26), NEWEST))
+
+
+class TagsView(_TaggedView):
+    """All tags of a server."""
+
+    rules = {
+        "GET": "compute:server_tags:list",
+        "PUT": "compute:server_tags:update_all",
+        "DELETE": "compute:server_tags:delete_all",
+    }
+    schemas: ClassVar = {"PUT": TAGS_BODY}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """List them."""
+        return Response({"tags": selectors.instance_for(self.context, server_id).tags})
+
+    def put(self, request: Request, server_id: str) -> Response:
+        """Replace them."""
+        tags = self.checked_body()["tags"]
+        return Response({"tags": set_tags(self.context, server_id, tags).tags})
+
+    def delete(self, request: Request, server_id: str) -> Response:
+        """Remove them."""
+        delete_tags(self.context, server_id)
+        return Response(status=204)
+
+
+class TagView(_TaggedView):
+    """One tag of a server."""
+
+    rules = {
+        "GET": "compute:server_tags:show",
+        "PUT": "compute:server_tags:update",
+        "DELETE": "compute:server_tags:delete",
+    }
+
+    def get(self, request: Request, server_id: str, tag: str) -> Response:
+        """Say whether the server has it: 204 or 404."""
+        if tag not in selectors.instance_for(self.context, server_id).tags:
+            raise NotFoundError(f"Server {server_id} has no tag '{tag[:60]}'")
+        return Response(status=204)
+
+    def put(self, request: Request, server_id: str, tag: str) -> Response:
+        """Add it: 201 with its address, or 204 when the server had it."""
+        if not add_tag(self.context, server_id, tag):
+            return Response(status=204)
+        headers: dict[str, Any] = {"Location": f"{self.base}/servers/{server_id}/tags/{tag}"}
+        return Response(status=201, headers=headers)
+
+    def delete(self, request: Request, server_id: str, tag: str) -> Response:
+        """Remove it."""
+        delete_tag(self.context, server_id, tag)
+        return Response(status=204)

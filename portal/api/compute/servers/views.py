@@ -1,0 +1,134 @@
+"""Servers: list, detail, create, show, update, delete (Compute API reference, "Servers")."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.paging import next_links, read_page
+from portal.api.compute.schemas import boolean
+from portal.api.compute.servers import schemas as server_schemas
+from portal.api.compute.servers import shapes
+from portal.api.compute.servers.base import ServerView
+from portal.api.compute.servers.filters import listing, read_filters
+from portal.api.compute.servers.launch_requests import launch_request
+from portal.api.compute.servers.sorting import read_sort
+from provisioning.compute import selectors
+from provisioning.compute.actions import delete
+from provisioning.compute.launch.create import launch
+from provisioning.compute.models import Instance
+from provisioning.compute.passwords import generate_password
+from provisioning.compute.services.instances import update
+
+_BRIEF = ("id", "name")
+_COLUMNS = (
+    *_BRIEF,
+    *("project_id", "user_id", "vm_state", "task_state", "power_state", "metadata", "image_id", "flavor"),
+    *("created_at", "updated_at", "launched_at", "terminated_at", "access_ip_v4", "access_ip_v6", "disk_config"),
+    *("availability_zone", "config_drive", "key_name", "hostname", "locked", "locked_reason", "description", "tags"),
+    *("trusted_certificates", "host"),
+)
+_OPERATORS = ("reservation_id", "launch_index", "image_properties", "user_data")
+
+
+class ServersView(ServerView):
+    """``GET`` and ``POST /servers``."""
+
+    rules = {"GET": "compute:servers:list", "POST": "compute:servers:create"}
+    schemas: ClassVar = {"POST": server_schemas.create}
+    queries: ClassVar = {"GET": listing}
+    detailed = False
+
+    def get(self, request: Request) -> Response:
+        """List the servers of the project (``all_tenants`` for operators): filtered, sorted, a page at a time."""
+        query = self.checked_query()
+        page = read_page(request)
+        every = self.allows("compute:servers:list:all_filters")
+        sort = read_sort(query.get("sort_key", []), query.get("sort_dir", []), self.microversion, every=every)
+        wanted = read_filters(query, self.microversion, every=every)
+        found = selectors.instances_for(
+            self.context,
+            sort=sort,
+            limit=0 if wanted.nothing else page.limit,
+            marker=page.marker,
+            all_projects=wanted.all_projects,
+            columns=self._columns(),
+            **wanted.filters,
+        )
+        answer: dict[str, Any] = {"servers": self._shapes(found)}
+        url = f"{self.base}/servers{'/detail' if self.detailed else ''}"
+        following = next_links(request, page, [item.id for item in found], url)
+        if following:
+            answer["servers_links"] = following
+        return Response(answer)
+
+    def _columns(self) -> tuple[str, ...]:
+        if not self.detailed:
+            return _BRIEF
+        sees_host = self.visible_fields().host and self.microversion >= (2, 3)
+        return (*_COLUMNS, *_OPERATORS) if sees_host else _COLUMNS
+
+    def _shapes(self, found: list[Instance]) -> list[dict[str, Any]]:
+        if not self.detailed:
+            related = self.related([])
+            return [shapes.brief(item, related) for item in found]
+        related, visible = self.related(found), self.visible_fields(groups=False)
+        return [shapes.detail(item, related, visible) for item in found]
+
+    def post(self, request: Request) -> Response:
+        """Accept a launch: 202 with the server, or with the reservation when ``return_reservation_id`` asks for it."""
+        body = self.checked_body()
+        asked = body["server"]
+        password = asked.get("adminPass")
+        if password is None and settings.ENABLE_INSTANCE_PASSWORD:
+            password = generate_password()
+        first = launch(self.context, launch_request(body, password))[0]
+        if boolean(asked.get("return_reservation_id", False)):
+            return Response({"reservation_id": first.reservation_id}, status=202)
+        groups = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
+        said = password if settings.ENABLE_INSTANCE_PASSWORD else None
+        shape = shapes.created(first, self.related([]), groups, said)
+        return Response({"server": shape}, status=202, headers={"Location": f"{self.base}/servers/{first.id}"})
+
+
+class ServersDetailView(ServersView):
+    """``GET /servers/detail``."""
+
+    http_method_names = ["get", "head"]
+    detailed = True
+
+
+class OneServerView(ServerView):
+    """``GET``, ``PUT`` and ``DELETE /servers/{id}``."""
+
+    rules = {"GET": "compute:servers:show", "PUT": "compute:servers:update", "DELETE": "compute:servers:delete"}
+    schemas: ClassVar = {"PUT": server_schemas.update}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """Show one server."""
+        return self.shown(selectors.instance_for(self.context, server_id))
+
+    def put(self, request: Request, server_id: str) -> Response:
+        """Change what a server is called, how it is described and where it is reached."""
+        given = self.checked_body()["server"]
+        changes = {_CHANGES[name]: value for name, value in given.items()}
+        return self.changed(update(self.context, server_id, **changes))
+
+    def delete(self, request: Request, server_id: str) -> Response:
+        """Delete a server: 204 once the order is recorded; the guest is removed after that."""
+        delete.delete(self.context, server_id)
+        return Response(status=204)
+
+
+_CHANGES: dict[str, Any] = {
+    "name": "name",
+    "description": "description",
+    "hostname": "hostname",
+    "accessIPv4": "access_ip_v4",
+    "accessIPv6": "access_ip_v6",
+    "OS-DCF:diskConfig": "disk_config",
+}
+"""Field of the API → what the service calls it."""

@@ -1,0 +1,31 @@
+"""What requests about compute services may look like."""
+
+from __future__ import annotations
+
+from portal.api.compute.schemas import BOOLEAN, TEXT, Schema, Version, query
+
+HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
+"""A host's name."""
+BY_ID = (2, 53)
+"""From this version on a service is named by its UUID."""
+FORCED_DOWN = (2, 11)
+_WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+
+
+def update(version: Version) -> Schema:
+    """Return the schema of ``PUT /os-services/{id}``, and of ``PUT /os-services/enable`` and its like before 2.53."""
+    properties: Schema = {"disabled_reason": _WORD}
+    if version >= FORCED_DOWN:
+        properties["forced_down"] = BOOLEAN
+    required = []
+    if version >= BY_ID:
+        properties["status"] = {"enum": ["enabled", "disabled"]}
+    else:
+        properties |= {"host": HOST, "binary": _WORD}
+        required = ["host", "binary"]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def listing(version: Version) -> Schema:
+    """Return the schema of the query of ``GET /os-services``."""
+    return query(version, {"host": TEXT, "binary": TEXT})

@@ -1,0 +1,12 @@
+"""Addresses of compute services, below ``/compute``."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from portal.api.compute.services import views
+
+urlpatterns: list[URLPattern] = [
+    path("/v2.1/os-services", views.ServicesView.as_view()),
+    path("/v2.1/os-services/<str:service_id>", views.ServiceView.as_view()),
+]

@@ -1,0 +1,38 @@
+"""Times in the queries and answers of the Compute API."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.utils.dateparse import parse_datetime
+
+from provisioning.common.errors import InvalidInputError
+
+
+def timestamp(moment: datetime | None) -> str | None:
+    """``2026-01-31T12:00:00Z``, as the Compute API writes times."""
+    return None if moment is None else f"{_utc(moment).isoformat()[:19]}Z"
+
+
+def timestamp_micro(moment: datetime | None) -> str | None:
+    """``2026-01-31T12:00:00.000000``: actions and usage times carry microseconds and no zone."""
+    return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[:26]
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+def read_time(value: str, name: str) -> datetime:
+    """Return the time that a query names, in UTC unless it says a zone; InvalidInputError when it is none."""
+    try:
+        found = parse_datetime(value.replace(" ", "+") if "T" in value else value)
+        found = found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+        if found is not None:
+            return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidInputError(
+        f"Invalid input for query parameters {name}. Value: {value[:64]}. {value[:64]!r} is not a 'date-time'",
+        field=name,
+    )

@@ -1,0 +1,1 @@
+"""Usage reports and the log of usage audits."""

@@ -1,0 +1,163 @@
+"""What projects used (Compute API reference, "Usage reports")."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.paging import Page, next_links, read_page
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import PAGES, Schema, Version, query
+from portal.api.compute.timestamps import timestamp_micro
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.compute.selectors import usage
+from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
+
+PAGED = (2, 40)
+_DETAILED = ("1", "True")
+"""The reference's word, and the one that openstacksdk sends."""
+_WRONG_MOMENT = "Invalid datetime string: Datetime is in invalid format"
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.ASCII)
+
+
+def listing(version: Version) -> Schema:
+    """The query of ``GET /os-simple-tenant-usage``."""
+    return query(version, {**dict.fromkeys(("start", "end", "detailed"), _TEXT), **(PAGES if version >= PAGED else {})})
+
+
+def one(version: Version) -> Schema:
+    """The query of ``GET /os-simple-tenant-usage/{project}``."""
+    return query(version, {**dict.fromkeys(("start", "end"), _TEXT), **(PAGES if version >= PAGED else {})})
+
+
+_TEXT: Schema = {"type": "string"}
+
+
+class UsageBase(ComputeView):
+    """What the two views share."""
+
+    def period(self, asked: dict[str, list[str]]) -> Period:
+        """Return the period asked for, up to now at most: ``start`` and ``end`` without a value are now.
+
+        Raises InvalidInputError.
+        """
+        now = timezone.now()
+        start, stop = (_moment(asked.get(name, [""])[0], now) for name in ("start", "end"))
+        if start > stop or (start == stop and "start" in asked and "end" in asked):
+            raise InvalidInputError(
+                "Invalid start time. The start time cannot occur after the end time.", field="start"
+            )
+        return Period(start, min(stop, now), now)
+
+    def page(self, request: Request) -> Page | None:
+        """Return the page asked for; None before there were pages."""
+        return read_page(request) if self.microversion >= PAGED else None
+
+    def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
+        """One project."""
+        shape: dict[str, Any] = {
+            "tenant_id": found.project_id.hex,
+            "start": timestamp_micro(period.start),
+            "stop": timestamp_micro(period.stop),
+            "total_hours": found.hours,
+            "total_vcpus_usage": found.vcpus,
+            "total_memory_mb_usage": found.memory_mb,
+            "total_local_gb_usage": found.local_gb,
+        }
+        if detailed:
+            shape["server_usages"] = [_server(server) for server in found.servers]
+        return shape
+
+
+class UsagesView(UsageBase):
+    """``GET /os-simple-tenant-usage``."""
+
+    rules = {"GET": "compute:simple_tenant_usage:list"}
+    queries = {"GET": listing}
+
+    def get(self, request: Request) -> Response:
+        """Every project that used something in the period; ``detailed=1`` lists its servers."""
+        asked = self.checked_query()
+        period, page = self.period(asked), self.page(request)
+        detailed = asked.get("detailed", [""])[0] in _DETAILED
+        found = usage.usage_for(
+            self.context,
+            period,
+            detailed=detailed,
+            limit=page.limit if page else None,
+            marker=page.marker if page else None,
+        )
+        shapes = [self.shape(project, period, detailed=detailed) for project in found.projects]
+        answer: dict[str, Any] = {"tenant_usages": shapes}
+        following = next_links(request, page, found.counted, f"{self.base}/os-simple-tenant-usage") if page else []
+        if following:
+            answer["tenant_usages_links"] = following
+        return Response(answer)
+
+
+class UsageView(UsageBase):
+    """``GET /os-simple-tenant-usage/{project}``."""
+
+    rules = {"GET": "compute:simple_tenant_usage:show"}
+    queries = {"GET": one}
+
+    def policy_target(self) -> dict[str, object]:
+        """Whose usage it is."""
+        return {"project_id": self.kwargs["project_id"]}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """One project with its servers; nothing in it when it used nothing, or is none."""
+        period, page, key = self.period(self.checked_query()), self.page(request), read_id(project_id)
+        if key is None:
+            return Response({"tenant_usage": {}})
+        found = usage.usage_for(
+            self.context,
+            period,
+            project_id=key,
+            detailed=True,
+            limit=page.limit if page else None,
+            marker=page.marker if page else None,
+        )
+        shapes = [self.shape(project, period, detailed=True) for project in found.projects]
+        answer: dict[str, Any] = {"tenant_usage": shapes[0] if shapes else {}}
+        url = f"{self.base}/os-simple-tenant-usage/{project_id}"
+        following = next_links(request, page, found.counted, url) if page else []
+        if following:
+            answer["tenant_usage_links"] = following
+        return Response(answer)
+
+
+def _server(server: ServerUsage) -> dict[str, Any]:
+    return {
+        "instance_id": str(server.id),
+        "name": server.name,
+        "tenant_id": server.project_id.hex,
+        "flavor": server.flavor,
+        "hours": server.hours,
+        "vcpus": server.vcpus,
+        "memory_mb": server.memory_mb,
+        "local_gb": server.local_gb,
+        "state": server.state,
+        "started_at": timestamp_micro(server.started_at),
+        "ended_at": timestamp_micro(server.ended_at),
+        "uptime": server.uptime,
+    }
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """Read a time in UTC, ``2026-01-31T12:00:00`` with or without fractions; a blank needs them; nothing is now."""
+    if not text:
+        return now
+    found = _MOMENT.fullmatch(text)
+    if found is None or (found[2] == " " and not found[4]):
+        raise InvalidInputError(_WRONG_MOMENT, field="start")
+    try:
+        return datetime.fromisoformat(f"{found[1]}T{found[3]}{(found[4] or '.0').ljust(7, '0')}").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInputError(_WRONG_MOMENT, field="start") from error

@@ -1,0 +1,1 @@
+"""Tokens, and what signed-in users learn about and do for themselves."""

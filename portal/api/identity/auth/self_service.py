@@ -1,0 +1,80 @@
+"""``/v3/auth/…`` and one's password: what signed-in users learn about and do for themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity import fragments
+from portal.api.identity.auth import schemas, shapes
+from portal.api.identity.directory import shapes as directory
+from portal.common.client_address import client_address
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError
+from provisioning.common.ids import read_id
+from provisioning.identity import policy, selectors, services
+
+
+class OwnProjectsView(ServiceView):
+    """``GET /v3/auth/projects``."""
+
+    rules = {"GET": "identity:auth:projects"}
+
+    def get(self, request: Request) -> Response:
+        """List the projects that the caller may enter with this token."""
+        found = (directory.project(request, project) for project in selectors.projects_open_to(self.context))
+        return Response(fragments.listing(request, "projects", found, "/auth/projects"))
+
+
+class OwnDomainsView(ServiceView):
+    """``GET /v3/auth/domains``."""
+
+    rules = {"GET": "identity:auth:domains"}
+
+    def get(self, request: Request) -> Response:
+        """List the domains that the caller may enter with this token."""
+        found = (directory.domain(request, domain) for domain in selectors.domains_open_to(self.context))
+        return Response(fragments.listing(request, "domains", found, "/auth/domains"))
+
+
+class OwnSystemView(ServiceView):
+    """``GET /v3/auth/system``."""
+
+    rules = {"GET": "identity:auth:system"}
+
+    def get(self, request: Request) -> Response:
+        """Say whether the caller may enter the system with this token."""
+        found = [{"all": True}] if selectors.may_enter_system(self.context) else []
+        return Response({"system": found, "links": fragments.self_link(request, "/auth/system")})
+
+
+class CatalogView(ServiceView):
+    """``GET /v3/auth/catalog``."""
+
+    rules = {"GET": "identity:auth:catalog"}
+
+    def get(self, request: Request) -> Response:
+        """Return the catalog; a token without a scope has none."""
+        if self.context.project_id is None and self.context.domain_id is None and not self.context.system:
+            raise ForbiddenError("A token without a scope has no catalog.")
+        found = shapes.catalog_of(request, self.context)
+        return Response({"catalog": found, "links": fragments.self_link(request, "/auth/catalog")})
+
+
+class PasswordView(ServiceView):
+    """``POST /v3/users/{id}/password``: who knows the present password needs no token, or an expired one would stay."""
+
+    public = True
+    schemas: ClassVar[Schemas] = {"POST": schemas.PASSWORD_CHANGE}
+
+    def post(self, request: Request, user_id: str) -> Response:
+        """Change a user's password, which ends every token of the user."""
+        body = self.checked_body()["user"]
+        claimed = read_id(user_id)
+        if claimed is not None:  # who it is, the password will show
+            policy.enforce(RequestContext(claimed, "", None), "identity:users:password", {"user_id": claimed})
+        services.change_password(user_id, body["original_password"], body["password"], source=client_address(request))
+        return Response(status=204)

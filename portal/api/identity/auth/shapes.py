@@ -1,0 +1,129 @@
+"""Tokens as the Identity APIs v3 and v2.0 describe them."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.common import links
+from portal.api.identity import fragments
+from provisioning.common.context import RequestContext
+from provisioning.identity import selectors
+from provisioning.identity.models import Project
+from provisioning.identity.tokens import TokenData
+
+Shape = dict[str, Any]
+
+
+def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
+    """Return the body that describes a token; ``context`` says what it is worth now."""
+    user = selectors.existing_user(data.user_id.hex)
+    body: Shape = {
+        "methods": list(data.methods),
+        "user": fragments.named_in_domain(user) | {"password_expires_at": fragments.expiry(user)},
+        "audit_ids": data.audit_ids,
+        "expires_at": fragments.time_of(data.expires_at),
+        "issued_at": fragments.time_of(data.issued_at),
+        **_scope(data),
+    }
+    if is_scoped(data):
+        body["roles"] = [fragments.named(role) for role in selectors.role_records(context.roles)]
+        if catalog:
+            body["catalog"] = catalog_of(request, data)
+    if data.application_credential is not None:
+        body["application_credential"] = _credential(data, context)
+    return {"token": body}
+
+
+def is_scoped(data: TokenData) -> bool:
+    """Whether the token is for a project, a domain or the system."""
+    return data.project_id is not None or data.domain_id is not None or data.system
+
+
+def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Shape]:
+    """Return the catalog for a token."""
+    return selectors.catalog_for(data.project_id, public_url=links.public_url(request))
+
+
+def access(request: Request, value: str, data: TokenData, context: RequestContext) -> Shape:
+    """Return the body that describes a token in the Identity API v2.0."""
+    user = selectors.existing_user(data.user_id.hex)
+    roles = selectors.role_records(context.roles)
+    described: Shape = {
+        "id": value,
+        "issued_at": fragments.time_of(data.issued_at),
+        "expires": data.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "audit_ids": data.audit_ids,
+    }
+    if data.project_id is not None:
+        described["tenant"] = tenant(selectors.existing_project(data.project_id.hex))
+    return {
+        "access": {
+            "token": described,
+            "user": {
+                "id": user.id.hex,
+                "name": user.name,
+                "username": user.name,
+                "roles": [{"name": role.name} for role in roles],
+                "roles_links": [],
+            },
+            "serviceCatalog": services_v2(request, data) if data.project_id is not None else [],
+            "metadata": {"is_admin": 0, "roles": [role.id.hex for role in roles]},
+        }
+    }
+
+
+def tenant(record: Project) -> Shape:
+    """Return a project as the Identity API v2.0 knows it."""
+    return {
+        "id": record.id.hex,
+        "name": record.name,
+        "description": record.description,
+        "enabled": record.enabled,
+    }
+
+
+def services_v2(request: Request, data: TokenData) -> list[Shape]:
+    """Return the catalog in the form of v2.0: one entry for each region, with the address at each interface."""
+    found = []
+    for service in catalog_of(request, data):
+        regions: dict[str, Shape] = {}
+        for endpoint in service["endpoints"]:
+            place = regions.setdefault(endpoint["region"] or "", {"id": endpoint["id"], "region": endpoint["region"]})
+            place[f"{endpoint['interface']}URL"] = endpoint["url"]
+        if regions:
+            found.append({
+                "name": service["name"],
+                "type": service["type"],
+                "endpoints": list(regions.values()),
+                "endpoints_links": [],
+            })  # fmt: skip
+    return found
+
+
+def _scope(data: TokenData) -> Shape:
+    if data.project_id is not None:
+        return {
+            "project": fragments.named_in_domain(selectors.existing_project(data.project_id.hex)),
+            "is_domain": False,
+        }
+    if data.domain_id is not None:
+        domain = selectors.domain_by(domain_id=data.domain_id)
+        return {"domain": fragments.named(domain)} if domain is not None else {}
+    return {"system": {"all": True}} if data.system else {}
+
+
+def _credential(data: TokenData, context: RequestContext) -> Shape:
+    """Return what keystonemiddleware reads: the access rules decide which requests the token may make."""
+    assert data.application_credential is not None  # noqa: S101 - the caller looked
+    record = selectors.application_credential_by(credential_id=data.application_credential.hex)
+    name = record.name if record is not None else ""
+    shape: Shape = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}
+    if context.access_rules is not None and record is not None:
+        shape["access_rules"] = [
+            {"id": rule.id.hex, "service": rule.service, "method": rule.method, "path": rule.path}
+            for rule in record.access_rules.order_by("service", "path", "method")
+        ]
+    return shape

@@ -1,0 +1,73 @@
+"""``/v3/auth/tokens``: get a token, look into one, give one back."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.auth import requests, schemas, shapes
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotAuthenticatedError, NotFoundError
+from provisioning.identity import policy, selectors, services, tokens
+from provisioning.identity.authenticate import authenticate
+from provisioning.identity.tokens import TokenData
+
+SUBJECT = "X-Subject-Token"
+NO = frozenset({"", "0", "false", "no", "off"})
+
+
+class TokensView(ServiceView):
+    """Tokens.  The one that is spoken of stands in the header ``X-Subject-Token``."""
+
+    rules = {"GET": "identity:tokens:validate", "DELETE": "identity:tokens:revoke"}
+    public_methods = frozenset({"POST"})
+    schemas: ClassVar[Schemas] = {"POST": schemas.AUTH}
+    _subject: TokenData
+    _worth: RequestContext
+
+    def post(self, request: Request) -> Response:
+        """Issue a token (201); its value stands in a header."""
+        token, context = authenticate(requests.v3(request, self.checked_body()["auth"]))
+        return self._answer(request, token.data, context, token.value, 201)
+
+    def get(self, request: Request) -> Response:
+        """Describe a token that is good; 404 for any other.  With ``allow_expired`` it may have ended by its time."""
+        return self._answer(request, self._subject, self._worth, request.headers[SUBJECT], 200)
+
+    def delete(self, request: Request) -> Response:
+        """Give a token back: from now on it and all that were got by it are worth nothing."""
+        services.revoke_token(self._subject)
+        return Response(status=204)
+
+    def policy_target(self) -> dict[str, object]:
+        """A token is its user's."""
+        ended = self.request.method != "DELETE" and self._wants("allow_expired")
+        self._subject, self._worth = subject_of(self.context, self.request.headers.get(SUBJECT, ""), ended=ended)
+        return {"user_id": self._subject.user_id}
+
+    def _wants(self, name: str) -> bool:
+        return self.request.query_params.get(name, "false").lower() not in NO
+
+    def _answer(self, request: Request, data: TokenData, context: RequestContext, value: str, status: int) -> Response:
+        with_catalog = "nocatalog" not in request.query_params
+        body = shapes.token(request, data, context, catalog=with_catalog)
+        response = Response(body, status=status)
+        response[SUBJECT] = value
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tuple[TokenData, RequestContext]:
+    """Return the token that is spoken of and what it is worth, or raise NotFoundError: it is worth nothing.
+
+    ``ended``: also when its time is over, for those who may look into such.
+    """
+    ended = ended and policy.allows(caller, "identity:tokens:validate:expired")
+    try:
+        data = tokens.read(value, ended=ended)
+        return data, selectors.context_of(data)
+    except NotAuthenticatedError as error:
+        raise NotFoundError("Could not find token.") from error

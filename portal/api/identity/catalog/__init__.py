@@ -1,0 +1,1 @@
+"""Regions, services and endpoints."""

@@ -1,0 +1,78 @@
+"""``/v3/regions``: the places that endpoints are in."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.catalog import schemas, shapes
+from portal.api.identity.fields import further
+from portal.api.identity.listing import listed, query_of
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import selectors, services
+
+_KNOWN = frozenset({"description", "parent_region_id"})
+
+
+def _values(body: dict[str, Any]) -> dict[str, Any]:
+    """Translate the checked body."""
+    given = body["region"]
+    known = {name: value for name, value in given.items() if name in _KNOWN}
+    others = further(given, dict.fromkeys((*_KNOWN, "id")))
+    if "description" in known:
+        known["description"] = known["description"] or ""
+    if "parent_region_id" in known:
+        parent_id = known.pop("parent_region_id")
+        known["parent"] = None if parent_id is None else selectors.existing_region(parent_id)
+    return known | ({"extra": others} if others else {})
+
+
+class RegionsView(ServiceView):
+    """``/v3/regions``."""
+
+    rules = {"GET": "identity:regions:list", "POST": "identity:regions:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.REGION_CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("parent_region_id")}
+
+    def get(self, request: Request) -> Response:
+        """List the regions."""
+        items = (shapes.region(request, region) for region in selectors.regions())
+        return Response(listed(request, "regions", items, filters=("parent_region_id",)))
+
+    def post(self, request: Request) -> Response:
+        """Create a region (201); without an id it gets one."""
+        body = self.checked_body()
+        made = services.create_region(body["region"].get("id") or None, **_values(body))
+        return Response({"region": shapes.region(request, made)}, status=201)
+
+
+class RegionView(ServiceView):
+    """``/v3/regions/{id}``."""
+
+    rules = {
+        "GET": "identity:regions:show",
+        "PATCH": "identity:regions:update",
+        "DELETE": "identity:regions:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.REGION_UPDATE}
+
+    def get(self, request: Request, region_id: str) -> Response:
+        """Show a region."""
+        return Response({"region": shapes.region(request, selectors.existing_region(region_id))})
+
+    def patch(self, request: Request, region_id: str) -> Response:
+        """Change a region; its id stays."""
+        region = selectors.existing_region(region_id)
+        body = self.checked_body()
+        if body["region"].get("id", region_id) != region_id:
+            raise InvalidInputError("The id of a region cannot be changed.", field="id")
+        changed = services.update_region(region, **_values(body))
+        return Response({"region": shapes.region(request, changed)})
+
+    def delete(self, request: Request, region_id: str) -> Response:
+        """Delete a region that is empty."""
+        services.delete_region(selectors.existing_region(region_id))
+        return Response(status=204)

@@ -1,0 +1,70 @@
+"""``/v3/services``: what the catalog lists."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.catalog import schemas, shapes
+from portal.api.identity.fields import further
+from portal.api.identity.listing import listed, query_of
+from provisioning.identity import selectors, services
+
+_KNOWN = frozenset({"type", "name", "description", "enabled"})
+
+
+def _values(body: dict[str, Any]) -> dict[str, Any]:
+    """Translate the checked body; texts of null are empty ones."""
+    given = body["service"]
+    known = {name: value for name, value in given.items() if name in _KNOWN}
+    others = further(given, dict.fromkeys((*_KNOWN, "id")))
+    found = {name: "" if value is None else value for name, value in known.items()}
+    return found | ({"extra": others} if others else {})
+
+
+class ServicesView(ServiceView):
+    """``/v3/services``."""
+
+    rules = {"GET": "identity:services:list", "POST": "identity:services:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.SERVICE_CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("type", "name", "enabled")}
+
+    def get(self, request: Request) -> Response:
+        """List the services, disabled ones too."""
+        items = (shapes.service(request, service) for service in selectors.catalog_services())
+        return Response(listed(request, "services", items, filters=("type", "name", "enabled")))
+
+    def post(self, request: Request) -> Response:
+        """Create a service (201)."""
+        values = _values(self.checked_body())
+        made = services.create_service(values.pop("type"), **values)
+        return Response({"service": shapes.service(request, made)}, status=201)
+
+
+class OneServiceView(ServiceView):
+    """``/v3/services/{id}``."""
+
+    rules = {
+        "GET": "identity:services:show",
+        "PATCH": "identity:services:update",
+        "DELETE": "identity:services:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.SERVICE_UPDATE}
+
+    def get(self, request: Request, service_id: str) -> Response:
+        """Show a service."""
+        return Response({"service": shapes.service(request, selectors.existing_service(service_id))})
+
+    def patch(self, request: Request, service_id: str) -> Response:
+        """Change a service."""
+        service = selectors.existing_service(service_id)
+        changed = services.update_service(service, **_values(self.checked_body()))
+        return Response({"service": shapes.service(request, changed)})
+
+    def delete(self, request: Request, service_id: str) -> Response:
+        """Delete a service with its endpoints."""
+        services.delete_service(selectors.existing_service(service_id))
+        return Response(status=204)

@@ -1,0 +1,51 @@
+"""Regions, services and endpoints as the Identity API v3 shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.identity import fragments
+from provisioning.identity.models import Endpoint, Region, Service
+
+Shape = dict[str, Any]
+
+
+def region(request: Request, record: Region) -> Shape:
+    """Return a region."""
+    return {
+        **record.extra,
+        "id": record.id,
+        "description": record.description,
+        "parent_region_id": record.parent_id,
+        "links": fragments.self_link(request, f"/regions/{record.id}"),
+    }
+
+
+def service(request: Request, record: Service) -> Shape:
+    """Return a service; its id has 32 hexadecimal characters."""
+    return {
+        **record.extra,
+        "id": record.id.hex,
+        "type": record.type,
+        "name": record.name,
+        "description": record.description,
+        "enabled": record.enabled,
+        "links": fragments.self_link(request, f"/services/{record.id.hex}"),
+    }
+
+
+def endpoint(request: Request, record: Endpoint) -> Shape:
+    """Return an endpoint with its address as it is kept, ``$(public_url)s`` and all."""
+    return {
+        **record.extra,
+        "id": record.id.hex,
+        "interface": record.interface,
+        "service_id": record.service_id.hex,
+        "region": record.region_id,
+        "region_id": record.region_id,
+        "url": record.url,
+        "enabled": record.enabled,
+        "links": fragments.self_link(request, f"/endpoints/{record.id.hex}"),
+    }

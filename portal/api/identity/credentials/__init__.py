@@ -1,0 +1,1 @@
+"""Credentials, application credentials, their access rules, and EC2 keys."""

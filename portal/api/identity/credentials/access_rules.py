@@ -1,0 +1,48 @@
+"""``/v3/users/{id}/access_rules``: kinds of requests that a user's application credentials are held to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.identity import fragments
+from portal.api.identity.credentials import application_credentials
+from portal.api.identity.credentials.application_credentials import OfUserView
+from provisioning.identity import selectors, services
+from provisioning.identity.models import AccessRule
+
+
+class AccessRulesView(OfUserView):
+    """``GET /v3/users/{id}/access_rules``."""
+
+    rules = {"GET": "identity:access_rules:list"}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List them; they are made together with application credentials."""
+        user = selectors.existing_user(user_id)
+        found = (_shape(request, rule) for rule in selectors.access_rules_of(user))
+        return Response(fragments.listing(request, "access_rules", found, f"/users/{user.id.hex}/access_rules"))
+
+
+class AccessRuleView(OfUserView):
+    """``/v3/users/{id}/access_rules/{id}``."""
+
+    rules = {"GET": "identity:access_rules:show", "DELETE": "identity:access_rules:delete"}
+
+    def get(self, request: Request, user_id: str, access_rule_id: str) -> Response:
+        """Show one."""
+        rule = selectors.existing_access_rule(selectors.existing_user(user_id), access_rule_id)
+        return Response({"access_rule": _shape(request, rule)})
+
+    def delete(self, request: Request, user_id: str, access_rule_id: str) -> Response:
+        """Remove one; 403 while an application credential has it."""
+        rule = selectors.existing_access_rule(selectors.existing_user(user_id), access_rule_id)
+        services.delete_access_rule(rule, caller=self.context)
+        return Response(status=204)
+
+
+def _shape(request: Request, record: AccessRule) -> dict[str, Any]:
+    links = fragments.self_link(request, f"/users/{record.user_id.hex}/access_rules/{record.id.hex}")
+    return application_credentials.access_rule(record) | {"links": links}

@@ -1,0 +1,141 @@
+"""``/v3/users/{id}/application_credentials``: secrets for programs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity import fragments
+from portal.api.identity.credentials import schemas
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors, services
+from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
+from provisioning.identity.selectors.application_credentials import role_by
+from provisioning.identity.services import RequestPattern
+
+
+class OfUserView(ServiceView):
+    """Something of the user that the address names."""
+
+    def policy_target(self) -> dict[str, object]:
+        """It is the user's."""
+        return {"user_id": self.kwargs["user_id"]}
+
+
+class ApplicationCredentialsView(OfUserView):
+    """``/v3/users/{id}/application_credentials``."""
+
+    rules = {"GET": "identity:application_credentials:list", "POST": "identity:application_credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.APPLICATION_CREDENTIAL}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List them, without their secrets."""
+        user = selectors.existing_user(user_id)
+        found = selectors.application_credentials_of(user, name=request.query_params.get("name"))
+        path = f"/users/{user.id.hex}/application_credentials"
+        return Response(
+            fragments.listing(request, "application_credentials", (shape(request, record) for record in found), path)
+        )
+
+    def post(self, request: Request, user_id: str) -> Response:
+        """Make one for the token's project; this answer is the only one with the secret."""
+        body = self.checked_body()["application_credential"]
+        user = selectors.existing_user(user_id)
+        record, secret = services.create_application_credential(
+            user,
+            self._project(body.get("project_id")),
+            body["name"],
+            roles=[_role(role) for role in body.get("roles") or []] or None,
+            secret=body.get("secret"),
+            description=body.get("description") or "",
+            expires_at=_moment(body.get("expires_at")),
+            unrestricted=bool(body.get("unrestricted")),
+            access_rules=[_access_rule(user, rule) for rule in body.get("access_rules") or []],
+            caller=self.context,
+        )
+        answer = Response({"application_credential": shape(request, record) | {"secret": secret}}, status=201)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+    def _project(self, said: str | None) -> Project:
+        if self.context.project_id is None:
+            raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
+        if said is not None and read_id(said) != self.context.project_id:
+            raise InvalidInputError("project_id must be the token's project.", field="project_id")
+        return selectors.existing_project(self.context.project_id.hex)
+
+
+class ApplicationCredentialView(OfUserView):
+    """``/v3/users/{id}/application_credentials/{id}``."""
+
+    rules = {"GET": "identity:application_credentials:show", "DELETE": "identity:application_credentials:delete"}
+
+    def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
+        """Show one, without its secret."""
+        record = selectors.existing_application_credential(selectors.existing_user(user_id), application_credential_id)
+        return Response({"application_credential": shape(request, record)})
+
+    def delete(self, request: Request, user_id: str, application_credential_id: str) -> Response:
+        """Remove one; its tokens end at once."""
+        record = selectors.existing_application_credential(selectors.existing_user(user_id), application_credential_id)
+        services.delete_application_credential(record, caller=self.context)
+        return Response(status=204)
+
+
+def shape(request: Request, record: ApplicationCredential) -> dict[str, Any]:
+    """Return an application credential as the API shows it."""
+    user_id = record.user_id.hex
+    return {
+        "id": record.id.hex,
+        "name": record.name,
+        "description": record.description,
+        "project_id": record.project_id.hex,
+        "user_id": user_id,
+        "roles": [{"id": role.id.hex, "name": role.name, "domain_id": None} for role in record.roles.all()],
+        "expires_at": fragments.time_of(record.expires_at) if record.expires_at else None,
+        "unrestricted": record.unrestricted,
+        "access_rules": [access_rule(rule) for rule in record.access_rules.all()],
+        "links": fragments.self_link(request, f"/users/{user_id}/application_credentials/{record.id.hex}"),
+    }
+
+
+def access_rule(record: AccessRule) -> dict[str, Any]:
+    """Return an access rule as it stands in an application credential."""
+    return {"id": record.id.hex, "service": record.service, "method": record.method, "path": record.path}
+
+
+def _role(said: dict[str, Any]) -> Role:
+    """Return the role by id or name; one that is unknown is as good as one that the caller does not have."""
+    if "id" not in said and "name" not in said:
+        raise InvalidInputError("Each of the roles must have an id or a name.", field="roles")
+    found = role_by(role_id=said.get("id"), name=said.get("name"))
+    if found is None:
+        shown = str(said.get("id") or said.get("name"))[:64]
+        raise InvalidInputError(f"You do not have the role {shown} on the project.", field="roles")
+    return found
+
+
+def _access_rule(user: User, said: dict[str, Any]) -> AccessRule | RequestPattern:
+    if "id" in said:
+        return selectors.existing_access_rule(user, said["id"])
+    for name in ("service", "method", "path"):
+        if name not in said:
+            sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."
+            raise InvalidInputError(sentence, field=name)
+    return RequestPattern(said["service"], said["method"], said["path"])
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return the moment that ISO 8601 text spells, in UTC when it says no zone."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError("expires_at must be like 2030-01-31T12:00:00Z.", field="expires_at") from error

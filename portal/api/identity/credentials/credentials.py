@@ -1,0 +1,126 @@
+"""``/v3/credentials``: secrets kept for users."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity import fragments
+from portal.api.identity.credentials import schemas
+from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.identity import policy, selectors, services
+from provisioning.identity.models import Credential, Project, User
+from provisioning.identity.services.credentials import Changes
+
+
+class CredentialsView(ServiceView):
+    """``/v3/credentials``."""
+
+    rules = {"GET": "identity:credentials:list", "POST": "identity:credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.CREDENTIAL}
+
+    def policy_target(self) -> dict[str, object]:
+        """One's own, until the body says otherwise."""
+        return {"user_id": self.context.user_id}
+
+    def get(self, request: Request) -> Response:
+        """List one's own, or everybody's for operators."""
+        query = request.query_params
+        everybody = self.allows("identity:credentials:list:all_users")
+        found = selectors.credentials_for(
+            self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody
+        )
+        items = (shape(request, record) for record in found)
+        return _secret(fragments.listing(request, "credentials", items, "/credentials"))
+
+    def post(self, request: Request) -> Response:
+        """Keep a credential for oneself, or as an operator for anybody."""
+        body = self.checked_body()["credential"]
+        user = _user(self, body.get("user_id"))
+        project = _project(user, body.get("project_id"))
+        record = services.create_credential(
+            user, kind=body["type"], blob=body["blob"], project=project, caller=self.context
+        )
+        return _secret({"credential": shape(request, record)}, 201)
+
+
+class CredentialView(ServiceView):
+    """``/v3/credentials/{id}``; another user's does not exist, except for operators."""
+
+    rules = {
+        "GET": "identity:credentials:show",
+        "PATCH": "identity:credentials:update",
+        "DELETE": "identity:credentials:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.CREDENTIAL_CHANGE}
+    _record: Credential
+
+    def policy_target(self) -> dict[str, object]:
+        """A credential is its user's."""
+        self._record = selectors.existing_credential(self.context, self.kwargs["credential_id"], everybody=True)
+        return {"user_id": self._record.user_id}
+
+    def check_rule(self, request: Request) -> None:
+        """Answer 404 where the policy says no."""
+        try:
+            super().check_rule(request)
+        except ForbiddenError as error:
+            raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.") from error
+
+    def get(self, request: Request, credential_id: str) -> Response:
+        """Show it with its blob."""
+        return _secret({"credential": shape(request, self._record)})
+
+    def patch(self, request: Request, credential_id: str) -> Response:
+        """Change what is given."""
+        body = self.checked_body()["credential"]
+        changes: Changes = {}
+        user = self._record.user
+        if "user_id" in body:
+            user = changes["user"] = _user(self, body["user_id"])
+        if "type" in body:
+            changes["kind"] = body["type"]
+        if "blob" in body:
+            changes["blob"] = body["blob"]
+        if "project_id" in body:
+            changes["project"] = _project(user, body["project_id"])
+        record = services.update_credential(self._record, caller=self.context, **changes)
+        return _secret({"credential": shape(request, record)})
+
+    def delete(self, request: Request, credential_id: str) -> Response:
+        """Remove it."""
+        services.delete_credential(self._record, caller=self.context)
+        return Response(status=204)
+
+
+def shape(request: Request, record: Credential) -> dict[str, Any]:
+    """Return a credential as the API shows it."""
+    return {
+        "id": record.id,
+        "type": record.type,
+        "blob": services.blob_of(record),
+        "user_id": record.user_id.hex,
+        "project_id": record.project_id.hex if record.project_id else None,
+        "links": fragments.self_link(request, f"/credentials/{record.id}"),
+    }
+
+
+def _project(user: User, project_id: str | None) -> Project | None:
+    return None if project_id is None else selectors.project_to_enter(user.id, project_id)
+
+
+def _user(view: ServiceView, user_id: str | None) -> User:
+    """Return whose the credential shall be: the caller's, or another's for those who may."""
+    own = view.context.user_id
+    wanted = user_id if user_id is not None else own.hex if own is not None else ""
+    policy.enforce(view.context, "identity:credentials:create", {"user_id": wanted})
+    return selectors.existing_user(wanted)
+
+
+def _secret(body: dict[str, Any], status: int = 200) -> Response:
+    answer = Response(body, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer

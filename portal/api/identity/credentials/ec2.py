@@ -1,0 +1,136 @@
+"""``/v3/users/{id}/credentials/OS-EC2``: key pairs for AWS clients, and tokens for what they signed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity import fragments
+from portal.api.identity.auth import shapes
+from portal.api.identity.auth.tokens import SUBJECT
+from portal.api.identity.credentials import schemas
+from portal.api.identity.credentials.application_credentials import OfUserView
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity.models import Credential
+from provisioning.identity.services.credentials import EC2, credential_id, ec2_keys
+from provisioning.identity.tokens import IssuedToken
+
+
+class Ec2CredentialsView(OfUserView):
+    """``/v3/users/{id}/credentials/OS-EC2``."""
+
+    rules = {"GET": "identity:ec2_credentials:list", "POST": "identity:ec2_credentials:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.EC2_CREDENTIAL}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the user's key pairs, with their secrets."""
+        user = selectors.existing_user(user_id)
+        found = selectors.credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
+        items = (_shape(request, record) for record in found)
+        return _secret(fragments.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
+
+    def post(self, request: Request, user_id: str) -> Response:
+        """Make a key pair for the user in a project."""
+        user = selectors.existing_user(user_id)
+        project = selectors.project_to_enter(user.id, self.checked_body()["tenant_id"])
+        access, _ = services.create_ec2_credential(user, project, caller=self.context)
+        record = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+        return _secret({"credential": _shape(request, record)}, 201)
+
+
+class Ec2CredentialView(OfUserView):
+    """``/v3/users/{id}/credentials/OS-EC2/{access}``."""
+
+    rules = {"GET": "identity:ec2_credentials:show", "DELETE": "identity:ec2_credentials:delete"}
+
+    def get(self, request: Request, user_id: str, access: str) -> Response:
+        """Show a key pair with its secret."""
+        return _secret({"credential": _shape(request, self._record(user_id, access))})
+
+    def delete(self, request: Request, user_id: str, access: str) -> Response:
+        """Remove a key pair; what was got with it ends at once."""
+        services.delete_credential(self._record(user_id, access), caller=self.context)
+        return Response(status=204)
+
+    def _record(self, user_id: str, access: str) -> Credential:
+        user = selectors.existing_user(user_id)
+        missing = NotFoundError(f"Could not find credential: {access[:64]}.")
+        try:
+            found = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+        except NotFoundError as error:
+            raise missing from error
+        if found.user_id != user.id or found.type != EC2:
+            raise missing
+        return found
+
+
+class Ec2TokensView(ServiceView):
+    """``POST /v3/ec2tokens``: a service got a request that an AWS client signed, and asks who that was."""
+
+    rules = {"POST": "identity:ec2_tokens:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.EC2_TOKEN}
+
+    def post(self, request: Request) -> Response:
+        """Return a token of the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for any reason."""
+        (signed,) = self.checked_body().values()
+        issued = services.authenticate_ec2(
+            SignedRequest(
+                access=signed["access"],
+                signature=signed["signature"],
+                host=signed["host"],
+                verb=signed["verb"],
+                path=signed["path"],
+                params=_texts(signed.get("params", {})),
+                headers={name.lower(): value for name, value in _texts(signed.get("headers", {})).items()},
+                body_hash=signed.get("body_hash", ""),
+            )
+        )
+        return _token(request, issued)
+
+
+class S3TokensView(ServiceView):
+    """``POST /v3/s3tokens``: as ``ec2tokens``, for a text that an S3 client signed."""
+
+    rules = {"POST": "identity:ec2_tokens:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.S3_TOKEN}
+
+    def post(self, request: Request) -> Response:
+        """Return a token of the key's user and project; 401 for any reason."""
+        signed = self.checked_body()["credentials"]
+        issued = services.authenticate_s3(signed["access"], signed["token"], signed["signature"])
+        return _token(request, issued)
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}
+
+
+def _token(request: Request, issued: IssuedToken) -> Response:
+    context = selectors.context_of(issued.data)
+    answer = _secret(shapes.token(request, issued.data, context, catalog="nocatalog" not in request.query_params))
+    answer[SUBJECT] = issued.value
+    return answer
+
+
+def _shape(request: Request, record: Credential) -> dict[str, Any]:
+    keys = ec2_keys(services.blob_of(record))
+    user_id = record.user_id.hex
+    return {
+        "access": keys.access,
+        "secret": keys.secret,
+        "user_id": user_id,
+        "tenant_id": record.project_id.hex if record.project_id else None,
+        "trust_id": None,
+        "links": fragments.self_link(request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
+    }
+
+
+def _secret(body: dict[str, Any], status: int = 200) -> Response:
+    answer = Response(body, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer

@@ -1,0 +1,1 @@
+"""Domains, projects, users and groups."""

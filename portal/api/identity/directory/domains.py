@@ -1,0 +1,80 @@
+"""``/v3/domains``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.identity import fields, lists
+from portal.api.identity.base import CollectionView, DomainView
+from portal.api.identity.directory import schemas, shapes
+from provisioning.identity import directory, services
+
+COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
+"""``tags`` and ``options`` are kept with the additional fields."""
+
+
+class DomainsView(CollectionView):
+    """``/v3/domains``."""
+
+    rules = {"GET": "identity:domains:find", "POST": "identity:domains:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.DOMAIN_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.DOMAINS)}
+    listing_rule = "identity:domains:list"
+    what = "domain"
+
+    def get(self, request: Request) -> Response:
+        """List domains."""
+        within = self.within if self.sees_all(request) else self.context.user_domain_id
+        found = directory.domains(lists.read(request, lists.DOMAINS), within=within)
+        return Response(lists.answer(request, "domains", found, shapes.domain, "/domains"))
+
+    def post(self, request: Request) -> Response:
+        """Make a domain."""
+        body = self.checked_body()["domain"]
+        fields.refuse(body, "id")
+        made = services.create_domain(
+            body["name"],
+            domain_id=body.get("explicit_domain_id"),
+            description=fields.text(body.get("description")),
+            enabled=body.get("enabled", True),
+            extra=fields.further(body, COLUMNS),
+        )
+        return Response({"domain": shapes.domain(request, made)}, status=201)
+
+
+class OneDomainView(DomainView):
+    """``/v3/domains/{id}``."""
+
+    rules = {
+        "GET": "identity:domains:show",
+        "PATCH": "identity:domains:update",
+        "DELETE": "identity:domains:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.DOMAIN_UPDATE}
+    what = "domain"
+
+    def policy_target(self) -> dict[str, object]:
+        """A domain is itself."""
+        return {"domain_id": self.kwargs["domain_id"]}
+
+    def get(self, request: Request, domain_id: str) -> Response:
+        """Show a domain."""
+        return Response({"domain": shapes.domain(request, directory.domain(domain_id))})
+
+    def patch(self, request: Request, domain_id: str) -> Response:
+        """Change what is given."""
+        domain = directory.domain(domain_id)
+        body = self.checked_body()["domain"]
+        fields.refuse(body, "explicit_domain_id")
+        fields.refuse_change(body, {"id": domain.id})
+        services.update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))
+        return Response({"domain": shapes.domain(request, domain)})
+
+    def delete(self, request: Request, domain_id: str) -> Response:
+        """Remove a domain that is disabled, with all that is in it."""
+        services.delete_domain(directory.domain(domain_id))
+        return Response(status=204)

@@ -1,0 +1,145 @@
+"""``/v3/groups``, and who is in them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.identity import fields, lists
+from portal.api.identity.base import CollectionView, RecordView
+from portal.api.identity.directory import schemas, shapes
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity import directory, selectors, services
+from provisioning.identity.models import Group, User
+
+COLUMNS = frozenset({"id", "name", "domain_id", "description"})
+
+
+class GroupsView(CollectionView):
+    """``/v3/groups``."""
+
+    rules = {"GET": "identity:groups:list", "POST": "identity:groups:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.GROUP_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
+    listing_rule = "identity:groups:list"
+    what = "group"
+
+    def get(self, request: Request) -> Response:
+        """List groups."""
+        found = directory.groups(lists.read(request, lists.GROUPS), within=self.within)
+        return Response(lists.answer(request, "groups", found, shapes.group, "/groups"))
+
+    def post(self, request: Request) -> Response:
+        """Make a group."""
+        body = self.checked_body()["group"]
+        fields.refuse(body, "id")
+        domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
+        made = services.create_group(
+            domain,
+            body["name"],
+            description=fields.text(body.get("description")),
+            extra=fields.further(body, COLUMNS),
+        )
+        return Response({"group": shapes.group(request, made)}, status=201)
+
+
+class GroupView(RecordView[Group]):
+    """A group by its id, and the domain that it is in."""
+
+    what = "group"
+
+    def look_up(self, key: str) -> Group | None:
+        """Find the group."""
+        return directory.group_or_none(key)
+
+    @property
+    def group(self) -> Group:
+        """The group; NotFoundError."""
+        return self.record
+
+
+class OneGroupView(GroupView):
+    """``/v3/groups/{id}``."""
+
+    rules = {"GET": "identity:groups:show", "PATCH": "identity:groups:update", "DELETE": "identity:groups:delete"}
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.GROUP_UPDATE}
+
+    def get(self, request: Request, group_id: str) -> Response:
+        """Show a group."""
+        return Response({"group": shapes.group(request, self.group)})
+
+    def patch(self, request: Request, group_id: str) -> Response:
+        """Change what is given."""
+        group = self.group
+        body = self.checked_body()["group"]
+        fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
+        services.update_group(group, **fields.changes(body, COLUMNS, "name"))
+        return Response({"group": shapes.group(request, group)})
+
+    def delete(self, request: Request, group_id: str) -> Response:
+        """Remove a group; what its users had by it ends now."""
+        group = self.group
+        self.refuse_operators(group)
+        services.delete_group(group)
+        return Response(status=204)
+
+
+class GroupUsersView(GroupView):
+    """``GET /v3/groups/{id}/users``."""
+
+    rules = {"GET": "identity:groups:users:list"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
+
+    def get(self, request: Request, group_id: str) -> Response:
+        """List the users in a group."""
+        group = self.group
+        found = directory.users_in(group, lists.read(request, lists.USERS), within=self.context.domain_id)
+        return Response(lists.answer(request, "users", found, shapes.user, f"/groups/{group.id.hex}/users"))
+
+
+class GroupUserView(GroupView):
+    """``/v3/groups/{id}/users/{user_id}``."""
+
+    rules = {
+        "GET": "identity:groups:users:check",
+        "PUT": "identity:groups:users:add",
+        "DELETE": "identity:groups:users:remove",
+    }
+
+    def policy_target(self) -> dict[str, object]:
+        """A group is in its domain, and who asks may be the user."""
+        return {**super().policy_target(), "user_id": self.kwargs["user_id"]}
+
+    def get(self, request: Request, group_id: str, user_id: str) -> Response:
+        """Answer 204 when the user is in the group."""
+        group, user = self.group, self._user("GET")
+        if not directory.is_in(group, user):
+            raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
+        return Response(status=204)
+
+    def put(self, request: Request, group_id: str, user_id: str) -> Response:
+        """Put the user into the group."""
+        group, user = self.group, self._user("PUT")
+        self.refuse_operators(group)
+        services.add_to_group(group, user)
+        return Response(status=204)
+
+    def delete(self, request: Request, group_id: str, user_id: str) -> Response:
+        """Take the user out of the group: what the user had by it ends now."""
+        group, user = self.group, self._user("DELETE")
+        self.refuse_operators(group)
+        services.remove_from_group(group, user)
+        return Response(status=204)
+
+    def _user(self, method: str) -> User:
+        """Return the user, who must be as near to the caller as the group: NotFoundError."""
+        key = read_id(self.kwargs["user_id"])
+        user = selectors.user_by(user_id=self.kwargs["user_id"])
+        own = key is not None and key == self.context.user_id
+        if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
+            raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
+        return user

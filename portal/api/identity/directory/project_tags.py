@@ -1,0 +1,68 @@
+"""``/v3/projects/{id}/tags``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.identity import fragments
+from portal.api.identity.directory import schemas
+from portal.api.identity.directory.projects import ProjectView
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import services
+from provisioning.identity.models import Project
+
+READ, WRITE = "identity:projects:tags:list", "identity:projects:tags:update"
+
+
+class ProjectTagsView(ProjectView):
+    """All tags of a project."""
+
+    rules = {"GET": READ, "PUT": WRITE, "DELETE": WRITE}
+    schemas: ClassVar[Schemas] = {"PUT": schemas.PROJECT_TAGS}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """List them."""
+        return Response(_shape(request, self.project))
+
+    def put(self, request: Request, project_id: str) -> Response:
+        """Give the project these tags and no others."""
+        project = self.project
+        services.set_tags(project, self.checked_body()["tags"])
+        return Response(_shape(request, project))
+
+    def delete(self, request: Request, project_id: str) -> Response:
+        """Take them all away."""
+        services.set_tags(self.project, [])
+        return Response(status=204)
+
+
+class ProjectTagView(ProjectView):
+    """One tag of a project."""
+
+    rules = {"GET": READ, "PUT": WRITE, "DELETE": WRITE}
+
+    def get(self, request: Request, project_id: str, tag: str) -> Response:
+        """Answer 204 when the project has the tag."""
+        if tag not in {each.name for each in self.project.tags.all()}:
+            raise NotFoundError(f"Could not find project tag: {tag[:64]}.")
+        return Response(status=204)
+
+    def put(self, request: Request, project_id: str, tag: str) -> Response:
+        """Give the project one more tag."""
+        services.add_tag(self.project, tag)
+        path = f"/projects/{self.project.id.hex}/tags/{tag}"
+        return Response(status=201, headers={"Location": fragments.self_link(request, path)["self"]})
+
+    def delete(self, request: Request, project_id: str, tag: str) -> Response:
+        """Take the tag away."""
+        services.remove_tag(self.project, tag)
+        return Response(status=204)
+
+
+def _shape(request: Request, project: Project) -> fragments.Shape:
+    links = {"next": None, "previous": None, **fragments.self_link(request, f"/projects/{project.id.hex}/tags")}
+    return {"tags": sorted(each.name for each in project.tags.all()), "links": links}

@@ -1,0 +1,62 @@
+"""Projects above and below one, as lists or as ids within each other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.identity import fragments, lists
+from portal.api.identity.directory import shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import selectors
+from provisioning.identity.models import Project
+
+KNOWN = lists.parameters(
+    {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
+)
+"""The parameters that ``around`` reads."""
+Sees = Callable[[list[Project]], list[Project]]
+
+
+def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
+    """Return ``parents`` and ``subtree`` as the query asks for them: ``…_as_list`` or ``…_as_ids``.
+
+    Lists have only what ``sees`` leaves of them.  InvalidInputError when both forms of one are asked for.
+    """
+    wanted = {
+        name for name in ("parents", "subtree") for form in ("list", "ids") if lists.flag(request, f"{name}_as_{form}")
+    }
+    shape: fragments.Shape = {}
+    for name in sorted(wanted):
+        as_list, as_ids = (lists.flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
+        if as_list and as_ids:
+            raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
+        found = selectors.parents_of(project) if name == "parents" else selectors.subtree_of(project)
+        if as_list:
+            shape[name] = [{"project": shapes.project(request, each)} for each in sees(found)]
+        else:
+            shape[name] = _above(project, found) if name == "parents" else _below(project, found)
+    return shape
+
+
+def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
+    """Return the nearest id with the next one in it, and so on up to the domain, in which there is None."""
+    nested: dict[str, Any] = {project.domain_id: None}
+    for parent in reversed(parents):
+        nested = {parent.id.hex: nested}
+    return nested
+
+
+def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
+    """Return ids with those below in them; None stands where nothing is below."""
+    children: dict[uuid.UUID | None, list[Project]] = {}
+    for each in subtree:
+        children.setdefault(each.parent_id, []).append(each)
+
+    def nested(key: uuid.UUID) -> dict[str, Any] | None:
+        return {child.id.hex: nested(child.id) for child in children.get(key, [])} or None
+
+    return nested(project.id)

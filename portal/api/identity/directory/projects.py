@@ -1,0 +1,149 @@
+"""``/v3/projects``; a domain is shown as a project too (``is_domain``), as Keystone does."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.identity import fields, lists
+from portal.api.identity.base import CollectionView, RecordView
+from portal.api.identity.directory import project_trees, schemas, shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity.models import Domain, Project
+
+COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
+"""``options`` are kept with the additional fields."""
+
+
+class ProjectsView(CollectionView):
+    """``/v3/projects``."""
+
+    rules = {"GET": "identity:projects:find", "POST": "identity:projects:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.PROJECT_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
+    listing_rule = "identity:projects:list"
+    what = "project"
+
+    def get(self, request: Request) -> Response:
+        """List projects; with ``is_domain`` the domains, in the shape of projects."""
+        everything = self.sees_all(request)
+        if lists.flag(request, "is_domain"):
+            within = self.within if everything else self.context.user_domain_id
+            domains = directory.domains(lists.read(request, lists.DOMAINS), within=within)
+            return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
+        found = directory.projects(
+            lists.read(request, lists.PROJECTS),
+            within=self.within if everything else None,
+            open_to=None if everything else self.context.user_id,
+            parent=request.query_params.get("parent_id"),
+        )
+        return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
+
+    def post(self, request: Request) -> Response:
+        """Make a project, below another one or at the first level of a domain."""
+        body = self.checked_body()["project"]
+        fields.refuse(body, "id")
+        if body.get("is_domain"):
+            raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
+        domain_id, parent = self._place(body)
+        domain = self.domain_to_make_in(domain_id)
+        made = services.create_project(
+            domain,
+            body["name"],
+            parent=parent,
+            description=fields.text(body.get("description")),
+            enabled=body.get("enabled", True),
+            tags=body.get("tags", ()),
+            extra=fields.further(body, COLUMNS),
+        )
+        return Response({"project": shapes.project(request, made)}, status=201)
+
+    def _place(self, body: dict[str, Any]) -> tuple[str, Project | None]:
+        """Return the domain's id and the project above, None at the first level, where ``parent_id`` is the domain.
+
+        InvalidInputError when there is no such parent; for a domain's administrator another domain's is none.
+        """
+        above = body.get("parent_id")
+        if above is None:
+            return body.get("domain_id") or self.default_domain, None
+        parent = selectors.project_by(project_id=above)
+        if parent is not None and self.allows_in(self.rules["POST"], parent.domain_id):
+            return body.get("domain_id") or parent.domain_id, parent
+        same = (body.get("domain_id") or above) == above and self.allows_in(self.rules["POST"], above)
+        if parent is None and same and selectors.domain_by(domain_id=above) is not None:
+            return above, None
+        raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
+
+
+class ProjectView(RecordView[Project]):
+    """A project by its id, and the domain that it is in."""
+
+    what = "project"
+
+    def look_up(self, key: str) -> Project | None:
+        """Find the project."""
+        return selectors.project_by(project_id=key)
+
+    @property
+    def project(self) -> Project:
+        """The project; NotFoundError."""
+        return self.record
+
+
+class OneProjectView(ProjectView):
+    """``/v3/projects/{id}``."""
+
+    rules = {
+        "GET": "identity:projects:show",
+        "PATCH": "identity:projects:update",
+        "DELETE": "identity:projects:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.PROJECT_UPDATE}
+    queries: ClassVar[Schemas] = {"GET": project_trees.KNOWN}
+
+    @functools.cached_property
+    def acting_domain(self) -> Domain | None:
+        """The domain of this id."""
+        return None if self.found else selectors.domain_by(domain_id=self.kwargs["project_id"].replace("\0", "")[:64])
+
+    def policy_target(self) -> dict[str, object]:
+        """A domain is in itself."""
+        if self.acting_domain is not None and self.request.method in {"GET", "HEAD"}:
+            return {"project_id": None, "domain_id": self.acting_domain.id}
+        return super().policy_target()
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """Show a project, with the tree around it when asked for."""
+        if self.acting_domain is not None:
+            return Response({"project": shapes.domain_as_project(request, self.acting_domain)})
+        shape = shapes.project(request, self.project)
+        shape |= project_trees.around(request, self.project, self._sees)
+        return Response({"project": shape})
+
+    def patch(self, request: Request, project_id: str) -> Response:
+        """Change what is given."""
+        project = self.project
+        body = self.checked_body()["project"]
+        above = project.parent_id.hex if project.parent_id else project.domain_id
+        present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
+        fields.refuse_change(body, present, "parent_id")
+        services.update_project(project, **fields.changes(body, COLUMNS, "name", "enabled", "tags"))
+        return Response({"project": shapes.project(request, project)})
+
+    def delete(self, request: Request, project_id: str) -> Response:
+        """Remove a project that owns nothing and has no children."""
+        services.delete_project(self.project)
+        return Response(status=204)
+
+    def _sees(self, projects: list[Project]) -> list[Project]:
+        """Return those of the projects that the caller may see: all for administrators, else those one may enter."""
+        if policy.allows(self.context, "identity:projects:list", {"domain_id": self.project.domain_id}):
+            return projects
+        user_id = self.context.user_id
+        open_to = {project.id for project in selectors.projects_of(user_id)} if user_id and projects else set()
+        return [project for project in projects if project.id in open_to]

@@ -1,0 +1,158 @@
+"""``/v3/users``, and what a user is in."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.identity import fields, lists
+from portal.api.identity.base import CollectionView, DomainView, RecordView
+from portal.api.identity.directory import schemas, shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity.models import Project, User
+from provisioning.identity.services.users import UserChanges, UserFields
+
+COLUMNS = frozenset(
+    {"id", "name", "domain_id", "description", "enabled", "email", "password", "default_project_id", "options"}
+)
+
+
+class UsersView(CollectionView):
+    """``/v3/users``."""
+
+    rules = {"GET": "identity:users:find", "POST": "identity:users:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.USER_CREATE}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
+    listing_rule = "identity:users:list"
+    what = "user"
+
+    def get(self, request: Request) -> Response:
+        """List users."""
+        everybody = self.sees_all(request)
+        found = directory.users(
+            lists.read(request, lists.USERS),
+            within=self.within if everybody else None,
+            only=None if everybody else self.context.user_id,
+        )
+        return Response(lists.answer(request, "users", found, shapes.user, "/users"))
+
+    def post(self, request: Request) -> Response:
+        """Make a user."""
+        body = self.checked_body()["user"]
+        fields.refuse(body, "id")
+        domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
+        given: UserFields = {}
+        _read(self, body, given)
+        made = services.create_user(domain, body["name"], **given)
+        return Response({"user": shapes.user(request, made)}, status=201)
+
+
+class UserView(RecordView[User]):
+    """A user by the id, and the domain that the user is in."""
+
+    what = "user"
+
+    def look_up(self, key: str) -> User | None:
+        """Find the user."""
+        return selectors.user_by(user_id=key)
+
+    @property
+    def user(self) -> User:
+        """The user; NotFoundError."""
+        return self.record
+
+    @property
+    def within(self) -> str | None:
+        """The domain that lists about somebody else are narrowed to: that of the token."""
+        return None if self.user.id == self.context.user_id else self.context.domain_id
+
+
+class OneUserView(UserView):
+    """``/v3/users/{id}``."""
+
+    rules = {"GET": "identity:users:show", "PATCH": "identity:users:update", "DELETE": "identity:users:delete"}
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.USER_UPDATE}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """Show a user."""
+        return Response({"user": shapes.user(request, self.user)})
+
+    def patch(self, request: Request, user_id: str) -> Response:
+        """Change what is given; a new password or a closed account ends every token of the user."""
+        user = self.user
+        self.refuse_operators(user)
+        body = self.checked_body()["user"]
+        fields.refuse_change(body, {"id": user.id.hex, "domain_id": user.domain_id})
+        changes: UserChanges = {}
+        _read(self, body, changes)
+        if "name" in body:
+            changes["name"] = body["name"]
+        services.update_user(user, **changes)
+        return Response({"user": shapes.user(request, user)})
+
+    def delete(self, request: Request, user_id: str) -> Response:
+        """Remove a user; what the user made stays with the projects."""
+        user = self.user
+        self.refuse_operators(user)
+        services.delete_user(user)
+        return Response(status=204)
+
+
+class UserProjectsView(UserView):
+    """``GET /v3/users/{id}/projects``."""
+
+    rules = {"GET": "identity:users:projects"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the projects on which the user has a role."""
+        user = self.user
+        found = directory.projects(lists.read(request, lists.PROJECTS), within=self.within, open_to=user.id)
+        path = f"/users/{user.id.hex}/projects"
+        return Response(lists.answer(request, "projects", found, shapes.project, path))
+
+
+class UserGroupsView(UserView):
+    """``GET /v3/users/{id}/groups``."""
+
+    rules = {"GET": "identity:users:groups"}
+    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
+
+    def get(self, request: Request, user_id: str) -> Response:
+        """List the groups that the user is in."""
+        user = self.user
+        found = directory.groups_of(user, lists.read(request, lists.GROUPS), within=self.within)
+        return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
+
+
+def _read(view: DomainView, body: dict[str, Any], found: UserFields) -> None:
+    """Put the fields that are given into ``found``."""
+    if "description" in body:
+        found["description"] = fields.text(body["description"])
+    if "email" in body:
+        found["email"] = fields.text(body["email"])
+    if "enabled" in body:
+        found["enabled"] = body["enabled"]
+    if "password" in body:
+        found["password"] = body["password"]
+    if "options" in body:
+        found["options"] = body["options"]
+    if "default_project_id" in body:
+        found["default_project"] = _default_project(view, body["default_project_id"])
+    if more := fields.further(body, COLUMNS):
+        found["extra"] = more
+
+
+def _default_project(view: DomainView, project_id: str | None) -> Project | None:
+    """Return the project; for the administrator of a domain those of other domains are not there."""
+    if project_id is None:
+        return None
+    found = selectors.project_by(project_id=project_id)
+    target = {"domain_id": found.domain_id if found else None}
+    if found is None or not policy.allows(view.context, "identity:projects:list", target):
+        raise InvalidInputError(f"There is no project {project_id}.", field="default_project_id")
+    return found

@@ -1,0 +1,81 @@
+"""The base of views of records that the administrator of a domain manages inside it, and never sees outside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rest_framework.request import Request
+
+from portal.api.common.views import ServiceView
+from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.identity import policy, selectors
+from provisioning.identity.models import Domain, Group, Project, Role, User
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedRecord:
+    """What a part of the address names: its kind, its id as it was given, and the record if there is one."""
+
+    kind: str
+    text: str
+    record: Domain | Group | Project | Role | User | None
+
+    @property
+    def domain_id(self) -> str | None:
+        """The domain that it is in, or is; None: of no domain, or not there."""
+        if self.record is None:
+            return None
+        return self.record.id if isinstance(self.record, Domain) else self.record.domain_id
+
+    def missing(self) -> NotFoundError:
+        """Return the error for a record that is not there."""
+        return NotFoundError(f"Could not find {self.kind}: {self.text[:64]}.")
+
+
+class DomainScopedView(ServiceView):
+    """Looks up what the address names before the policy is asked, and answers 404 for what is not there.
+
+    Who may not see whether it is there is answered 403 alike.  To the administrator of a domain, who may see what is in
+    the domain, everything else is answered like what does not exist.
+    """
+
+    kinds: ClassVar[dict[str, str]] = {
+        "domain_id": "domain",
+        "group_id": "group",
+        "project_id": "project",
+        "role_id": "role",
+        "prior_role_id": "role",
+        "implied_role_id": "role",
+        "user_id": "user",
+    }
+    addressed: dict[str, AddressedRecord]
+
+    def check_rule(self, request: Request) -> None:
+        """Look up, ask, and then say what is missing."""
+        self.addressed = {
+            name: AddressedRecord(self.kinds[name], text, selectors.record_of(self.kinds[name], text))
+            for name, text in self.kwargs.items()
+        }
+        try:
+            super().check_rule(request)
+        except ForbiddenError:
+            self._hide()
+            raise
+        for found in self.addressed.values():
+            if found.record is None:
+                raise found.missing()
+
+    def _hide(self) -> None:
+        own = self.context.domain_id
+        if own is None or not policy.allows(self.context, "domain_admin", {"domain_id": own}):
+            return
+        for found in self.addressed.values():
+            if found.record is None or found.domain_id not in ({own, None} if found.kind == "role" else {own}):
+                raise found.missing()
+
+    def role(self, name: str = "role_id") -> Role:
+        """Return a role that the address names."""
+        record = self.addressed[name].record
+        assert isinstance(record, Role)  # noqa: S101 - check_rule has seen to it
+        return record

@@ -1,0 +1,46 @@
+"""What several answers of the Identity API v3 share: times, links, names, and the frame of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.common import links
+from provisioning.identity.models import Domain, Project, Role, User
+
+Shape = dict[str, Any]
+
+
+def time_of(moment: datetime) -> str:
+    """Return ``2026-01-31T12:00:00.000000Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def expiry(user: User) -> str | None:
+    """Return when the password expires, as ``2026-01-31T12:00:00.000000`` in UTC; None: never."""
+    if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
+        return None
+    return user.password_expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def self_link(request: Request, path: str) -> Shape:
+    """Return the links of one object; ``path`` begins after ``/v3``."""
+    return {"self": links.endpoint(request, "identity") + path}
+
+
+def listing(request: Request, name: str, items: Iterable[Shape], path: str) -> Shape:
+    """Return a whole list under its name."""
+    return {name: list(items), "links": {"next": None, "previous": None, **self_link(request, path)}}
+
+
+def named(record: Domain | Role) -> Shape:
+    """Return id and name, as in tokens; a role's id is 32 hexadecimal characters."""
+    return {"id": record.id if isinstance(record, Domain) else record.id.hex, "name": record.name}
+
+
+def named_in_domain(record: User | Project) -> Shape:
+    """Return id, name and domain, as in tokens."""
+    return {"id": record.id.hex, "name": record.name, "domain": named(record.domain)}

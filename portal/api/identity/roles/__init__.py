@@ -1,0 +1,1 @@
+"""Roles, what they imply, and who has them."""

@@ -1,0 +1,104 @@
+"""``/v3/role_assignments``: who has which role where, as it was given or as it comes to."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.paging import read_page
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.listing import list_links
+from portal.api.identity.lists import flag, parameters
+from portal.api.identity.roles import shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors
+from provisioning.identity.selectors import MOST_ASSIGNMENTS, AssignmentFilters
+
+INHERITED = "scope.OS-INHERIT:inherited_to"
+PARAMETERS = (
+    *("effective", "include_names", "include_subtree", "limit", "user.id", "group.id", "role.id"),
+    *("scope.project.id", "scope.domain.id", "scope.system", INHERITED),
+)
+_NOBODY = uuid.UUID(int=0)
+"""What is no id names nothing."""
+
+
+class RoleAssignmentsView(ServiceView):
+    """``/v3/role_assignments``; with a token for a domain: on the domain and its projects."""
+
+    rules = {"GET": "identity:role_assignments:list"}
+    queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
+
+    def policy_target(self) -> dict[str, object]:
+        """A token for a domain sees that domain."""
+        return {"domain_id": self.context.domain_id}
+
+    def get(self, request: Request) -> Response:
+        """List role assignments; ``truncated`` says that there are more than were asked for."""
+        effective = flag(request, "effective")
+        filters = _filters(request, self.context.domain_id)
+        _check(request, filters, effective=effective)
+        page = read_page(request, MOST_ASSIGNMENTS)
+        found = selectors.assignments(filters, effective=effective, limit=page.limit + 1)
+        shown = found[: page.limit]
+        names = selectors.names_of(shown) if flag(request, "include_names") else None
+        body = {
+            "role_assignments": [shapes.assignment(request, each, names) for each in shown],
+            "links": list_links(request, "/role_assignments"),
+        }
+        return Response(body | ({"truncated": True} if len(found) > len(shown) else {}))
+
+
+def _filters(request: Request, within: str | None) -> AssignmentFilters:
+    query = request.query_params
+    domain_id = query.get("scope.domain.id")
+    return AssignmentFilters(
+        user_id=_id(request, "user.id"),
+        group_id=_id(request, "group.id"),
+        role_id=_id(request, "role.id"),
+        project_id=_id(request, "scope.project.id"),
+        subtree=flag(request, "include_subtree"),
+        domain_id=None if domain_id is None else domain_id.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        system=_one_of(request, "scope.system", {"all", "true", "1"}),
+        inherited=_one_of(request, INHERITED, {"projects"}),
+        within_domain_id=within,
+    )
+
+
+def _id(request: Request, name: str) -> uuid.UUID | None:
+    text = request.query_params.get(name)
+    return None if text is None else read_id(text) or _NOBODY
+
+
+def _one_of(request: Request, name: str, values: set[str]) -> bool:
+    text = request.query_params.get(name)
+    if text is not None and text.lower() not in values:
+        raise InvalidInputError(f"{name} must be {sorted(values)[-1] if len(values) == 1 else 'all'}.", field=name)
+    return text is not None
+
+
+def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> None:
+    """Raise InvalidInputError for filters that contradict each other, which could only give an empty list."""
+    if filters.user_id and filters.group_id:
+        raise InvalidInputError("Specify a user or group, not both.", field="group.id")
+    scopes = [bool(filters.project_id), filters.domain_id is not None, filters.system]
+    if scopes.count(True) > 1:
+        raise InvalidInputError("Specify a project, a domain or the system, not several of them.", field="scope")
+    if filters.subtree and filters.project_id is None:
+        raise InvalidInputError(
+            "scope.project.id must be specified if include_subtree is also specified.", field="include_subtree"
+        )
+    if not effective:
+        return
+    if filters.group_id:
+        raise InvalidInputError(
+            "Combining effective and group filter will always result in an empty list.", field="group.id"
+        )
+    if filters.inherited and filters.domain_id is not None:
+        raise InvalidInputError(
+            "Combining effective, domain and inherited filters will always result in an empty list.", field=INHERITED
+        )

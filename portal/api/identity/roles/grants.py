@@ -1,0 +1,128 @@
+"""Roles of one user or group on one project, domain or the system; ``OS-INHERIT``: on all projects below it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import ServiceView
+from portal.api.identity.domain_scoped import DomainScopedView
+from portal.api.identity.listing import list_links
+from portal.api.identity.roles import shapes
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Role
+
+
+class _GrantsView(DomainScopedView):
+    inherited: ClassVar[bool] = False
+    system: ClassVar[bool] = False
+
+    def policy_target(self) -> dict[str, object]:
+        """A grant is of the domain of its project, or of the domain itself; see policies/grants.py."""
+        target = self._thing("project_id", "domain_id")
+        actor = self._thing("user_id", "group_id")
+        role = self.addressed.get("role_id")
+        record = role.record if role else None
+        found: dict[str, object] = {
+            "domain_id": target.domain_id if target else None,
+            "actor_domain_id": actor.domain_id if actor else None,
+            "role_domain_id": role.domain_id if role else None,
+            "brings_admin": not isinstance(record, Role) or selectors.brings_admin(record),
+        }
+        return found | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
+
+    def _thing(self, *names: str) -> Any:
+        return next((self.addressed[name] for name in names if name in self.addressed), None)
+
+    def where(self) -> dict[str, Any]:
+        """Return who and on what, as the services take it."""
+        records = {found.kind: found.record for found in self.addressed.values() if found.kind != "role"}
+        return {**records, "system": self.system, "inherited": self.inherited}
+
+
+class GrantsView(_GrantsView):
+    """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles``."""
+
+    rules = {"GET": "identity:grants:list"}
+
+    def get(self, request: Request, **kwargs: str) -> Response:
+        """List the roles."""
+        items = [shapes.role(request, role) for role in selectors.granted_roles(**self.where())]
+        path = request.path.partition("/v3")[2].rstrip("/")
+        return Response({"roles": items, "links": list_links(request, path)})
+
+
+class InheritedGrantsView(GrantsView):
+    """``/v3/OS-INHERIT/{projects|domains}/{id}/{users|groups}/{id}/roles/inherited_to_projects``."""
+
+    inherited = True
+
+
+class SystemGrantsView(GrantsView):
+    """``/v3/system/{users|groups}/{id}/roles``."""
+
+    rules = {"GET": "identity:system_grants:list"}
+    system = True
+
+
+class GrantView(_GrantsView):
+    """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles/{id}``."""
+
+    rules = {"GET": "identity:grants:check", "PUT": "identity:grants:create", "DELETE": "identity:grants:revoke"}
+
+    def get(self, request: Request, **kwargs: str) -> Response:
+        """Answer 204 when the role was given so, else 404."""
+        if not selectors.has_grant(self.role(), **self.where()):
+            target = self._thing("project_id", "domain_id")
+            actor = self._thing("user_id", "group_id")
+            raise NotFoundError(
+                services.no_assignment(self.role(), actor.record, target.record if target else "system")
+            )
+        return Response(status=204)
+
+    def put(self, request: Request, **kwargs: str) -> Response:
+        """Give the role; it makes no difference when it was given already."""
+        services.grant(self.role(), **self.where())
+        return Response(status=204)
+
+    def delete(self, request: Request, **kwargs: str) -> Response:
+        """Take the role away, at once."""
+        services.revoke_grant(self.role(), **self.where())
+        return Response(status=204)
+
+
+class InheritedGrantView(GrantView):
+    """``/v3/OS-INHERIT/{projects|domains}/{id}/{users|groups}/{id}/roles/{id}/inherited_to_projects``."""
+
+    inherited = True
+
+
+class SystemGrantView(GrantView):
+    """``/v3/system/{users|groups}/{id}/roles/{id}``."""
+
+    rules = {
+        "GET": "identity:system_grants:check",
+        "PUT": "identity:system_grants:create",
+        "DELETE": "identity:system_grants:revoke",
+    }
+    system = True
+
+
+_TARGETS = ("/projects/(?P<project_id>[^/]+)", "/domains/(?P<domain_id>[^/]+)")
+_ACTORS = ("/users/(?P<user_id>[^/]+)", "/groups/(?P<group_id>[^/]+)")
+_ROLE = "/(?P<role_id>[^/]+)"
+_HERE = [f"{target}{actor}/roles" for target in _TARGETS for actor in _ACTORS]
+_BELOW = [f"/OS-INHERIT{where}" for where in _HERE]
+_SYSTEM = [f"/system{actor}/roles" for actor in _ACTORS]
+ROUTES: dict[str, type[ServiceView]] = {
+    **dict.fromkeys(_HERE, GrantsView),
+    **dict.fromkeys((where + _ROLE for where in _HERE), GrantView),
+    **dict.fromkeys((f"{where}/inherited_to_projects" for where in _BELOW), InheritedGrantsView),
+    **dict.fromkeys((f"{where}{_ROLE}/inherited_to_projects" for where in _BELOW), InheritedGrantView),
+    **dict.fromkeys(_SYSTEM, SystemGrantsView),
+    **dict.fromkeys((where + _ROLE for where in _SYSTEM), SystemGrantView),
+}
+"""Path after ``/v3`` → view."""

@@ -1,0 +1,97 @@
+"""``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: which roles bring other roles."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import ServiceView
+from portal.api.identity import fragments
+from portal.api.identity.domain_scoped import DomainScopedView
+from portal.api.identity.listing import list_links
+from portal.api.identity.roles import shapes
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import selectors, services
+from provisioning.identity.models import Role
+
+
+class ImpliedRolesView(DomainScopedView):
+    """``/v3/roles/{prior}/implies``."""
+
+    rules = {"GET": "identity:implied_roles:list"}
+
+    def policy_target(self) -> dict[str, object]:
+        """What a role of the whole cloud implies may be seen in every domain."""
+        found = self.addressed["prior_role_id"]
+        open_to_all = found.record is not None and found.domain_id is None
+        return {"domain_id": self.context.domain_id if open_to_all else found.domain_id}
+
+    def get(self, request: Request, prior_role_id: str) -> Response:
+        """List what the role implies itself."""
+        prior = self.role("prior_role_id")
+        body = shapes.inference(request, prior, selectors.implied_roles(prior))
+        return Response(
+            {"role_inference": body, "links": fragments.self_link(request, f"/roles/{prior.id.hex}/implies")}
+        )
+
+
+class ImpliedRoleView(DomainScopedView):
+    """``/v3/roles/{prior}/implies/{implied}``."""
+
+    rules = {
+        "GET": "identity:implied_roles:show",
+        "PUT": "identity:implied_roles:create",
+        "DELETE": "identity:implied_roles:delete",
+    }
+
+    def policy_target(self) -> dict[str, object]:
+        """An implication is of the domain of the role that implies."""
+        prior, implied = self.addressed["prior_role_id"], self.addressed["implied_role_id"]
+        seen = self.request.method in {"GET", "HEAD"} and prior.record is not None and prior.domain_id is None
+        return {
+            "domain_id": self.context.domain_id if seen else prior.domain_id,
+            "role_domain_id": implied.domain_id,
+            "brings_admin": not isinstance(implied.record, Role) or selectors.brings_admin(implied.record),
+        }
+
+    def get(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
+        """Show the implication; 404 when there is none."""
+        self._check()
+        return self._shown(request, 200)
+
+    def head(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
+        """Answer 204, as Keystone does, when there is the implication, else 404."""
+        self._check()
+        return Response(status=204)
+
+    def put(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
+        """Let the first role imply the second (201)."""
+        services.imply(self.role("prior_role_id"), self.role("implied_role_id"))
+        return self._shown(request, 201)
+
+    def delete(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
+        """End the implication."""
+        services.unimply(self.role("prior_role_id"), self.role("implied_role_id"))
+        return Response(status=204)
+
+    def _check(self) -> None:
+        prior, implied = self.role("prior_role_id"), self.role("implied_role_id")
+        if not selectors.implies(prior, implied):
+            raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
+
+    def _shown(self, request: Request, status: int) -> Response:
+        prior, implied = self.role("prior_role_id"), self.role("implied_role_id")
+        body = shapes.inference(request, prior, implied)
+        link = fragments.self_link(request, f"/roles/{prior.id.hex}/implies/{implied.id.hex}")
+        return Response({"role_inference": body, "links": link}, status=status)
+
+
+class RoleInferencesView(ServiceView):
+    """``/v3/role_inferences``."""
+
+    rules = {"GET": "identity:role_inferences:list"}
+
+    def get(self, request: Request) -> Response:
+        """List what every role implies itself."""
+        found = [shapes.inference(request, prior, implied) for prior, implied in selectors.inferences()]
+        return Response({"role_inferences": found, "links": list_links(request, "/role_inferences")})

@@ -1,0 +1,95 @@
+"""``/v3/roles``: the words that policy rules ask for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.domain_scoped import DomainScopedView
+from portal.api.identity.fields import further
+from portal.api.identity.listing import listed, query_of
+from portal.api.identity.roles import schemas, shapes
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import selectors, services
+
+_KNOWN = frozenset({"name", "description", "domain_id", "options"})
+
+
+def _values(body: dict[str, Any]) -> dict[str, Any]:
+    """Translate the checked body; a description of null is an empty one."""
+    given = body["role"]
+    known = {name: value for name, value in given.items() if name in _KNOWN}
+    others = further(given, dict.fromkeys((*_KNOWN, "id")))
+    if "description" in known:
+        known["description"] = known["description"] or ""
+    return known | ({"extra": others} if others else {})
+
+
+class RolesView(ServiceView):
+    """``/v3/roles``."""
+
+    rules = {"GET": "identity:roles:list", "POST": "identity:roles:create"}
+    schemas: ClassVar[Schemas] = {"POST": schemas.CREATE}
+    queries: ClassVar[Schemas] = {"GET": query_of("name")}
+
+    def policy_target(self) -> dict[str, object]:
+        """A new role and a list of a domain's roles are of that domain; the cloud's roles are for every domain."""
+        if self.request.method != "POST":
+            return {"domain_id": self.request.query_params.get("domain_id", self.context.domain_id)}
+        body = self.request.data
+        role = body.get("role") if isinstance(body, dict) else None
+        return {"domain_id": role.get("domain_id") if isinstance(role, dict) else None}
+
+    def get(self, request: Request) -> Response:
+        """List the roles of the whole cloud, or those of the domain that is asked for."""
+        found = selectors.roles(domain_id=request.query_params.get("domain_id"))
+        items = (shapes.role(request, role) for role in found)
+        return Response(listed(request, "roles", items, filters=("name",)))
+
+    def post(self, request: Request) -> Response:
+        """Create a role (201)."""
+        values = _values(self.checked_body())
+        domain_id = values.pop("domain_id", None)
+        domain = selectors.domain_by(domain_id=domain_id) if domain_id is not None else None
+        if domain_id is not None and domain is None:
+            raise InvalidInputError(f"Could not find domain: {domain_id[:64]}.", field="domain_id")
+        made = services.create_role(values.pop("name"), domain=domain, **values)
+        return Response({"role": shapes.role(request, made)}, status=201)
+
+
+class RoleView(DomainScopedView):
+    """``/v3/roles/{id}``."""
+
+    rules = {
+        "GET": "identity:roles:show",
+        "PATCH": "identity:roles:update",
+        "DELETE": "identity:roles:delete",
+    }
+    schemas: ClassVar[Schemas] = {"PATCH": schemas.UPDATE}
+
+    def policy_target(self) -> dict[str, object]:
+        """A role is of its domain; those of the whole cloud may be seen in every domain."""
+        found = self.addressed["role_id"]
+        if found.record is not None and found.domain_id is None and self.request.method in {"GET", "HEAD"}:
+            return {"domain_id": self.context.domain_id}
+        return {"domain_id": found.domain_id}
+
+    def get(self, request: Request, role_id: str) -> Response:
+        """Show a role."""
+        return Response({"role": shapes.role(request, self.role())})
+
+    def patch(self, request: Request, role_id: str) -> Response:
+        """Change a role; it stays in its domain."""
+        values = _values(self.checked_body())
+        if values.pop("domain_id", self.role().domain_id) != self.role().domain_id:
+            raise InvalidInputError("The domain of a role cannot be changed.", field="domain_id")
+        changed = services.update_role(self.role(), **values)
+        return Response({"role": shapes.role(request, changed)})
+
+    def delete(self, request: Request, role_id: str) -> Response:
+        """Delete a role with its assignments."""
+        services.delete_role(self.role())
+        return Response(status=204)

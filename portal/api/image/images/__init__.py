@@ -1,0 +1,1 @@
+"""Images, their data, members and imports."""

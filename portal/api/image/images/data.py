@@ -1,0 +1,117 @@
+"""The bits of an image: uploaded, staged and downloaded as streams, with constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.http.response import HttpResponseBase
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.image.base import ImageView
+from portal.api.image.images.ranges import UnsatisfiableRangeError, part_of
+from portal.common import streams
+from provisioning.common.errors import InvalidInputError, TooLargeError
+from provisioning.images import selectors, services
+from provisioning.images.errors import InterruptedUploadError, NoImageDataError
+
+DATA_TYPE = "application/octet-stream"
+
+
+class DataView(ImageView):
+    """Base of the views that take data."""
+
+    def fault(self, error: Exception) -> Response:
+        """Say with a refusal of the body's type which one it must be."""
+        response = super().fault(error)
+        if isinstance(error, UnsupportedMediaType):
+            response.data["message"] = f"The data must be sent as {DATA_TYPE}."
+        return response
+
+
+class ImageFile(DataView):
+    """``/image/v2/images/{id}/file``."""
+
+    rules = {"GET": "image:images:download", "PUT": "image:images:upload"}
+
+    def put(self, request: Request, image_id: str) -> Response:
+        """Take the data of a queued image; 204 when it is whole, safe and what it was declared to be."""
+        size = _announced(request)
+        check_store(request.headers.get("X-Image-Meta-Store"))
+        services.upload(self.context, image_id, _body(request), expected_size=size)
+        return Response(status=204)
+
+    def get(self, request: Request, image_id: str) -> HttpResponseBase:
+        """Send the data, or the range of it that is asked for; 204 before there is any."""
+        for name in request.query_params.get("prefer", "").split(","):
+            check_store(name.strip() or None, field="prefer")
+        image = selectors.image_for(self.context, image_id)
+        try:
+            path = selectors.data_for(self.context, image)
+            size = path.stat().st_size if image.size is None else image.size
+            part = part_of(request, size)
+            file = path.open("rb")
+        except (NoImageDataError, FileNotFoundError):
+            return Response(status=204)
+        except UnsatisfiableRangeError as error:
+            refusal = self.fault(error)
+            refusal["Content-Range"] = f"bytes */{size}"
+            return refusal
+        first, last = part or (0, size - 1)
+        file.seek(first)
+        response = streams.file_response(request._request, file, last - first + 1)
+        response["Accept-Ranges"] = "bytes"
+        if part is not None:
+            response.status_code = 206
+            response["Content-Range"] = f"bytes {first}-{last}/{size}"
+        if image.checksum:
+            response["Content-MD5"] = image.checksum
+        return response
+
+
+class ImageStage(DataView):
+    """``/image/v2/images/{id}/stage``: data that waits for its import."""
+
+    rules = {"PUT": "image:images:stage"}
+
+    def put(self, request: Request, image_id: str) -> Response:
+        """Keep the data of a queued image, which is ``uploading`` from then on."""
+        services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
+        return Response(status=204)
+
+
+def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:
+    """Refuse the name of a store that there is not; InvalidInputError."""
+    if name is not None and name != settings.IMAGE_STORE_ID:
+        msg = f"The selected store {name[:80]} is not available on this node."
+        raise InvalidInputError(msg, field=field)
+
+
+def _announced(request: Request) -> int | None:
+    """Return the size that the client says the data has, in bytes; refuse one that is too large before it is sent.
+
+    Raises UnsupportedMediaType for what is not plain data.
+    """
+    if str(request.content_type).partition(";")[0].strip().lower() != DATA_TYPE:
+        raise UnsupportedMediaType(str(request.content_type))
+    length = request.headers.get("Content-Length", "")
+    text = request.headers.get("X-Openstack-Image-Size", "")
+    if text and not (text.isascii() and text.isdigit() and len(text) <= 18):
+        msg = f"X-Openstack-Image-Size must be a whole number of bytes: {text[:40]}"
+        raise InvalidInputError(msg, field="size")
+    sizes = [int(value) for value in (length, text) if value.isdigit()]
+    if sizes and max(sizes) > settings.MAX_IMAGE_SIZE:
+        msg = f"The image is larger than the {settings.MAX_IMAGE_SIZE} bytes that are allowed."
+        raise TooLargeError(msg)
+    return int(text) if text else None
+
+
+def _body(request: Request) -> Iterator[bytes]:
+    """Yield the data as it arrives; InterruptedUploadError when the client goes away."""
+    try:
+        yield from streams.body_of(request._request)
+    except (streams.BodyInterruptedError, OSError) as error:
+        msg = "The upload was interrupted: not all of the data arrived."
+        raise InterruptedUploadError(msg) from error

@@ -1,0 +1,158 @@
+"""Image service API v2: images, their tags and actions, and the schemas."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.common.paging import next_query
+from portal.api.common.views import Schemas
+from portal.api.image.base import ImageView
+from portal.api.image.images import shapes
+from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
+from portal.api.image.images.queries import read_filters, read_page, read_sort
+from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, PUBLISHED
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.images import protections, selectors, services
+from provisioning.images.models import Image
+from provisioning.images.records import BASE, COLUMN_OF
+
+
+def shape_for(context: RequestContext, image: Image) -> shapes.Shape:
+    """Return an image with those properties that the caller may read."""
+    return shapes.image(image, protections.readable(context, image.properties))
+
+
+class Images(ImageView):
+    """``/image/v2/images``."""
+
+    rules = {"GET": "image:images:list", "POST": "image:images:create"}
+    schemas: ClassVar[Schemas] = {"POST": IMAGE_CREATE}
+    queries: ClassVar[Schemas] = {"GET": IMAGE_QUERY}
+
+    def get(self, request: Request) -> Response:
+        """List images: filters, ``sort``, ``limit``, ``marker``."""
+        page = read_page(request)
+        rows = selectors.images_for(
+            self.context, read_filters(request), limit=page.limit, marker=page.marker, sort=read_sort(request)
+        )
+        first = request.query_params.copy()
+        first.pop("marker", None)
+        following = next_query(request, page, [row.id for row in rows])
+        body: dict[str, Any] = {
+            "images": [shape_for(self.context, row) for row in rows],
+            "first": f"/v2/images?{first.urlencode()}" if first else "/v2/images",
+            "schema": "/v2/schemas/images",
+            **({"next": f"/v2/images?{following}"} if following else {}),
+        }
+        return Response(body)
+
+    def post(self, request: Request) -> Response:
+        """Make a record; what is no attribute is an additional property."""
+        body = self.checked_body()
+        image = services.create(self.context, image_id=read_id(body.get("id")), **_values(body))
+        shape = shape_for(self.context, image)
+        response = Response(shape, status=201)
+        response["Location"] = f"{endpoint(request, 'image')}{shape['self']}"
+        response["OpenStack-image-import-methods"] = ",".join(settings.IMPORT_METHODS)
+        response["OpenStack-image-store-ids"] = settings.IMAGE_STORE_ID
+        return response
+
+
+def _values(body: dict[str, Any]) -> dict[str, Any]:
+    """Split a body into the record's fields and additional properties."""
+    values: dict[str, Any] = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
+    if values.get("owner", "") is None:
+        del values["owner"]
+    properties = {name: value for name, value in body.items() if name not in BASE and name != "id"}
+    return {**values, "properties": properties}
+
+
+class ImageDetail(ImageView):
+    """``/image/v2/images/{id}``."""
+
+    rules = {"GET": "image:images:show", "PATCH": "image:images:update", "DELETE": "image:images:delete"}
+    parser_classes = [PatchParser, OldPatchParser]
+    schemas: ClassVar[Schemas] = {"PATCH": IMAGE_PATCH}
+
+    def get(self, request: Request, image_id: str) -> Response:
+        """Show an image."""
+        return Response(shape_for(self.context, selectors.image_for(self.context, image_id)))
+
+    def patch(self, request: Request, image_id: str) -> Response:
+        """Change an image by JSON patch."""
+        old = str(request.content_type).partition(";")[0].strip().lower() == OldPatchParser.media_type
+        changes = read_patch(request.data, old=old)
+        return Response(shape_for(self.context, services.patch(self.context, image_id, changes)))
+
+    def delete(self, request: Request, image_id: str) -> Response:
+        """End an image."""
+        services.delete(self.context, image_id)
+        return Response(status=204)
+
+    def fault(self, error: Exception) -> Response:
+        """Say with a refusal of the body's type which ones there are."""
+        if not isinstance(error, UnsupportedMediaType):
+            return super().fault(error)
+        response = super().fault(error)
+        response.data["message"] = f"Image PATCH expects Content-Type one of: {PATCHES}"
+        response["Accept-Patch"] = PATCHES
+        return response
+
+
+class ImageTag(ImageView):
+    """``/image/v2/images/{id}/tags/{tag}``."""
+
+    rules = {"PUT": "image:tags:add", "DELETE": "image:tags:remove"}
+
+    def put(self, request: Request, image_id: str, tag: str) -> Response:
+        """Add a tag."""
+        services.set_tag(self.context, image_id, tag, present=True)
+        return Response(status=204)
+
+    def delete(self, request: Request, image_id: str, tag: str) -> Response:
+        """Remove a tag."""
+        services.set_tag(self.context, image_id, tag, present=False)
+        return Response(status=204)
+
+
+class Deactivate(ImageView):
+    """``/image/v2/images/{id}/actions/deactivate``."""
+
+    rules = {"POST": "image:images:deactivate"}
+
+    def post(self, request: Request, image_id: str) -> Response:
+        """Keep everybody but operators from the data."""
+        services.deactivate(self.context, image_id)
+        return Response(status=204)
+
+
+class Reactivate(ImageView):
+    """``/image/v2/images/{id}/actions/reactivate``."""
+
+    rules = {"POST": "image:images:reactivate"}
+
+    def post(self, request: Request, image_id: str) -> Response:
+        """Give the data free again."""
+        services.reactivate(self.context, image_id)
+        return Response(status=204)
+
+
+class PublishedSchema(ImageView):
+    """``/image/v2/schemas/{name}``."""
+
+    rules = {"GET": "image:schemas:show"}
+
+    def get(self, request: Request, name: str) -> Response:
+        """Show the JSON schema of a resource."""
+        if name not in PUBLISHED:
+            msg = f"There is no schema {name[:80]}."
+            raise NotFoundError(msg)
+        return Response(PUBLISHED[name])

@@ -1,0 +1,1 @@
+"""Work on images in the background: tasks, and imports of data."""

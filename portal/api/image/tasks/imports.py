@@ -1,0 +1,74 @@
+"""Imports: data that was staged, or that lies in the web, becomes an image's in the background."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.image.base import ImageView
+from portal.api.image.tasks.views import shape_of_image
+from provisioning.common.errors import InvalidInputError
+from provisioning.images import selectors, services
+from provisioning.images.selectors import tasks
+
+IMPORT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "method": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "maxLength": 80},
+                "uri": {"type": "string", "maxLength": 2048},
+            },
+            "required": ["name"],
+        },
+        "stores": {"type": "array", "items": {"type": "string", "maxLength": 255}, "minItems": 1, "maxItems": 100},
+        "all_stores": {"type": "boolean"},
+        "all_stores_must_succeed": {"type": "boolean"},
+    },
+    "required": ["method"],
+}
+
+
+class ImageImport(ImageView):
+    """``/image/v2/images/{id}/import``."""
+
+    rules = {"POST": "image:images:import"}
+    schemas: ClassVar[Schemas] = {"POST": IMPORT}
+
+    def post(self, request: Request, image_id: str) -> Response:
+        """Begin the import; ``stores`` and the old header may name the one store."""
+        body = self.checked_body()
+        stores = body.get("stores")
+        if stores is not None and body.get("all_stores"):
+            msg = "'all_stores' and 'stores' cannot be used together."
+            raise InvalidInputError(msg, field="stores")
+        if stores is None and "X-Image-Meta-Store" in request.headers:
+            stores = [request.headers["X-Image-Meta-Store"]]
+        method = body["method"]
+        asked = services.ImportRequest(method["name"], uri=method.get("uri"), stores=stores, body=_known(body))
+        services.import_image(self.context, image_id, asked)
+        return Response(status=202)
+
+
+class ImageTasks(ImageView):
+    """``/image/v2/images/{id}/tasks``."""
+
+    rules = {"GET": "image:images:tasks"}
+
+    def get(self, request: Request, image_id: str) -> Response:
+        """List what is and was done in the background for an image."""
+        image = selectors.image_for(self.context, image_id)
+        return Response({"tasks": [shape_of_image(row) for row in tasks.tasks_of_image(self.context, image)]})
+
+
+def _known(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what is understood of a request, for the task's record."""
+    method = {name: body["method"][name] for name in ("name", "uri") if name in body["method"]}
+    return {
+        "method": method,
+        **{name: body[name] for name in IMPORT["properties"] if name in body and name != "method"},
+    }

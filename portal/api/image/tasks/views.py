@@ -1,0 +1,152 @@
+"""The Tasks API: the work on images in the background; for operators, as in Glance."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.common.paging import next_query
+from portal.api.common.views import Schemas
+from portal.api.image.base import ImageView
+from portal.api.image.images.queries import read_page
+from portal.api.image.images.shapes import moment
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ordering import Sort
+from provisioning.images import services
+from provisioning.images.models import ImageTask
+from provisioning.images.selectors import tasks
+
+Shape = dict[str, Any]
+TYPES = ("import", "api_image_import")
+TASK: Shape = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["import"]},
+        "input": {
+            "type": "object",
+            "properties": {
+                "import_from": {"type": "string", "maxLength": 2048},
+                "import_from_format": {"type": "string", "maxLength": 20},
+                "image_properties": {"type": "object"},
+            },
+            "required": ["import_from", "import_from_format", "image_properties"],
+        },
+    },
+    "required": ["type", "input"],
+}
+_one = {"type": "array", "items": {"type": "string", "maxLength": 255}}
+TASK_QUERY: Shape = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("limit", "marker", "owner"), _one),
+        "type": {"type": "array", "items": {"enum": list(TYPES)}},
+        "status": {"type": "array", "items": {"enum": list(ImageTask.Status.values)}},
+        "sort_key": {"type": "array", "items": {"enum": sorted(tasks.SORT_KEYS)}},
+        "sort_dir": {"type": "array", "items": {"enum": ["asc", "desc"]}},
+    },
+}
+
+
+class Tasks(ImageView):
+    """``/image/v2/tasks``."""
+
+    rules = {"GET": "image:tasks:list", "POST": "image:tasks:create"}
+    schemas: ClassVar[Schemas] = {"POST": TASK}
+    queries: ClassVar[Schemas] = {"GET": TASK_QUERY}
+
+    def get(self, request: Request) -> Response:
+        """List tasks without what was asked for and what came of it."""
+        query = {name: values[-1] for name, values in self.checked_query().items() if values}
+        page = read_page(request)
+        sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
+        rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=sort)
+        first = request.query_params.copy()
+        first.pop("marker", None)
+        following = next_query(request, page, [row.id for row in rows])
+        body = {
+            "tasks": [stub(row) for row in rows],
+            "first": f"/v2/tasks?{first.urlencode()}" if first else "/v2/tasks",
+            "schema": "/v2/schemas/tasks",
+            **({"next": f"/v2/tasks?{following}"} if following else {}),
+        }
+        return Response(body)
+
+    def post(self, request: Request) -> Response:
+        """Make an image from what a URL names; the older form of an import."""
+        given = self.checked_body()["input"]
+        properties = given["image_properties"]
+        if not all(isinstance(value, str) for value in properties.values()):
+            msg = "image_properties must be text."
+            raise InvalidInputError(msg, field="image_properties")
+        task = services.import_new(self.context, given)
+        response = Response(shape(task), status=201)
+        response["Location"] = f"{endpoint(request, 'image')}/v2/tasks/{task.id}"
+        return response
+
+
+class TaskDetail(ImageView):
+    """``/image/v2/tasks/{id}``."""
+
+    rules = {"GET": "image:tasks:show"}
+
+    def get(self, request: Request, task_id: str) -> Response:
+        """Show a task."""
+        return Response(shape(tasks.task_for(self.context, task_id)))
+
+
+def stub(row: ImageTask) -> Shape:
+    """Show a task in a list."""
+    return {
+        "id": str(row.id),
+        "type": row.type,
+        "status": row.status,
+        "owner": row.project_id.hex,
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.updated_at),
+        **({"expires_at": moment(row.expires_at)} if row.expires_at else {}),
+        "self": f"/v2/tasks/{row.id}",
+        "schema": "/v2/schemas/task",
+    }
+
+
+def shape(row: ImageTask) -> Shape:
+    """Show a task."""
+    return {**stub(row), **_references(row), "input": row.input, "result": row.result, "message": row.message}
+
+
+def shape_of_image(row: ImageTask) -> Shape:
+    """Show a task of an image, where the reference has other names and times with microseconds."""
+    references = _references(row)
+    return {
+        "id": str(row.id),
+        "type": row.type,
+        "status": row.status,
+        "owner": row.project_id.hex,
+        "expires_at": _precise(row.expires_at),
+        "created_at": _precise(row.created_at),
+        "updated_at": _precise(row.updated_at),
+        "deleted_at": None,
+        "deleted": False,
+        "input": row.input,
+        "result": row.result,
+        "message": row.message,
+        **references,
+        "request-id": references["request_id"],
+        "user": references["user_id"],
+    }
+
+
+def _references(row: ImageTask) -> Shape:
+    return {
+        "image_id": str(row.image_id) if row.image_id else "",
+        "request_id": row.request_id,
+        "user_id": row.user_id.hex if row.user_id else "",
+    }
+
+
+def _precise(value: datetime.datetime | None) -> str | None:
+    return None if value is None else value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")

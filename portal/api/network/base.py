@@ -1,0 +1,11 @@
+"""The base of the Networking views."""
+
+from __future__ import annotations
+
+from portal.api.common.views import ServiceView
+
+
+class NetworkView(ServiceView):
+    """A resource of the Networking API."""
+
+    service = "network"

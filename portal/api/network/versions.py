@@ -1,0 +1,43 @@
+"""What the Networking API is: its version and its resources."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.network.base import NetworkView
+from portal.api.network.resources import RESOURCES
+
+
+class Versions(NetworkView):
+    """``GET /network``: the versions there are."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Name the one version."""
+        link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
+        return Response({"versions": [{"id": "v2.0", "status": "CURRENT", "links": [link]}]})
+
+
+class Resources(NetworkView):
+    """``GET /network/v2.0``: the resources of the version."""
+
+    public = True
+
+    def get(self, request: Request) -> Response:
+        """Name every resource with its address."""
+        base = f"{endpoint(request, 'network')}/v2.0"
+        return Response(
+            {
+                "resources": [
+                    {
+                        "name": resource.name,
+                        "collection": resource.plural,
+                        "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
+                    }
+                    for resource in RESOURCES
+                ]
+            }
+        )
