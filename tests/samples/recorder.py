@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from tests.samples.store import Pair
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
 
-HERE = Path(__file__).parent
 Version = tuple[int, int]
 VERSIONS: list[Version] = [(2, minor) for minor in range(1, 97)]
-Pair = dict[str, Any]
 HEADERS = ("Location", "Content-Type", "Content-Range", "Accept-Ranges", "Content-MD5", "Content-Length", "Retry-After")
 """What is kept of an answer's headers, besides those for which OpenStack has a name of its own."""
 OWN = re.compile(r"openstack-image-.*", re.I)
@@ -273,38 +271,3 @@ class Scene:
             if self.service == "image":
                 last = {"name": name, "operation": operation, **pair}
             self.pairs.append(last)
-
-
-def path_of(service: str, name: str) -> Path:
-    return HERE / service / f"{name}.json"
-
-
-def load(service: str, name: str) -> list[Pair]:
-    path = path_of(service, name)
-    return json.loads(path.read_text()) if path.exists() else []
-
-
-def store(service: str, name: str, pairs: list[Pair]) -> None:
-    path = path_of(service, name)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json_of(pairs) + "\n")
-
-
-def json_of(value: Any, indent: str = "", room: int = 118) -> str:
-    """Write JSON with as much on a line as it takes."""
-    short = json.dumps(value, ensure_ascii=False)
-    if len(short) + len(indent) <= room or not isinstance(value, dict | list) or not value:
-        return short
-    deeper = indent + " "
-    if isinstance(value, list):
-        return "[\n" + ",\n".join(deeper + json_of(each, deeper, room) for each in value) + f"\n{indent}]"
-    lines = (f"{deeper}{json.dumps(key)}: {json_of(each, deeper, room)}" for key, each in value.items())
-    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-
-
-def every_pair() -> Iterator[tuple[str, Pair]]:
-    """Everything in the store, with its service."""
-    for service in ("compute", "image"):
-        for path in sorted((HERE / service).glob("*.json")):
-            for pair in json.loads(path.read_text()):
-                yield service, pair

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.samples.recorder import HERE, VERSIONS, Version, every_pair, text_of
+from tests.samples.recorder import VERSIONS, Version, text_of
+from tests.samples.store import HERE, every_pair
 
 OWN_NAMES = {
     "addresses",

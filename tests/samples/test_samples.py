@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from tests.reference.operations import DONE, operations
-from tests.samples import recorder
+from tests.samples import recorder, store
 from tests.samples.scenes import SCENES
 from tests.support.cast import People
 from tests.support.clouds import Cloud
@@ -37,25 +38,50 @@ def test_answers_are_as_recorded(
     settings.RECLAIM_INSTANCE_INTERVAL = 3600
     writes = bool(os.environ.get("WRITE_SAMPLES"))
     cloud = Cloud.make()
-    kept = None if writes else recorder.load(service, name)
+    kept = None if writes else store.load(service, name)
     scene = recorder.Scene(people, cloud, service, kept)
     SCENES[service, name](scene, monkeypatch)
     if writes:
-        recorder.store(service, name, scene.pairs)
+        store.store(service, name, scene.pairs)
     found = {(pair["name"], pair.get("since")): pair for pair in scene.pairs}
-    wanted = {(pair["name"], pair.get("since")): pair for pair in recorder.load(service, name)}
+    wanted = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
     assert list(found) == list(wanted)
     for key, pair in wanted.items():
-        assert recorder.json_of(found[key]) == recorder.json_of(pair), key
+        assert store.exactly(found[key]) == store.exactly(pair), key
 
 
 def test_every_operation_has_a_pair() -> None:
     offered = [each for service in ("compute", "image") for each in operations(service)]
     known = {(each.service, each.name) for each in offered}
     done = {(each.service, each.name) for each in offered if each.outcome == DONE}
-    pairs = list(recorder.every_pair())
+    pairs = list(store.every_pair())
     played = {(service, pair["operation"]) for service, pair in pairs}
     well = {(service, pair["operation"]) for service, pair in pairs if pair["response"]["status"] < 400}
     assert played <= known, "an address is not written as in the list of operations"
     assert sorted(done - played) == []
     assert sorted(done - well) == sorted(NEVER_WELL)
+
+
+def test_what_is_stored_comes_back() -> None:
+    first = {
+        "name": "list",
+        "operation": "GET /servers",
+        "since": "2.1",
+        "until": "2.8",
+        "request": {"who": "alice", "path": "/servers"},
+        "response": {"status": 200, "body": {"a/b": [{"n": 1}, 2, 3, 4], "gone": {"x": 0}, "one": 1, "none": 0}},
+    }
+    second = first | {
+        "since": "2.9",
+        "until": "2.9",
+        "response": {"status": 200, "body": {"a/b": [{"n": True}, 2], "none": None, "one": 1.0, "more": [{}]}},
+    }
+    third = first | {
+        "name": "page",
+        "operation": "GET /servers/detail",
+        "response": {"status": 200, "body": {"a/b": [{"n": 1}, 2, 3, 4, [5], 6], "gone": {}, "one": [], "none": 0}},
+    }
+    pairs = [first, second, third, second | {"name": "page", "response": {"status": 404}}]
+    written = json.loads(json.dumps(store.short(pairs)))
+    assert [each.get("like") for each in written[:3]] == [None, "list 2.1", "list 2.1"]
+    assert list(map(store.exactly, store.whole(written))) == list(map(store.exactly, pairs))

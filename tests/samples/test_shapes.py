@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.samples.recorder import HERE
+from tests.samples.store import HERE
 from tests.samples.shapes import Difference, differences
 
 
