@@ -91,9 +91,21 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
     return _original_reincarnate(sentinel, process)
 
 
-def _follow_parent() -> None:
-    """In a forked child: be killed when the parent is gone."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _follow_forks() -> None:
+    """Let every child that this process and its children fork be killed by the kernel when its parent dies."""
+    libc = ctypes.CDLL(None)
+    parent = 0
+
+    def note_parent() -> None:
+        nonlocal parent
+        parent = os.getpid()
+
+    def follow_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel knew that we follow it
+            os._exit(STUCK)
+
+    os.register_at_fork(before=note_parent, after_in_child=follow_parent)
 
 
 def _keep(group: str, topics: list[str], periodic: bool) -> None:  # noqa: FBT001 - a process's plain arguments
@@ -115,7 +127,7 @@ def run_group(topics: list[str], workers: int, *, periodic: bool) -> int:
     connections.close_all()
     gc.collect()
     gc.freeze()  # what is shared with the children stays shared
-    os.register_at_fork(after_in_child=_follow_parent)
+    _follow_forks()
     watchdog = get_context("fork").Process(target=_keep, args=[group, topics, periodic], name="watchdog")
     watchdog.start()
     cluster = django_q.cluster.Cluster(Broker(topics=[*topics, worker_groups.ping_key(group)], group=group))

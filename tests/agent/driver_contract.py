@@ -287,6 +287,7 @@ class DriverContract:
 
     def test_destroying_what_never_was_succeeds(self, driver: ComputeDriver) -> None:
         driver.destroy(NOBODY)
+        assert self.listed(driver, NOBODY) is None
 
     def test_an_unknown_guest_is_said_to_be_unknown(self, driver: ComputeDriver) -> None:
         for question in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -267,10 +268,21 @@ async def test_a_host_shown_the_door_comes_back(tmp_path: Path, caplog: pytest.L
     assert "Another agent of this host has connected." in caplog.text
 
 
-async def test_trouble_is_logged_once_while_it_lasts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_trouble_is_logged_once_while_it_lasts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store(tmp_path, Credential("host-1", "secret-1", enrolled=True))
     settings = AgentSettings(host="host-1", state_dir=tmp_path, portal_url="http://127.0.0.1:9", driver="fake")
+    tries, enough = itertools.count(1), asyncio.Event()
+    connect_once = PortalLink._connect_once
+
+    async def connect(link: PortalLink) -> None:
+        if next(tries) == 4:
+            enough.set()
+        await connect_once(link)
+
+    monkeypatch.setattr(PortalLink, "_connect_once", connect)
     with caplog.at_level(logging.WARNING):
         async with linked(make_stage(tmp_path), settings):
-            await asyncio.sleep(0.2)
+            await enough.wait()
     assert caplog.text.count("not connected to http://127.0.0.1:9") == 1

@@ -77,8 +77,10 @@ def test_an_exception_gives_the_turn_on() -> None:
 
 def test_a_savepoint_does_not_wait_for_its_own_thread() -> None:
     with transaction.atomic(), transaction.atomic():
-        Flavor.objects.filter(name="x").update(vcpus=2)
-    write()
+        assert Flavor.objects.filter(name="x").update(vcpus=2) == 0
+    other = Other(write)
+    assert other.done.wait(60)
+    assert other.error is None
 
 
 def test_waiting_ends() -> None:

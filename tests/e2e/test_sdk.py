@@ -49,7 +49,6 @@ NOT_CALLED = {
     "force_complete_server_migration": "no live migration goes on: guests have disks of their own host",
 }
 CACHE = "there is no cache of images before the store"
-METADEFS = "metadata definitions are not offered"
 LOCATIONS = "locations are not offered"
 NOT_CALLED_IMAGE = {
     **dict.fromkeys(

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from provisioning.jobs.models import WorkerBeat
-from provisioning.jobs.worker_groups import name_of_group
+from provisioning.jobs.worker_groups import name_of_group, process_mark
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180.0
@@ -37,6 +37,32 @@ def eventually(check: Callable[[], object], what: str, within: float = PATIENCE)
         time.sleep(0.01)
 
 
+def descendants(pid: int) -> list[int]:
+    """Pids of the processes below one, parents first."""
+    found: list[int] = []
+    left = [pid]
+    while left:
+        children = Path(f"/proc/{left[0]}/task/{left[0]}/children")
+        more = [int(child) for child in children.read_text().split()] if children.exists() else []
+        found += more
+        left = [*left[1:], *more]
+    return found
+
+
+def kill_group(master: subprocess.Popen[bytes]) -> None:
+    """SIGKILL the master of a worker group, and wait until the kernel has ended every process below it."""
+    marks = {pid: process_mark(pid) for pid in descendants(master.pid)}
+    assert len(marks) >= 5  # watchdog, sentinel, worker, monitor, pusher
+    master.kill()
+    master.wait(PATIENCE)
+    eventually(lambda: not any(process_mark(pid) == mark != "" for pid, mark in marks.items()), "no orphans")
+
+
+def is_idle(pid: int) -> bool:
+    """Whether a process waits for something."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 @dataclass
 class Group:
     """One worker group and the words its jobs noted."""
@@ -46,19 +72,16 @@ class Group:
 
     def descendants(self) -> list[int]:
         """Pids of the group's processes below its master."""
-        found: list[int] = []
-        left = [self.process.pid]
-        while left:
-            children = Path(f"/proc/{left[0]}/task/{left[0]}/children")
-            more = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-            found += more
-            left = [*left[1:], *more]
-        return found
+        return descendants(self.process.pid)
 
     def kill(self) -> None:
         """SIGKILL the master; the kernel ends the rest."""
-        self.process.kill()
-        self.process.wait(PATIENCE)
+        kill_group(self.process)
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM, and wait until the group says that it heeds it."""
+        self.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "stopping cluster processes" in self.output.read_text(), "it stops")
 
     def stop(self) -> int:
         """Ask it to stop, and return its exit status."""
@@ -93,7 +116,8 @@ def start_group(transactional_db: None, tmp_path: Path) -> Iterator[Callable[...
     yield start
     for group in groups:
         if group.process.poll() is None:
-            group.kill()
+            group.process.kill()
+            group.process.wait(PATIENCE)
 
 
 @pytest.fixture

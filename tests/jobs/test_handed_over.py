@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,7 @@ from django_q.models import OrmQ
 from provisioning.jobs import queue, worker_groups
 from provisioning.jobs.cast import cast
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
-from tests.jobs.conftest import Group, eventually, words
+from tests.jobs.conftest import PATIENCE, Group, eventually, words
 from tests.jobs.test_workers import queue_is_empty
 from tests.jobs.worker import TOPICS
 
@@ -29,10 +27,9 @@ def test_nothing_waits_for_a_group_that_was_stopped(start_group: StartGroup, log
         cast(TOPICS[0], "tests.worker.wait_for_file", log=str(log), release=str(release))
     eventually(lambda: words(log) == ["begun"], "the first job began")
     eventually(lambda: JobRun.objects.count() > 1, "another one was taken")
-    group.process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)  # not an assertion: lets the signal come before the release
+    group.ask_to_stop()
     release.touch()
-    assert group.process.wait(20) == 0
+    assert group.process.wait(PATIENCE) == 0
     assert Counter(words(log))["begun"] == Counter(words(log))["ended"] >= 1, "a job in hand was broken off"
     assert not WorkerBeat.objects.exists()
     assert not JobRun.objects.exclude(group="").exists()

@@ -28,7 +28,7 @@ from provisioning.notifications.jobs import call_sender
 from provisioning.notifications.messages import Notification, versioned
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.selectors import standing
-from tests.jobs.conftest import eventually
+from tests.jobs.conftest import eventually, kill_group
 from tests.notifications.conftest import Received, Receiver, told, types
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
@@ -311,8 +311,7 @@ def test_a_worker_that_is_killed_while_it_sends_loses_nothing(group: Any, webhoo
     tell("instance.test.end", subject=subject)
     first = group()
     eventually(lambda: webhook.came, "the first try")
-    first.kill()
-    first.wait(30)
+    kill_group(first)
     release.set()
     assert Delivery.objects.count() == 2
     group()

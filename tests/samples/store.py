@@ -51,8 +51,8 @@ def exactly(pair: Pair) -> str:
 
 def text_of(entry: Pair) -> str:
     """Write one entry, what it is on the first line."""
-    heads = ", ".join(f'{json.dumps(name)}: {json.dumps(entry[name])}' for name in HEADS if name in entry)
-    rest = [f'  {json.dumps(name)}: {json_of(value, "  ")}' for name, value in entry.items() if name not in HEADS]
+    heads = ", ".join(f"{json.dumps(name)}: {json.dumps(entry[name])}" for name in HEADS if name in entry)
+    rest = [f"  {json.dumps(name)}: {json_of(value, '  ')}" for name, value in entry.items() if name not in HEADS]
     return " {" + ",\n".join([heads, *rest]) + "}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -62,26 +63,42 @@ def test_every_operation_has_a_pair() -> None:
     assert sorted(done - well) == sorted(NEVER_WELL)
 
 
+OLD = {"a/b": [{"n": 1}, 2, 3, 4], "~": {"x": 0}, "one": 1, "none": 0, "same": {"deep": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("new", "changes"),
+    [
+        (OLD, 0),
+        (OLD | {"a/b": [{"n": True}, 2]}, 3),
+        (OLD | {"a/b": [{"n": 1}, 2, 3, 4, [5], 6]}, 2),
+        (OLD | {"none": None, "one": 1.0, "~": {}}, 3),
+        (OLD | {"~": [], "same": {"deep": [1], "more": {}}}, 2),
+        ({"same": {"deep": [2]}}, 5),
+    ],
+)
+def test_a_difference_makes_the_new_of_the_old(new: dict[str, Any], changes: int) -> None:
+    difference = store.Difference.between(OLD, new)
+    assert len(difference.set) + len(difference.without) == changes
+    assert store.exactly(difference.applied(OLD)) == store.exactly(new)
+
+
 def test_what_is_stored_comes_back() -> None:
-    first = {
+    first: dict[str, Any] = {
         "name": "list",
         "operation": "GET /servers",
         "since": "2.1",
         "until": "2.8",
         "request": {"who": "alice", "path": "/servers"},
-        "response": {"status": 200, "body": {"a/b": [{"n": 1}, 2, 3, 4], "gone": {"x": 0}, "one": 1, "none": 0}},
+        "response": {"status": 200, "body": {f"name-{number}": "x" * 60 for number in range(9)}},
     }
-    second = first | {
-        "since": "2.9",
-        "until": "2.9",
-        "response": {"status": 200, "body": {"a/b": [{"n": True}, 2], "none": None, "one": 1.0, "more": [{}]}},
-    }
-    third = first | {
-        "name": "page",
-        "operation": "GET /servers/detail",
-        "response": {"status": 200, "body": {"a/b": [{"n": 1}, 2, 3, 4, [5], 6], "gone": {}, "one": [], "none": 0}},
-    }
-    pairs = [first, second, third, second | {"name": "page", "response": {"status": 404}}]
+    body = first["response"]["body"]
+    pairs = [
+        first,
+        first | {"since": "2.9", "until": "2.9", "response": {"status": 200, "body": body | {"more": None}}},
+        first | {"name": "page", "operation": "GET /servers/detail", "response": {"status": 203, "body": body}},
+        first | {"name": "page", "since": "2.9", "response": {"status": 404}},
+    ]
     written = json.loads(json.dumps(store.short(pairs)))
-    assert [each.get("like") for each in written[:3]] == [None, "list 2.1", "list 2.1"]
+    assert [each.get("like") for each in written] == [None, "list 2.1", "list 2.1", None]
     assert list(map(store.exactly, store.whole(written))) == list(map(store.exactly, pairs))

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.samples.store import HERE
 from tests.samples.shapes import Difference, differences
+from tests.samples.store import HERE
 
 
 def listed(service: str) -> list[Difference]:
