@@ -1,4 +1,4 @@
-"""What a newcomer and a package manager find in the checkout: locks, README, documentation, the size of modules."""
+"""What a newcomer and a package manager find in the checkout: locks, README, documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 LOCKS = ("uv", "npm", "base", "client", "libvirt", "dev")
-LONGEST_MODULE = 400
 REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
 
 
@@ -97,17 +96,6 @@ def test_every_setting_is_documented(checkout: Path) -> None:
     documented = set(re.findall(r"`(NOVELLA_[A-Z0-9_]+)`", guide))
     assert portal | agent <= documented
     assert documented <= portal | agent, "the guide describes settings that do not exist"
-
-
-def test_no_module_is_too_long_to_read_in_one_sitting(checkout: Path) -> None:
-    modules = [
-        path
-        for folder in ("portal", "provisioning", "compute_agent", "bin")
-        for path in (checkout / folder).rglob("*.py")
-        if "migrations" not in path.parts
-    ]
-    lengths = {str(path.relative_to(checkout)): len(path.read_text().splitlines()) for path in modules}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
 def test_the_agent_stands_alone(checkout: Path) -> None:
