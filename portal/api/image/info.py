@@ -8,6 +8,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.refusals import Operation, answering, refuse
 from portal.api.image.base import ImageView
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.images import selectors
@@ -76,60 +77,18 @@ class StoredImage(ImageView):
         raise ForbiddenError(msg)
 
 
-class NoCache(ImageView):
-    """Base: images are served from their store, and no cache is between."""
-
-    def _refuse(self) -> Response:
-        msg = "Caching via API is not supported at this site."
-        raise NotFoundError(msg)
+NO_CACHE = refuse(NotFoundError, "Caching via API is not supported at this site.")
 
 
-class Cache(NoCache):
-    """``/image/v2/cache``."""
-
-    rules = {"GET": "image:cache:list", "DELETE": "image:cache:clear"}
-
-    def get(self, request: Request) -> Response:
-        """Say that there is none."""
-        return self._refuse()
-
-    def delete(self, request: Request) -> Response:
-        """Say that there is none."""
-        return self._refuse()
+def _uncached(**rules: str) -> type[ImageView]:
+    """Return a view of the cache: images are served from their store, and no cache is between."""
+    return answering(ImageView, {method: Operation(rule, NO_CACHE) for method, rule in rules.items()})
 
 
-class CachedImage(NoCache):
-    """``/image/v2/cache/{image}``."""
-
-    rules = {"PUT": "image:cache:queue", "DELETE": "image:cache:remove"}
-
-    def put(self, request: Request, image_id: str) -> Response:
-        """Say that there is none."""
-        return self._refuse()
-
-    def delete(self, request: Request, image_id: str) -> Response:
-        """Say that there is none."""
-        return self._refuse()
-
-
-class CacheClean(NoCache):
-    """``/image/v2/cache/clean``."""
-
-    rules = {"POST": "image:cache:clean"}
-
-    def post(self, request: Request) -> Response:
-        """Say that there is none."""
-        return self._refuse()
-
-
-class CachePrune(NoCache):
-    """``/image/v2/cache/prune``."""
-
-    rules = {"POST": "image:cache:prune"}
-
-    def post(self, request: Request) -> Response:
-        """Say that there is none."""
-        return self._refuse()
+Cache = _uncached(GET="image:cache:list", DELETE="image:cache:clear")
+CachedImage = _uncached(PUT="image:cache:queue", DELETE="image:cache:remove")
+CacheClean = _uncached(POST="image:cache:clean")
+CachePrune = _uncached(POST="image:cache:prune")
 
 
 def _store() -> dict[str, Any]:

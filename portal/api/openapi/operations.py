@@ -13,6 +13,7 @@ from portal.api.common.views import ServiceView, schema_for
 from portal.api.openapi.components import DATA, FREE_OBJECT, HEADERS, ref
 from portal.api.openapi.portable import portable
 from portal.api.openapi.statuses import statuses_of
+from provisioning.identity import policy
 
 Schema = dict[str, Any]
 
@@ -47,12 +48,12 @@ class OperationSchema(AutoSchema):
         return self.method.lower() + re.sub(r"[^A-Za-z0-9.]+", "_", self.path).rstrip("_")
 
     def get_summary(self) -> str | None:
-        """Return the first sentence of the handler's docstring."""
+        """Return the first sentence of the description."""
         said = self._said()
         return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's signature, not DRF's
-        """Return the whole docstring, the rule that is asked, and the microversions."""
+        """Return what the operation does, the rule that is asked, and the microversions."""
         parts = [self._said()]
         rule = self.view.rules.get(self.method)
         if rule and not self.view.public and self.method not in self.view.public_methods:
@@ -64,7 +65,9 @@ class OperationSchema(AutoSchema):
         return "\n\n".join(parts)
 
     def _said(self) -> str:
-        text = inspect.getdoc(getattr(self.view, self.method.lower())) or ""
+        """Return the handler's docstring or, without one, what the policy says of its rule."""
+        rule = policy.RULES.get(self.view.rules.get(self.method, ""))
+        text = inspect.getdoc(getattr(self.view, self.method.lower())) or (rule.description if rule else "")
         return re.sub(r"\s+", " ", text.replace("``", "`"))
 
     def get_tags(self) -> list[str]:

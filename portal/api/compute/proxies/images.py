@@ -11,9 +11,8 @@ from rest_framework.response import Response
 
 from portal.api.common import links
 from portal.api.common.paging import next_links, read_page
-from portal.api.compute.proxies import schemas as proxy_schemas
-from portal.api.compute.proxies.refusals import ProxyView
-from portal.api.compute.schemas import last
+from portal.api.compute.proxies.base import ProxyView
+from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last
 from portal.api.compute.timestamps import timestamp
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
@@ -25,6 +24,19 @@ _PROGRESS = {"queued": 25, "saving": 50, "active": 100}
 _PROPERTIES = {"server": "instance_uuid", "type": "image_type"}
 _TRUE = {"1", "t", "true", "on", "y", "yes"}
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+def listing(version: Version) -> Schema:
+    """The query of ``GET /images``: ``property-…`` filters by a property; unknown ones are not looked at."""
+    texts: Schema = {"type": "array", "items": TEXT}
+    counts: Schema = {"type": "array", "items": COUNT}
+    names = ("name", "status", "server", "type", "changes-since", "marker")
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, texts) | dict.fromkeys(("minRam", "minDisk", "limit"), counts),
+        "patternProperties": {"^property-": texts},
+        "additionalProperties": True,
+    }
 
 
 class ImageProxy(ProxyView):
@@ -82,7 +94,7 @@ class ImagesView(ImageProxy):
     """``GET /images``."""
 
     rules = {"GET": "compute:images:list"}
-    queries = {"GET": proxy_schemas.images}
+    queries = {"GET": listing}
     detailed = False
 
     def get(self, request: Request) -> Response:

@@ -1,0 +1,59 @@
+"""Views that are declared as a table: operations that only refuse, or that answer with an empty list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas, ServiceView
+from provisioning.common.errors import NovellaError
+
+LONGEST = 64
+"""Characters of a part of the address that an answer repeats."""
+
+View = TypeVar("View", bound=ServiceView)
+Answer = Callable[[Request, Mapping[str, str]], Response]
+"""Called with the request and the parts of the address."""
+
+
+class Operation(NamedTuple):
+    """What a method of an address answers, to those whom the policy rule lets pass."""
+
+    rule: str
+    answer: Answer
+
+
+def refuse(error: type[NovellaError], message: str) -> Answer:
+    """Answer with an error; ``{image_id}`` in the message stands for that part of the address."""
+
+    def answer(request: Request, named: Mapping[str, str]) -> Response:
+        raise error(message.format_map({name: text[:LONGEST] for name, text in named.items()}))
+
+    return answer
+
+
+def empty_list(name: str) -> Answer:
+    """Answer with a list that has nothing in it."""
+    return lambda request, named: Response({name: []})
+
+
+def answering(base: type[View], operations: Mapping[str, Operation], **members: Any) -> type[View]:
+    """Return a view class that answers methods (``GET`` …) as the table says, and others as its base does."""
+
+    queries: Schemas = members.get("queries", base.queries)
+
+    def handler(method: str, operation: Operation) -> Callable[..., Response]:
+        def handle(self: ServiceView, request: Request, **named: str) -> Response:
+            if method in queries:
+                self.checked_query()
+            return operation.answer(request, named)
+
+        return handle
+
+    members |= {method.lower(): handler(method, operation) for method, operation in operations.items()}
+    members["rules"] = base.rules | {method: operation.rule for method, operation in operations.items()}
+    made = type(base.__name__, (base,), {"__module__": __name__, "__doc__": base.__doc__} | members)
+    return cast("type[View]", made)

@@ -1,0 +1,83 @@
+"""Snapshots that a volume service asks the Compute API to help with: no server here has a volume to take one of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import Schema, Version, last
+from provisioning.common.errors import InvalidInputError
+
+
+def creation(version: Version) -> Schema:
+    """``POST /os-assisted-volume-snapshots``."""
+    text: Schema = {"type": "string", "minLength": 1}
+    info: Schema = {
+        "type": "object",
+        "properties": {
+            "snapshot_id": {"type": "string", "minLength": 1, "maxLength": 255},
+            "type": {"enum": ["qcow2"]},
+            "new_file": {"type": "string", "minLength": 1, "maxLength": 255},
+            "id": {"type": "string", "minLength": 1, "maxLength": 255},
+        },
+        "required": ["snapshot_id", "type", "new_file"],
+        "additionalProperties": False,
+    }
+    snapshot: Schema = {
+        "type": "object",
+        "properties": {"volume_id": text, "create_info": info},
+        "required": ["volume_id", "create_info"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"snapshot": snapshot},
+        "required": ["snapshot"],
+        "additionalProperties": False,
+    }
+
+
+def deletion(version: Version) -> Schema:
+    """The query of ``DELETE /os-assisted-volume-snapshots/{id}``."""
+    return {
+        "type": "object",
+        "properties": {"delete_info": {"type": "array", "items": {"type": "string"}}},
+        "additionalProperties": version < (2, 75),
+    }
+
+
+class AssistedSnapshotsView(ComputeView):
+    """``POST /os-assisted-volume-snapshots``."""
+
+    rules = {"POST": "compute:assisted_volume_snapshots:create"}
+    schemas = {"POST": creation}
+
+    def post(self, request: Request) -> Response:
+        """No server has this volume."""
+        raise _no_volume(self.checked_body()["snapshot"]["volume_id"])
+
+
+class AssistedSnapshotView(ComputeView):
+    """``DELETE /os-assisted-volume-snapshots/{id}``."""
+
+    rules = {"DELETE": "compute:assisted_volume_snapshots:delete"}
+    queries = {"DELETE": deletion}
+
+    def delete(self, request: Request, snapshot_id: str) -> Response:
+        """No server has this volume."""
+        text = last(self.checked_query(), "delete_info")
+        try:
+            info: Any = orjson.loads(text or "")
+        except orjson.JSONDecodeError as error:
+            raise InvalidInputError("delete_info must be an object in JSON.", field="delete_info") from error
+        if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
+            raise InvalidInputError("delete_info must name the volume_id.", field="delete_info")
+        raise _no_volume(info["volume_id"])
+
+
+def _no_volume(volume_id: str) -> InvalidInputError:
+    return InvalidInputError(f"No volume Block Device Mapping with id {volume_id[:64]}.", field="volume_id")

@@ -1,0 +1,151 @@
+"""What the Compute API once had and this cloud does not do, as one table: 410 for what was removed from the API, and
+refusals or empty lists for other services' resources that this cloud does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.refusals import Answer, Operation, answering, empty_list, refuse
+from portal.api.compute.proxies.base import LAST, ProxyView
+from portal.api.compute.schemas import COUNT, Schema
+from provisioning.common.errors import GoneError, InvalidInputError, NotFoundError, NotOfferedError
+
+REMOVED = "compute:removed"
+GONE = refuse(GoneError, "This resource is no longer available. No forwarding address is given.")
+NO_VOLUMES = refuse(
+    NotOfferedError, "There is no volume service in this cloud; the disks of servers are made with them."
+)
+NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this cloud.")
+NO_BOOT = refuse(NotOfferedError, "Servers are not booted from volumes here: launch them by POST /servers.")
+ELSEWHERE = refuse(NotOfferedError, "Security groups are not changed by the Compute API: ask the Network API.")
+NO_FLOATING_IP = refuse(NotFoundError, "Floating IP not found for ID {floating_ip_id}")
+NO_POOL = refuse(NotFoundError, "Floating IP pool not found.")
+NO_VOLUME = refuse(NotFoundError, "Volume {volume_id} could not be found.")
+NO_SNAPSHOT = refuse(NotFoundError, "Snapshot {snapshot_id} could not be found.")
+
+
+def ironic(command: str) -> Answer:
+    """Refuse, naming the command of the bare metal service that does it."""
+    message = f"Command not supported. Please use Ironic command {command} to perform this action."
+    return refuse(InvalidInputError, message)
+
+
+def ironic_port(request: Request, named: Mapping[str, str]) -> Response:
+    """Refuse to add or to remove an interface of a node, whichever the body asks for."""
+    removal = isinstance(request.data, dict) and "remove_interface" in request.data
+    return ironic("port-delete" if removal else "port-create")(request, named)
+
+
+class Row(NamedTuple):
+    """An address below ``/compute/v2.1``, some methods of it, and what they answer up to a microversion."""
+
+    path: str
+    methods: str
+    rule: str
+    answer: Answer
+    last_version: Version | None = LAST
+
+
+def removed(path: str, methods: str) -> Row:
+    """Return the row of what was removed from the API: every microversion answers 410."""
+    return Row(path, methods, REMOVED, GONE, None)
+
+
+TABLE: tuple[Row, ...] = (
+    removed("os-agents", "GET POST"),
+    removed("os-agents/<str:agent_id>", "PUT DELETE"),
+    removed("os-cells", "GET POST"),
+    removed("os-cells/capacities", "GET"),
+    removed("os-cells/detail", "GET"),
+    removed("os-cells/info", "GET"),
+    removed("os-cells/sync_instances", "POST"),
+    removed("os-cells/<str:cell_id>", "GET PUT DELETE"),
+    removed("os-cells/<str:cell_id>/capacities", "GET"),
+    removed("os-certificates", "POST"),
+    removed("os-certificates/<str:certificate_id>", "GET"),
+    removed("os-cloudpipe", "GET POST"),
+    removed("os-cloudpipe/<str:cloudpipe_id>", "PUT"),
+    removed("os-fixed-ips/<str:fixed_ip>", "GET"),
+    removed("os-fixed-ips/<str:fixed_ip>/action", "POST"),
+    removed("os-floating-ip-dns", "GET"),
+    removed("os-floating-ip-dns/<str:dns_domain>", "PUT DELETE"),
+    removed("os-floating-ip-dns/<str:dns_domain>/entries/<str:dns_entry>", "GET PUT DELETE"),
+    removed("os-floating-ips-bulk", "GET POST"),
+    removed("os-floating-ips-bulk/<str:bulk_host>", "GET PUT"),
+    removed("os-fping", "GET"),
+    removed("os-fping/<str:server_id>", "GET"),
+    removed("os-networks", "POST"),
+    removed("os-networks/add", "POST"),
+    removed("os-networks/<str:network_id>", "DELETE"),
+    removed("os-networks/<str:network_id>/action", "POST"),
+    removed("os-tenant-networks", "POST"),
+    removed("os-tenant-networks/<str:network_id>", "DELETE"),
+    removed("os-security-group-default-rules", "GET POST"),
+    removed("os-security-group-default-rules/<str:default_rule_id>", "GET DELETE"),
+    removed("servers/<str:server_id>/consoles", "GET POST"),
+    removed("servers/<str:server_id>/consoles/<str:console_id>", "GET DELETE"),
+    removed("servers/<str:server_id>/os-virtual-interfaces", "GET"),
+    Row("os-floating-ips", "GET", "compute:floating_ips:list", empty_list("floating_ips")),
+    Row("os-floating-ips", "POST", "compute:floating_ips:create", NO_POOL),
+    Row("os-floating-ips/<str:floating_ip_id>", "GET", "compute:floating_ips:show", NO_FLOATING_IP),
+    Row("os-floating-ips/<str:floating_ip_id>", "DELETE", "compute:floating_ips:delete", NO_FLOATING_IP),
+    Row("os-floating-ip-pools", "GET", "compute:floating_ip_pools:list", empty_list("floating_ip_pools")),
+    Row("os-security-groups", "POST", "compute:security_groups:change", ELSEWHERE),
+    Row("os-security-groups/<str:security_group_id>", "PUT DELETE", "compute:security_groups:change", ELSEWHERE),
+    Row("os-security-group-rules", "POST", "compute:security_groups:change", ELSEWHERE),
+    Row("os-security-group-rules/<str:rule_id>", "DELETE", "compute:security_groups:change", ELSEWHERE),
+    Row("os-volumes", "GET", "compute:volumes:list", empty_list("volumes")),
+    Row("os-volumes", "POST", "compute:volumes:change", NO_VOLUMES),
+    Row("os-volumes/detail", "GET", "compute:volumes:list", empty_list("volumes")),
+    Row("os-volumes/<str:volume_id>", "GET", "compute:volumes:show", NO_VOLUME),
+    Row("os-volumes/<str:volume_id>", "DELETE", "compute:volumes:change", NO_VOLUME),
+    Row("os-snapshots", "GET", "compute:volumes:list", empty_list("snapshots")),
+    Row("os-snapshots", "POST", "compute:volumes:change", NO_VOLUMES),
+    Row("os-snapshots/detail", "GET", "compute:volumes:list", empty_list("snapshots")),
+    Row("os-snapshots/<str:snapshot_id>", "GET", "compute:volumes:show", NO_SNAPSHOT),
+    Row("os-snapshots/<str:snapshot_id>", "DELETE", "compute:volumes:change", NO_SNAPSHOT),
+    Row("os-baremetal-nodes", "GET", "compute:baremetal_nodes:list", NO_BARE_METAL),
+    Row("os-baremetal-nodes", "POST", "compute:baremetal_nodes:change", ironic("node-create")),
+    Row("os-baremetal-nodes/<str:node_id>", "GET", "compute:baremetal_nodes:show", NO_BARE_METAL),
+    Row("os-baremetal-nodes/<str:node_id>", "DELETE", "compute:baremetal_nodes:change", ironic("node-delete")),
+    Row("os-baremetal-nodes/<str:node_id>/action", "POST", "compute:baremetal_nodes:change", ironic_port),
+    Row("os-volumes_boot", "GET POST", "compute:volumes_boot", NO_BOOT, None),
+    Row("os-volumes_boot/detail", "GET", "compute:volumes_boot", NO_BOOT, None),
+    Row("os-volumes_boot/<str:server_id>", "GET PUT DELETE", "compute:volumes_boot", NO_BOOT, None),
+    Row("os-volumes_boot/<str:server_id>/action", "POST", "compute:volumes_boot", NO_BOOT, None),
+)
+
+
+def limited(version: Version) -> Schema:
+    """The query of lists that have ``limit`` and ``offset``."""
+    counted: Schema = {"type": "array", "items": COUNT}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(("limit", "offset"), counted),
+        "additionalProperties": True,
+    }
+
+
+PAGED = frozenset({"os-volumes", "os-volumes/detail", "os-snapshots", "os-snapshots/detail"})
+"""Lists whose query is checked, empty as they are."""
+
+
+def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
+    """Return the view of an address: what the table says of it, and all else as in its base."""
+    rows = [row for row in TABLE if row.path == path]
+    operations = {method: Operation(row.rule, row.answer) for row in rows for method in row.methods.split()}
+    unlimited = frozenset(method for row in rows if row.last_version is None for method in row.methods.split())
+    whole = base is ProxyView and unlimited == operations.keys()
+    return answering(
+        base,
+        operations,
+        last_version=None if whole else base.last_version,
+        answered_later=unlimited,
+        queries={"GET": limited} if path in PAGED else base.queries,
+    )
