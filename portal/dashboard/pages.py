@@ -9,13 +9,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views import View
 from django_htmx.middleware import HtmxDetails
 
 from portal.dashboard import navigation, projects
+from portal.dashboard.forms import Form
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.events import selectors as events
@@ -170,3 +171,39 @@ class Page(View):
         if request.method == "GET":
             return redirect_to_login(request.get_full_path())
         return sign_in_first(request)
+
+
+class FormPage(Page):
+    """Base of the pages that are one form; errors are shown at its fields, and what was typed stays."""
+
+    template = ""
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Show the form."""
+        return self.show(self.form())
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Save what was typed, or show what is wrong with it."""
+        form = self.form(request.POST)
+        if form.is_valid():
+            try:
+                return self.save(form)
+            except NovellaError as error:
+                form.refuse(error)
+        return self.show(form, status=422)
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        """Return the page's form, with what was typed when something was."""
+        raise NotImplementedError
+
+    def save(self, form: Form) -> HttpResponse:
+        """Do what the valid form asks, and leave; NovellaError for what the form is to say."""
+        raise NotImplementedError
+
+    def further(self) -> Mapping[str, Any]:
+        """Return what else the template needs."""
+        return {}
+
+    def show(self, form: Form, *, status: int = 200) -> HttpResponse:
+        """Show the page with this form."""
+        return self.page(self.template, {"form": form, **self.further()}, status=status)

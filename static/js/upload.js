@@ -6,13 +6,24 @@ const words = document.getElementById("upload-words");
 const percent = document.getElementById("upload-percent");
 const submit = form.querySelector("[data-testid=upload-submit]");
 const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
+const describedBy = new Map([...form.querySelectorAll("[aria-describedby]")].map((each) => [each, each.getAttribute("aria-describedby")]));
 let sending = false;
 
+// Shows what is wrong as the server draws it in other forms (dashboard/_errors.html).
 function refuse(field, message) {
-    const place = form.querySelector(`[data-error="${CSS.escape(field)}"]`) ?? form.querySelector('[data-error=""]');
-    place.textContent = message;
-    place.hidden = false;
-    form.querySelector(`[name="${CSS.escape(field || "file")}"]`)?.focus();
+    const control = form.elements[field];
+    const place = form.querySelector(`[data-field="${CSS.escape(field)}"]`) ?? progress;
+    const error = document.createElement("div");
+    error.id = `${field || "form"}_error`;
+    error.className = "field-error";
+    error.role = "alert";
+    error.textContent = message;
+    if (control) {
+        place.append(error);
+        control.setAttribute("aria-invalid", "true");
+        control.setAttribute("aria-describedby", [error.id, describedBy.get(control)].filter(Boolean).join(" "));
+        control.focus();
+    } else place.after(error);
     progress.hidden = true;
     submit.disabled = sending = false;
 }
@@ -50,7 +61,11 @@ function guess(name) {
 form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (sending) return;
-    for (const place of form.querySelectorAll("[data-error]")) place.hidden = true;
+    for (const error of form.querySelectorAll(".field-error")) error.remove();
+    for (const control of form.querySelectorAll("[aria-invalid]")) {
+        control.removeAttribute("aria-invalid");
+        control.setAttribute("aria-describedby", describedBy.get(control) ?? "");
+    }
     const fromWeb = source() === "web";
     const file = form.elements.file.files[0];
     if (!file && !fromWeb) return refuse("file", "Choose a file.");
@@ -79,9 +94,4 @@ form.elements.file.addEventListener("change", () => {
 });
 
 form.elements.uri?.addEventListener("change", () => guess(form.elements.uri.value.split(/[?#]/)[0]));
-for (const choice of form.querySelectorAll("[name=source]"))
-    choice.addEventListener("change", () => {
-        for (const part of form.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== source();
-    });
-
 addEventListener("beforeunload", (event) => sending && event.preventDefault());

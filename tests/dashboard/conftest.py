@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,6 +12,17 @@ from tests.support.cast import Person, sign_in_browser
 from tests.support.clouds import Cloud
 
 SignedIn = Callable[[Person], Client]
+
+
+def offered(page: Any, field: str) -> list[str]:
+    """Return the labels of what a page's form offers in a field."""
+    return [str(label) for _, label in page.context["form"].fields[field].widget.choices]
+
+
+def ticked(page: Any, field: str) -> list[str]:
+    """Return what is chosen in a field of a page's form."""
+    found: list[str] = page.context["form"][field].value()
+    return found
 
 
 @pytest.fixture(autouse=True)

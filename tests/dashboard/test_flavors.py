@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said_at_its_field(
 ) -> None:
     answer = signed_in(operator).post("/flavors/create/", TYPED | changes)
     assert answer.status_code == 422
-    assert list(answer.context["errors"]) == [field]
+    assert list(answer.context["form"].errors) == [field]
     assert Flavor.objects.count() == 2
 
 

@@ -45,14 +45,14 @@ def test_a_public_key_is_imported(at_alice: Client) -> None:
 def test_what_is_wrong_is_said_at_its_field(at_alice: Client, fields: dict[str, str], place: str) -> None:
     answer = at_alice.post(CREATE, fields)
     assert answer.status_code == 422
-    assert list(answer.context["errors"]) == [place]
+    assert list(answer.context["form"].errors) == [place]
     assert not KeyPair.objects.exists()
 
 
 def test_a_name_is_taken_once(at_alice: Client) -> None:
     at_alice.post(CREATE, {"name": "laptop", "how": "make"})
     answer = at_alice.post(CREATE, {"name": "laptop", "how": "make"})
-    assert answer.context["errors"] == {"name": "Key pair 'laptop' already exists."}
+    assert list(answer.context["form"].errors) == ["name"]
 
 
 def test_a_key_is_deleted_after_a_question(at_alice: Client) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Project, Role, RoleAssignment, User
-from tests.dashboard.conftest import SignedIn
+from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import People, Person, make_domain, make_project, make_user
 from tests.support.clouds import Cloud
 
@@ -98,7 +98,7 @@ def test_what_is_wrong_with_a_project_is_said_at_its_field(
 ) -> None:
     answer = at_operator.post("/projects/create/", {"name": "lab", "description": "kept"} | changes)
     assert answer.status_code == 422
-    assert list(answer.context["errors"]) == [field]
+    assert list(answer.context["form"].errors) == [field]
     assert not Project.objects.filter(name="lab").exists()
     if field != "description":
         assert 'value="kept"' in answer.content.decode()
@@ -108,7 +108,7 @@ def test_the_parent_is_of_the_chosen_domain(at_operator: Client, alice: Person) 
     services.create_domain("Other", domain_id="other")
     for parent in ("wonderland", str(alice.project_id)):
         answer = at_operator.post("/projects/create/", {"name": "lab", "domain": "other", "parent": parent})
-        assert list(answer.context["errors"]) == ["parent"]
+        assert list(answer.context["form"].errors) == ["parent"]
 
 
 def test_a_project_is_changed(at_operator: Client, alice: Person) -> None:
@@ -119,7 +119,7 @@ def test_a_project_is_changed(at_operator: Client, alice: Person) -> None:
     assert [tag.name for tag in alice.project.tags.all()] == ["x"]
     assert 'value="nowhere"' in at_operator.get(address).content.decode()
     answer = at_operator.post(address, {"name": "factory"})
-    assert list(answer.context["errors"]) == ["name"]
+    assert list(answer.context["form"].errors) == ["name"]
 
 
 def test_a_closed_project_ends_its_pages_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
@@ -191,7 +191,7 @@ def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Pers
 def test_a_member_is_found_and_added(at_operator: Client, alice: Person, charlie: Person) -> None:
     address = f"/projects/{alice.project_id}/members/add/"
     found = at_operator.get(f"{address}?q=CHAR")
-    assert [user.name for user in found.context["users"]] == ["charlie"]
+    assert offered(found, "who") == ["charlie"]
     typed = {"who": f"user:{charlie.user_id.hex}", "roles": [str(role("reader").id), str(role("member").id)]}
     answer = at_operator.post(address, typed, follow=True)
     assert "charlie has a role on wonderland now." in answer.content.decode()
@@ -228,7 +228,7 @@ def test_what_is_wrong_with_a_new_member_is_said(
         typed = typed | {"roles": str(role("member").id)}
     answer = at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
     assert answer.status_code == 422
-    assert list(answer.context["errors"]) == [field]
+    assert list(answer.context["form"].errors) == [field]
     assert own(charlie.user, alice.project) == set()
 
 
@@ -236,13 +236,13 @@ def test_a_role_of_a_domain_is_not_offered_and_not_given(at_operator: Client, al
     theirs = services.create_role("theirs", domain=services.create_domain("Other", domain_id="other"))
     typed = {"who": f"user:{charlie.user_id.hex}", "roles": str(theirs.id)}
     answer = at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
-    assert list(answer.context["errors"]) == ["roles"]
+    assert list(answer.context["form"].errors) == ["roles"]
     assert "theirs" not in answer.content.decode()
 
 
 def test_the_roles_of_a_member_change_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
     address = f"/projects/{alice.project_id}/members/user/{alice.user_id}/"
-    assert at_operator.get(address).context["ticked"] == {str(role("member").id)}
+    assert ticked(at_operator.get(address), "roles") == [str(role("member").id)]
     dialog = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in dialog
     assert "Roles of alice on wonderland" in dialog

@@ -11,7 +11,7 @@ from portal.dashboard.quotas.bars import Bar, bars_of, grouped
 from provisioning.quotas import selectors, services
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
-from tests.dashboard.conftest import SignedIn
+from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 
 
@@ -50,7 +50,7 @@ def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> 
     assert (limits["cores"], limits["ram"], limits["instances"]) == (2, -1, 0)
     assert selectors.own_limits(alice.project_id) == {"cores": 2, "ram": -1, "instances": 0}
     page = at_operator.get(address).content.decode()
-    assert 'name="limit-cores"\n                               value="2"' in page
+    assert 'name="limit-cores" value="2"' in page
     at_operator.post(address, form(cores="5"))
     assert selectors.own_limits(alice.project_id) == {"cores": 5}
     at_operator.post(f"{address}reset/")
@@ -65,8 +65,8 @@ def test_a_wrong_number_is_said_at_its_field_and_nothing_is_saved(
     answer = at_operator.post(f"/projects/{alice.project_id}/quotas/", typed)
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert 'id="quota-ram-error"' in page
-    assert "The limit of Memory must be a whole number" in page
+    assert list(answer.context["form"].errors) == ["limit-ram"]
+    assert 'id="limit-ram_error"' in page
     assert page.count("field-error") == 1
     assert 'value="3"' in page
     assert selectors.own_limits(alice.project_id) == {}
@@ -75,7 +75,7 @@ def test_a_wrong_number_is_said_at_its_field_and_nothing_is_saved(
 def test_an_unknown_choice_is_refused(at_operator: Client, alice: Person) -> None:
     answer = at_operator.post(f"/projects/{alice.project_id}/quotas/", form() | {"how-cores": "much"})
     assert answer.status_code == 422
-    assert 'id="quota-cores-error"' in answer.content.decode()
+    assert 'id="how-cores_error"' in answer.content.decode()
 
 
 def test_a_form_that_names_nothing_changes_nothing(at_operator: Client, alice: Person) -> None:
@@ -110,7 +110,7 @@ def test_the_defaults_are_those_of_projects_without_their_own(
     assert "The default quotas are saved." in answer.content.decode()
     assert (limits_of(alice.project_id)["cores"], limits_of(charlie.project_id)["cores"]) == (4, 7)
     assert limits_of(alice.project_id)["ports"] == -1
-    assert "Default <span" in at_operator.get(f"/projects/{alice.project_id}/quotas/").content.decode()
+    assert offered(at_operator.get(f"/projects/{alice.project_id}/quotas/"), "how-cores")[0] == "Default"
     assert at_operator.post("/quotas/", form(cores="x")).status_code == 422
     at_operator.post("/quotas/", form())
     assert limits_of(alice.project_id)["cores"] == DEFAULTS["cores"]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import selectors, services
 from provisioning.identity.models import ApplicationCredential, Domain, Role, User
-from tests.dashboard.conftest import SignedIn
+from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import PASSWORD, People, Person, make_user
 
 NEW = {"name": "dora", "email": "dora@example.org", "how": "make", "project": "wonderland", "role": "member"}
@@ -81,7 +81,7 @@ def test_a_generated_password_keeps_the_rule_of_length(at_operator: Client, alic
     settings.PASSWORD_MIN_LENGTH = 40
     assert at_operator.post("/users/create/", NEW).status_code == 201
     typed = NEW | {"name": "emil", "how": "type", "password": "shorter than forty"}
-    assert list(at_operator.post("/users/create/", typed).context["errors"]) == ["password"]
+    assert list(at_operator.post("/users/create/", typed).context["form"].errors) == ["password"]
 
 
 def test_a_typed_password_is_never_shown(at_operator: Client, alice: Person) -> None:
@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_user_is_said_at_its_field(
     before = User.objects.count()
     answer = at_operator.post("/users/create/", NEW | changes)
     assert answer.status_code == 422
-    assert list(answer.context["errors"]) == [field]
+    assert list(answer.context["form"].errors) == [field]
     assert User.objects.count() == before
 
 
@@ -165,7 +165,7 @@ def test_a_user_is_changed(at_operator: Client, alice: Person) -> None:
     assert (alice.user.name, alice.user.email, alice.user.description) == ("alison", "a@b.example", "new")
     assert 'value="alison"' in at_operator.get(address).content.decode()
     for changes, field in (({"name": "bob"}, "name"), ({"project": "nowhere"}, "project"), ({"name": " "}, "name")):
-        assert list(at_operator.post(address, typed | changes).context["errors"]) == [field]
+        assert list(at_operator.post(address, typed | changes).context["form"].errors) == [field]
     at_operator.post(address, typed | {"project": ""})
     alice.user.refresh_from_db()
     assert alice.user.default_project is None
@@ -194,7 +194,7 @@ def test_a_new_password_ends_the_old_one_and_every_session(
     assert not signs_in("alice", PASSWORD)
     assert at_operator.post(address, {"how": "type", "password": "typed by hand"}).status_code == 303
     assert signs_in("alice", "typed by hand")
-    assert list(at_operator.post(address, {"how": "type"}).context["errors"]) == ["password"]
+    assert list(at_operator.post(address, {"how": "type"}).context["form"].errors) == ["password"]
 
 
 def test_a_user_is_signed_out_everywhere(at_operator: Client, at_alice: Client, alice: Person) -> None:
@@ -257,11 +257,11 @@ def test_an_operator_ends_an_application_credential_of_its_user_only(
 
 def test_a_role_is_given_from_the_page_of_the_user(at_operator: Client, bob: Person, charlie: Person) -> None:
     address = f"/users/{bob.user_id}/roles/add/"
-    assert [each.name for each in at_operator.get(f"{address}?q=FACT").context["projects"]] == ["factory"]
+    assert offered(at_operator.get(f"{address}?q=FACT"), "project") == ["factory"]
     member = str(Role.objects.get(name="member").id)
     answer = at_operator.post(address, {"project": str(charlie.project_id), "roles": member})
     assert answer.headers["Location"] == f"/users/{bob.user_id}/"
     assert "member" in selectors.roles_of(bob.user_id, charlie.project_id)
     for typed, field in (({"roles": member}, "project"), ({"project": str(charlie.project_id)}, "roles")):
         refused = at_operator.post(address, typed)
-        assert (refused.status_code, list(refused.context["errors"])) == (422, [field])
+        assert (refused.status_code, list(refused.context["form"].errors)) == (422, [field])

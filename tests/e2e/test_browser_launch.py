@@ -53,10 +53,10 @@ def group_of(pid: int) -> list[int]:
 
 def fill_in(page: Page, key: Key) -> None:
     """Import the key without leaving the wizard, and choose a name and a size."""
-    if not page.locator("#key-new-name").is_visible():
+    if not page.locator("#key_new_name").is_visible():
         page.get_by_text("New key pair").click()
-    page.locator("#key-new-name").fill("laptop")
-    page.locator("#key-new-public").fill(key.public.read_text())
+    page.locator("#key_new_name").fill("laptop")
+    page.locator("#key_new_public").fill(key.public.read_text())
     page.get_by_role("button", name="Add key pair").click()
     expect(page.locator("input[name=key_name][value=laptop]")).to_be_checked()
     page.locator("#name").fill(NAME)

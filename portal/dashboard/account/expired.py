@@ -14,48 +14,40 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.redirects import safe_next
 from portal.common.sign_in import change_expired, sign_in
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAuthenticatedError, NovellaError
-
-DOMAIN = "Default"
-FIELDS = ("original", "password", "again")
+from portal.dashboard.account.forms import ExpiredPasswordForm
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
 
 
-def expired_form(request: HttpRequest, errors: dict[str, str], *, status: int) -> HttpResponse:
-    """Return the form for the person who was typed in, without any password in it."""
-    context = {
-        "errors": errors,
-        "user_name": request.POST.get("user_name", ""),
-        "domain": request.POST.get("domain", "").strip() or DOMAIN,
-        "next": safe_next(request, ""),
-    }
+def expired_form(request: HttpRequest, form: ExpiredPasswordForm, *, status: int) -> HttpResponse:
+    """Return the page for a new password."""
+    context = {"form": form, "next": safe_next(request, "")}
     return render(request, "dashboard/account/change_expired.html", context, status=status)
 
 
-@method_decorator([never_cache, sensitive_post_parameters(*FIELDS)], name="dispatch")
+@method_decorator([never_cache, sensitive_post_parameters("original", "password", "again")], name="dispatch")
 class ChangeExpired(View):
-    """Who someone is, the present password, and a new one twice."""
+    """The form that takes who somebody is, the present password, and a new one twice."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form; who is signed in has a page of the settings for that."""
         if getattr(request, "context", None) is not None:
             return redirect("dashboard:settings_password")
-        return expired_form(request, {}, status=200)
+        return expired_form(request, ExpiredPasswordForm(), status=200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Change the password and sign in with it; who needs more than a password is led to the sign-in."""
-        name, domain = request.POST.get("user_name", "").strip(), request.POST.get("domain", "").strip() or DOMAIN
-        original, password, again = (request.POST.get(field, "") for field in FIELDS)
+        form = ExpiredPasswordForm(request.POST)
+        if not form.is_valid():
+            return expired_form(request, form, status=422)
+        typed = form.cleaned_data
+        name, domain = typed["user_name"], typed["domain"]
         try:
-            if password != again:
-                raise InvalidInputError("The two are not the same.", field="again")
-            change_expired(request, name, original, password, domain)
-        except NotAuthenticatedError as error:
-            return expired_form(request, {"form": error.message}, status=401)
+            change_expired(request, name, typed["original"], typed["password"], domain)
         except NovellaError as error:
-            place = error.field if error.field in FIELDS else "form"
-            return expired_form(request, {place: error.message}, status=422)
+            form.refuse(error)
+            return expired_form(request, form, status=401 if isinstance(error, NotAuthenticatedError) else 422)
         try:
-            sign_in(request, name, password, domain)
+            sign_in(request, name, typed["password"], domain)
         except (NotAuthenticatedError, ForbiddenError):
             messages.success(request, "Your password was changed. Sign in with the new one.")
             query = urlencode({"next": safe_next(request)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -17,7 +16,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from portal.common.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_project
 from portal.dashboard import projects
-from portal.dashboard.account.expired import DOMAIN, expired_form
+from portal.dashboard.account.expired import expired_form
+from portal.dashboard.account.forms import ExpiredPasswordForm, SignInForm
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
 from provisioning.identity.errors import PasswordExpiredError
@@ -27,34 +27,33 @@ LONGEST_SEARCH = 256
 
 @method_decorator([never_cache, sensitive_post_parameters("password", "passcode")], name="dispatch")
 class SignIn(View):
-    """The form that everybody meets first."""
+    """The sign-in."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form; who is signed in already goes on."""
         if getattr(request, "context", None) is not None:
             return redirect(safe_next(request))
-        return self._form(request, "", status=200)
+        return self._form(request, SignInForm(), status=200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Sign in; the answer to a wrong name and to a wrong password is the same."""
-        name, password = request.POST.get("user_name", "").strip(), request.POST.get("password", "")
-        domain = request.POST.get("domain", "").strip() or DOMAIN
+        form = SignInForm(request.POST)
+        if not form.is_valid():
+            return self._form(request, form, status=422)
+        typed = form.cleaned_data
+        name, domain = typed["user_name"], typed["domain"]
         try:
-            sign_in(request, name, password, domain, passcode=request.POST.get("passcode", "").strip())
+            sign_in(request, name, typed["password"], domain, passcode=typed.get("passcode", ""))
         except PasswordExpiredError:
-            return expired_form(request, {}, status=401)
+            expired = ExpiredPasswordForm(initial={"user_name": name, "domain": domain})
+            return expired_form(request, expired, status=401)
         except (NotAuthenticatedError, ForbiddenError) as error:
-            return self._form(request, error.message, status=401)
+            form.refuse(error)
+            return self._form(request, form, status=401)
         return HttpResponseRedirect(safe_next(request), status=303)
 
-    def _form(self, request: HttpRequest, error: str, *, status: int) -> HttpResponse:
-        context = {
-            "error": error,
-            "user_name": request.POST.get("user_name", ""),
-            "domain": request.POST.get("domain", DOMAIN) or DOMAIN,
-            "next": safe_next(request, ""),
-            "asks_passcode": settings.TOTP,
-        }
+    def _form(self, request: HttpRequest, form: SignInForm, *, status: int) -> HttpResponse:
+        context = {"form": form, "next": safe_next(request, "")}
         return render(request, "dashboard/account/sign_in.html", context, status=status)
 
 

@@ -1,15 +1,16 @@
-"""From the form's fields to an application credential's options."""
+"""The form for a new application credential."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from provisioning.common.errors import InvalidInputError
+from portal.dashboard import wording
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
 from provisioning.identity.models import Role
 from provisioning.identity.services import RequestPattern
 
@@ -23,94 +24,82 @@ EXPIRIES = (
     ("at", "at a time of your choice"),
 )
 USUAL_EXPIRY = "90"
-LONGEST_TIME = 32
-FIELDS = {"service": "access_rules", "method": "access_rules", "path": "access_rules"}
-"""Where an error about a part is shown; the others have a field of their name."""
-PLACES = ("name", "description", "roles", "expires_at", "access_rules")
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What stands in the form: text as it was typed."""
+class CredentialForm(Form):
+    """What a program may do, and until when.  At first every role is ticked but ``admin``, which few programs need."""
 
-    name: str = ""
-    description: str = ""
-    roles: tuple[str, ...] = ()
-    expiry: str = USUAL_EXPIRY
-    expires_at: str = ""
-    unrestricted: bool = False
-    access_rules: str = ""
+    service_fields = {"service": "access_rules", "method": "access_rules", "path": "access_rules"}
+    notes = {"expires_at": "UTC"}
 
-    @classmethod
-    def of(cls, data: QueryDict) -> Values:
-        """Read what was sent."""
-        return cls(
-            name=data.get("name", "").strip(),
-            description=data.get("description", "").strip(),
-            roles=tuple(data.getlist("roles")),
-            expiry=data.get("expiry", USUAL_EXPIRY),
-            expires_at=data.get("expires_at", "").strip(),
-            unrestricted=bool(data.get("unrestricted")),
-            access_rules=data.get("access_rules", ""),
+    name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "nightly-backup"}))
+    description = forms.CharField(required=False)
+    roles = OfferedListField(label="What it may do", error_messages={"required": "Choose at least one role."})
+    expiry = forms.ChoiceField(label="Expires", choices=EXPIRIES, initial=USUAL_EXPIRY, required=False)
+    expires_at = forms.CharField(
+        label="Time", max_length=32, required=False, widget=forms.TextInput({"type": "datetime-local"})
+    )
+    access_rules = forms.CharField(
+        label="Access rules",
+        required=False,
+        widget=forms.Textarea({"class": "mono small", "rows": 3, "placeholder": "compute GET /v2.1/servers/**"}),
+        help_text="One a line: service, method, path. The program can then make these requests and no others."
+        " * stands for one part of a path, ** for any number of parts.",
+    )
+    unrestricted = forms.BooleanField(required=False)
+
+    def __init__(self, data: QueryDict | None, own: list[Role]) -> None:
+        """``own``: the person's roles in the project."""
+        names = [role.name for role in own]
+        super().__init__(data, initial={"roles": [name for name in names if name != "admin"] or names})
+        self.own = own
+        self.offer(
+            "roles",
+            [(role.name, ChoiceLabel(role.name, role.description or wording.ROLES.get(role.name, ""))) for role in own],
         )
+        now = timezone.now()
+        self.fields["expires_at"].widget.attrs["min"] = f"{now:%Y-%m-%dT%H:%M}"
+        self.fields["expires_at"].help_text = f"It is now {now:%Y-%m-%d %H:%M} UTC."
 
     @property
     def is_advanced(self) -> bool:
-        """Whether something stands in the advanced part."""
-        return self.unrestricted or bool(self.access_rules.strip())
+        """Whether something stands, or is wrong, in the advanced part."""
+        return bool(self["unrestricted"].value() or self["access_rules"].value() or "access_rules" in self.errors)
+
+    def clean_roles(self) -> list[Role]:
+        chosen = set(self.cleaned_data["roles"])
+        if chosen - {role.name for role in self.own}:
+            raise forms.ValidationError("You do not have all of these roles in this project.")
+        return [role for role in self.own if role.name in chosen]
+
+    def clean_access_rules(self) -> list[RequestPattern]:
+        rules = []
+        for number, line in enumerate(self.cleaned_data["access_rules"].splitlines(), 1):
+            words = line.split()
+            if words and len(words) != 3:
+                raise forms.ValidationError(f"Line {number} must have a service, a method and a path.")
+            if words:
+                rules.append(RequestPattern(words[0], words[1].upper(), words[2]))
+        return rules
+
+    def clean(self) -> dict[str, Any]:
+        """Put the moment of the end into ``expires_at``; a time that was typed counts when ``at`` is chosen."""
+        typed = super().clean() or self.cleaned_data
+        expiry = typed.pop("expiry", None) or USUAL_EXPIRY
+        if expiry == "at":
+            try:
+                typed["expires_at"] = _moment(typed.get("expires_at", ""))
+            except ValueError:
+                self.add_error("expires_at", "Write date and time in UTC, such as 2030-12-31 18:00.")
+        else:
+            self.errors.pop("expires_at", None)
+            typed["expires_at"] = None if expiry == "never" else timezone.now() + timedelta(days=int(expiry))
+        return typed
 
 
-def suggested(own: list[Role]) -> Values:
-    """Return what the empty form has: every role but ``admin``, which a program seldom needs."""
-    names = [role.name for role in own]
-    return Values(roles=tuple(name for name in names if name != "admin") or tuple(names))
-
-
-def options(values: Values, own: list[Role]) -> dict[str, Any]:
-    """Return what the service takes; InvalidInputError names the field."""
-    chosen = [role for role in own if role.name in values.roles]
-    if not chosen:
-        raise InvalidInputError("Choose at least one role.", field="roles")
-    foreign = set(values.roles) - {role.name for role in own}
-    if foreign:
-        raise InvalidInputError("You do not have all of these roles in this project.", field="roles")
-    return {
-        "roles": chosen,
-        "description": values.description,
-        "expires_at": _expires_at(values),
-        "unrestricted": values.unrestricted,
-        "access_rules": _access_rules(values.access_rules),
-    }
-
-
-def place(field: str | None) -> str:
-    """Return the field of the form at which an error of the service is shown."""
-    found = FIELDS.get(field or "", field)
-    return found if found in PLACES else "form"
-
-
-def _expires_at(values: Values) -> datetime | None:
-    if values.expiry == "never":
-        return None
-    if values.expiry != "at":
-        if values.expiry not in dict(EXPIRIES):
-            raise InvalidInputError("Choose when it expires.", field="expires_at")
-        return timezone.now() + timedelta(days=int(values.expiry))
-    try:
-        moment = datetime.fromisoformat(values.expires_at[:LONGEST_TIME])
-    except ValueError as error:
-        raise InvalidInputError("Write date and time, such as 2030-12-31 18:00.", field="expires_at") from error
+def _moment(text: str) -> datetime:
+    """Read a time in UTC; ValueError for what is none, or names a time zone."""
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
-        raise InvalidInputError("Write the time in UTC, without a time zone.", field="expires_at")
+        raise ValueError(text)
     return moment.replace(tzinfo=UTC)
-
-
-def _access_rules(text: str) -> list[RequestPattern]:
-    rules = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if words and len(words) != 3:
-            raise InvalidInputError(f"Line {number} must have a service, a method and a path.", field="access_rules")
-        if words:
-            rules.append(RequestPattern(words[0], words[1].upper(), words[2]))
-    return rules

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from portal.dashboard.application_credentials import forms
+from portal.dashboard.application_credentials.forms import CredentialForm
 from portal.dashboard.client_files import CLOUD, application_credential_files
-from portal.dashboard.pages import Page
-from provisioning.common.errors import ForbiddenError, NovellaError
+from portal.dashboard.forms import Form
+from portal.dashboard.pages import FormPage, Page
+from provisioning.common.errors import ForbiddenError
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Project, User
 
@@ -71,25 +72,21 @@ class CredentialList(CredentialPage):
 
 
 @method_decorator(never_cache, name="dispatch")
-class CredentialCreate(CredentialPage):
-    """A new one, whose secret is shown once."""
+class CredentialCreate(FormPage, CredentialPage):
+    """The form for a new one, whose secret is shown once."""
 
     rule = f"{RULE}:create"
+    template = "dashboard/application_credentials/create.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self._form(forms.suggested(selectors.role_records(self.context.roles)), {}, status=200)
+    def form(self, data: QueryDict | None = None) -> Form:
+        return CredentialForm(data, selectors.role_records(self.context.roles))
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Make it; the secret is in this answer and nowhere else."""
-        user, values = self.user(), forms.Values.of(request.POST)
-        try:
-            options = forms.options(values, selectors.role_records(self.context.roles))
-            record, secret = services.create_application_credential(
-                user, self._project(), values.name, caller=self.context, **options
-            )
-        except NovellaError as error:
-            return self._form(values, {forms.place(error.field): error.message}, status=422)
+        options = form.cleaned_data
+        record, secret = services.create_application_credential(
+            self.user(), self._project(), caller=self.context, **options
+        )
         context = {
             "credential": record,
             "secret": secret,
@@ -104,16 +101,6 @@ class CredentialCreate(CredentialPage):
         if found is None:
             raise ForbiddenError("You have no role on this project.")
         return found
-
-    def _form(self, values: forms.Values, errors: dict[str, str], *, status: int) -> HttpResponse:
-        context = {
-            "values": values,
-            "errors": errors,
-            "own_roles": selectors.role_records(self.context.roles),
-            "expiries": forms.EXPIRIES,
-            "now": timezone.now(),
-        }
-        return self.page("dashboard/application_credentials/create.html", context, status=status)
 
 
 class CredentialDelete(CredentialPage):

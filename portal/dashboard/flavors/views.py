@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.forms import whole_number
-from portal.dashboard.pages import Page
-from provisioning.common.errors import NovellaError
+from portal.dashboard.flavors.forms import FlavorForm
+from portal.dashboard.forms import Form
+from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
-
-FIELDS = {"ram": "memory_mb", "disk": "root_gb"}
-"""The API's field names where the form has others."""
 
 
 class FlavorPage(Page):
@@ -38,34 +35,17 @@ class FlavorList(FlavorPage):
         return self.page("dashboard/flavors/list.html", context)
 
 
-class FlavorCreate(FlavorPage):
-    """A new size."""
+class FlavorCreate(FormPage, FlavorPage):
+    """The form for a new flavor."""
 
     rule = "compute:flavors:create"
+    template = "dashboard/flavors/create.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self.page("dashboard/flavors/create.html", {"values": {"vcpus": 1}, "errors": {}})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return FlavorForm(data)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Make it."""
-        data = request.POST
-        try:
-            flavor = create_flavor(
-                self.context,
-                FlavorRequest(
-                    name=data.get("name", ""),
-                    vcpus=whole_number(data.get("vcpus", ""), "vCPUs", field="vcpus"),
-                    memory_mb=whole_number(data.get("memory_mb", ""), "Memory", field="memory_mb"),
-                    root_gb=whole_number(data.get("root_gb", ""), "The disk", field="root_gb"),
-                    description=data.get("description", "").strip(),
-                    is_public="is_public" in data,
-                ),
-            )
-        except NovellaError as error:
-            field = FIELDS.get(error.field or "", error.field or "form")
-            context = {"values": data, "errors": {field: error.message}}
-            return self.page("dashboard/flavors/create.html", context, status=422)
+    def save(self, form: Form) -> HttpResponse:
+        flavor = create_flavor(self.context, FlavorRequest(**form.cleaned_data))
         return self.go("dashboard:flavors", said=f"{flavor.name} can be chosen now.")
 
 

@@ -1,4 +1,4 @@
-"""What the pages of this group share: one object and its rule, lists with a search, and reading what was typed."""
+"""What the pages of this group share: one record and its rule, and lists with a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.pages import Page
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, NovellaError
+from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import selectors, superiors
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import panels
@@ -157,11 +157,6 @@ def existing(record: Found | None, kind: str) -> Found:
     return record
 
 
-def errors_of(error: NovellaError, **fields: str) -> dict[str, str]:
-    """Return the sentence at its field; ``fields``: the services' names where the form has others."""
-    return {fields.get(error.field or "", error.field or "form"): error.message}
-
-
 def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> panels.Wanted:
     """Read what a list is narrowed to from the address; what is unknown narrows nothing."""
     number = request.GET.get("page", "1")
@@ -174,38 +169,6 @@ def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) ->
     )
 
 
-def text_of(data: QueryDict, name: str) -> str:
-    """Return what was typed into a field; InvalidInputError at the field for what no text can have in it."""
-    text = data.get(name, "").strip()
-    if "\0" in text:
-        raise InvalidInputError(f"The {name} must not have a NUL character in it.", field=name)
-    return text
-
-
 def search_of(data: QueryDict) -> str:
     """Return what was typed into a search."""
     return data.get("q", "").replace("\0", "").strip()[:LONGEST_SEARCH]
-
-
-def domain_of(data: QueryDict, own: str) -> Domain:
-    """Return the domain that was chosen, without a choice one's own; InvalidInputError at ``domain``."""
-    found = selectors.domain_by(domain_id=text_of(data, "domain") or own)
-    if found is None:
-        raise InvalidInputError("There is no such domain.", field="domain")
-    return found
-
-
-def project_of(data: QueryDict, field: str, domain: Domain) -> Project | None:
-    """Return the project that was typed, by its id or by its name in the domain; None for nothing typed."""
-    typed = text_of(data, field)
-    if not typed:
-        return None
-    found = selectors.project_by(project_id=typed) or selectors.project_by(name=typed, domain_id=domain.id)
-    if found is None:
-        raise InvalidInputError(f"There is no project {typed[:64]} in the domain {domain.name}.", field=field)
-    return found
-
-
-def words_of(data: QueryDict, name: str) -> list[str]:
-    """Return the words that were typed with commas between them."""
-    return list(dict.fromkeys(word for word in map(str.strip, text_of(data, name).split(",")) if word))

@@ -6,9 +6,10 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.identity import base
+from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import DomainPage
-from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
+from portal.dashboard.identity.forms import RecordForm
+from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from provisioning.identity import services
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import panels
@@ -34,37 +35,31 @@ class DomainList(ListPage):
         }
 
 
-class DomainCreate(FormPage):
-    """A new domain."""
+class DomainCreate(RecordFormPage):
+    """The form for a new domain."""
 
     section = "domains"
     kind = "domain"
     rule = "identity:domains:create"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self.show({})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return RecordForm(data)
 
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Make it."""
-        domain = services.create_domain(base.text_of(data, "name"), description=base.text_of(data, "description"))
+    def save(self, form: Form) -> HttpResponse:
+        domain = services.create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
         return self.go("dashboard:domains", said=f"{domain.name} is made.")
 
 
-class DomainEdit(FormPage, DomainPage):
-    """A domain's name and description."""
+class DomainEdit(RecordFormPage, DomainPage):
+    """The form for a domain's name and description."""
 
     rule = "identity:domains:update"
 
-    def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Show the form."""
-        return self.show({"name": self.domain.name, "description": self.domain.description})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return RecordForm(data, initial={"name": self.domain.name, "description": self.domain.description})
 
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Change it."""
-        services.update_domain(
-            self.domain, name=base.text_of(data, "name"), description=base.text_of(data, "description")
-        )
+    def save(self, form: Form) -> HttpResponse:
+        services.update_domain(self.domain, **form.cleaned_data)
         return self.go("dashboard:domains", said="Saved.")
 
 

@@ -1,16 +1,15 @@
-"""What the pages of each kind of thing have alike: the list, the form, and the question before a deed."""
+"""What the pages of each kind of record have alike: the list, the form, and the question before something is done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.identity.base import OnePage, Record, errors_of, wanted_of
-from portal.dashboard.pages import Page
-from provisioning.common.errors import NovellaError
+from portal.dashboard.identity.base import OnePage, Record, wanted_of
+from portal.dashboard.pages import FormPage, Page
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import panels
 
@@ -49,51 +48,33 @@ class ListPage(Page):
         return {}
 
 
-class FormPage(Page):
-    """Base of the forms that make a thing of a ``kind``, or with OnePage change one."""
+class RecordFormPage(FormPage):
+    """Base of the forms that make a record of a ``kind``, or with OnePage change one."""
 
     kind: ClassVar[str]
-    template: ClassVar[str] = "dashboard/identity/thing_form.html"
-    fields: ClassVar[Mapping[str, str]] = {}
-    """The services' names of fields, where the form has others."""
+    template = "dashboard/identity/record_form.html"
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save what was typed; what cannot be is said at its field.  Whoever may not change the thing gets no form."""
+        """Save what was typed.  Whoever may not change the record gets no form."""
         self.changed()
-        try:
-            return self.save(request.POST)
-        except NovellaError as error:
-            return self.show(request.POST, errors_of(error, **self.fields), status=422)
-
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Make or change the thing, and leave; NovellaError for what the form is to say."""
-        raise NotImplementedError
-
-    def choices(self) -> dict[str, Any]:
-        """Return what the form offers to choose from."""
-        return {}
+        return super().post(request)
 
     def changed(self) -> Project | User | Group | Role | Domain | None:
-        """Return the thing that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
+        """Return the record that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
         return self.thing if isinstance(self, OnePage) else None
 
-    def show(self, values: Any, errors: Mapping[str, str] | None = None, *, status: int = 200) -> HttpResponse:
-        """Show the form with these values."""
-        context = {
-            "thing": self.changed(),
+    def further(self) -> dict[str, Any]:
+        return {
+            "record": self.changed(),
             "has_page": isinstance(self, OnePage) and self.has_page,
             "kind": self.kind,
             "listed": f"dashboard:{self.kind}s",
             "back": self.back() if isinstance(self, OnePage) else reverse(f"dashboard:{self.kind}s"),
-            "values": values,
-            "errors": errors or {},
-            **self.choices(),
         }
-        return self.page(self.template, context, status=status)
 
 
 class QuestionPage(OnePage[Record]):
-    """Base of a deed after a question; ``question`` has the name of the record as ``{name}``."""
+    """Base of what is done after a question; ``question`` has the name of the record as ``{name}``."""
 
     question: ClassVar[str] = "Delete {name}?"
     text: ClassVar[str]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
-from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
+from portal.dashboard.identity.forms import GroupUserForm, RecordForm
+from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE
-from provisioning.common.errors import InvalidInputError, NovellaError
+from portal.dashboard.pages import FormPage
 from provisioning.identity import selectors, services
 from provisioning.identity.models import Group
 from provisioning.identity.selectors import members, panels
@@ -34,29 +37,22 @@ class GroupList(ListPage):
         return {"domains": panels.all_domains()}
 
 
-class GroupCreate(FormPage):
-    """A new group."""
+class GroupCreate(RecordFormPage):
+    """The form for a new group."""
 
     section = "groups"
     kind = "group"
     rule = "identity:groups:create"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self.show({"domain": self.context.user_domain_id})
+    def form(self, data: QueryDict | None = None) -> Form:
+        initial = {"domain": self.context.user_domain_id}
+        return RecordForm(data, initial=initial, domains=panels.all_domains())
 
-    def save(self, data: QueryDict) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where its members are."""
-        group = services.create_group(
-            base.domain_of(data, self.context.user_domain_id),
-            base.text_of(data, "name"),
-            description=base.text_of(data, "description"),
-        )
+        typed = form.cleaned_data
+        group = services.create_group(typed["domain"], typed["name"], description=typed["description"])
         return self.go("dashboard:group_page", group.id, said=f"{group.name} is made. Now put users into it.")
-
-    def choices(self) -> dict[str, Any]:
-        """Offer the domains."""
-        return {"domains": panels.all_domains()}
 
 
 class GroupDetail(GroupPage):
@@ -86,20 +82,16 @@ class GroupDetail(GroupPage):
         return self.page("dashboard/identity/group.html", context)
 
 
-class GroupEdit(FormPage, GroupPage):
-    """What people read about a group."""
+class GroupEdit(RecordFormPage, GroupPage):
+    """The form for a group's name and description."""
 
     rule = "identity:groups:update"
 
-    def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Show the form."""
-        return self.show({"name": self.group.name, "description": self.group.description})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return RecordForm(data, initial={"name": self.group.name, "description": self.group.description})
 
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Change it."""
-        services.update_group(
-            self.group, name=base.text_of(data, "name"), description=base.text_of(data, "description")
-        )
+    def save(self, form: Form) -> HttpResponse:
+        services.update_group(self.group, **form.cleaned_data)
         return self.go(self.back(), said="Saved.")
 
 
@@ -116,36 +108,22 @@ class GroupDelete(QuestionPage[Group], GroupPage):
         return self.go("dashboard:groups", said=f"{name} was deleted.")
 
 
-class GroupUserAdd(GroupPage):
-    """One more user in a group."""
+class GroupUserAdd(FormPage, GroupPage):
+    """The form for one more user in a group, among those that a search finds."""
 
     rule = "identity:groups:users:add"
+    template = "dashboard/identity/group_add.html"
 
-    def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Show who matches what was typed and is not in the group."""
-        return self._form(request.GET, {})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return GroupUserForm(data, panels.users_to_choose(base.search_of(self.request.GET), beside=self.group))
 
-    def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Put the user in."""
-        data, group = request.POST, self.group
-        try:
-            user = selectors.user_by(user_id=data.get("who", ""))
-            if user is None:
-                raise InvalidInputError("Choose a user.", field="who")
-            services.add_to_group(group, user)
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+    def save(self, form: Form) -> HttpResponse:
+        group, user = self.group, form.cleaned_data["who"]
+        services.add_to_group(group, user)
         return self.go(self.back(), said=f"{user.name} is in {group.name} now.")
 
-    def _form(self, values: QueryDict, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.search_of(values)
-        context = {
-            "group": self.group,
-            "text": text,
-            "users": panels.users_to_choose(text, beside=self.group),
-            "errors": errors,
-        }
-        return self.page("dashboard/identity/group_add.html", context, status=status)
+    def further(self) -> Mapping[str, Any]:
+        return {"group": self.group, "text": base.search_of(self.request.GET)}
 
 
 class GroupUserRemove(GroupPage):

@@ -9,11 +9,12 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import ProjectPage
-from portal.dashboard.pages import Page
-from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
-from provisioning.common.ids import read_id
+from portal.dashboard.identity.forms import GrantForm, MemberForm, RoleGiveForm
+from portal.dashboard.pages import FormPage, Page
+from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy, selectors
 from provisioning.identity.models import Group, Project, Role, User
 from provisioning.identity.selectors import members, panels
@@ -33,40 +34,25 @@ def members_of(page: Page, project: Project) -> dict[str, Any]:
     }
 
 
-class MemberAdd(ProjectPage):
-    """A role on the project for one more user or group."""
+class MemberAdd(FormPage, ProjectPage):
+    """The form for a role on the project for one more user or group, among those that a search finds."""
 
     rule = GRANT
+    template = "dashboard/identity/member_add.html"
 
-    def get(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
-        """Show who matches what was typed, and the roles."""
-        return self._form(request.GET, {})
+    def form(self, data: QueryDict | None = None) -> Form:
+        text = base.search_of(self.request.GET)
+        return MemberForm(data, panels.roles_to_choose(), panels.users_to_choose(text), panels.groups_to_choose(text))
 
-    def post(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
-        project, data = self.project, request.POST
-        try:
-            who = _chosen(data)
-            roles = roles_of(data)
-            check_grants(self, GRANT, project, who, roles)
-            onboarding.add_roles(who, project, roles)
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        project, who, roles = self.project, form.cleaned_data["who"], form.cleaned_data["roles"]
+        check_grants(self, GRANT, project, who, roles)
+        onboarding.add_roles(who, project, roles)
         return self.go("dashboard:project_page", project.id, said=f"{who.name} has a role on {project.name} now.")
 
-    def _form(self, values: QueryDict, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.search_of(values)
-        context = {
-            "project": self.project,
-            "text": text,
-            "users": panels.users_to_choose(text),
-            "groups": panels.groups_to_choose(text),
-            "roles": panels.roles_to_choose(),
-            "chosen": values.get("who", ""),
-            "chosen_roles": values.getlist("roles"),
-            "errors": errors,
-        }
-        return self.page("dashboard/identity/member_add.html", context, status=status)
+    def further(self) -> Mapping[str, Any]:
+        return {"project": self.project, "text": base.search_of(self.request.GET)}
 
 
 class MemberPage(ProjectPage):
@@ -97,44 +83,34 @@ class MemberPage(ProjectPage):
         return reverse(name, args=[self.project.id, self.actor_kind, self.actor_id]) + came_from
 
 
-class MemberRoles(MemberPage):
-    """The roles of a member on the project itself."""
+class MemberRoles(FormPage, MemberPage):
+    """The form for the roles of a member on the project itself, in the dialog or on a page of its own."""
 
     rule = GRANT
+    template = "dashboard/identity/member_roles.html"
 
-    def get(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
-        """Show all roles with those that the member has ticked."""
-        actor = self.actor
-        own = [role.id for role in members.own_roles(self.project, actor)]
-        return self._form(actor, own, "")
+    def form(self, data: QueryDict | None = None) -> Form:
+        own = members.own_roles(self.project, self.actor)
+        return GrantForm(data, panels.roles_to_choose(), ticked=own)
 
-    def post(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Let the member have the ticked ones."""
-        project, actor = self.project, self.actor
-        try:
-            roles = roles_of(request.POST)
-            own = members.own_roles(project, actor)
-            check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])
-            check_grants(self, REVOKE, project, actor, [role for role in own if role not in roles])
-            onboarding.set_roles(actor, project, roles)
-        except NovellaError as error:
-            return self._form(actor, request.POST.getlist("roles"), error.message, status=422)
+        project, actor, roles = self.project, self.actor, form.cleaned_data["roles"]
+        own = members.own_roles(project, actor)
+        check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])
+        check_grants(self, REVOKE, project, actor, [role for role in own if role not in roles])
+        onboarding.set_roles(actor, project, roles)
         said = f"{actor.name} has {', '.join(role.name for role in roles)} on {project.name} now."
         return self.go(self.back(), said=said)
 
-    def _form(self, actor: User | Group, ticked: list[Any], error: str, *, status: int = 200) -> HttpResponse:
-        context = {
-            "project": self.project,
-            "actor": actor,
-            "roles": panels.roles_to_choose(),
-            "ticked": {str(each) for each in ticked},
-            "error": error,
-            "action": self.address("dashboard:member_roles"),
-            "back": self.back(),
-        }
+    def further(self) -> Mapping[str, Any]:
+        action = self.address("dashboard:member_roles")
+        return {"project": self.project, "actor": self.actor, "action": action, "back": self.back()}
+
+    def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
-            return self.part("dashboard/identity/_member_roles.html", context)
-        return self.page("dashboard/identity/member_roles.html", context, status=status)
+            return self.part("dashboard/identity/_member_roles.html", {"form": form, **self.further()})
+        return super().show(form, status=status)
 
 
 class MemberRemove(MemberPage):
@@ -160,10 +136,11 @@ class MemberRemove(MemberPage):
         return self.go(self.back(), said=f"{actor.name} has no role on {project.name} itself any more.")
 
 
-class RoleGive(Page):
-    """A role for one user or one group, on a project that is searched for; ``kind`` is ``user`` or ``group``."""
+class RoleGive(FormPage):
+    """The form for roles of a user or group, by ``kind``, on a project among those that a search finds."""
 
     rule = GRANT
+    template = "dashboard/identity/role_give.html"
     kind = ""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
@@ -171,48 +148,38 @@ class RoleGive(Page):
         self.section = f"{self.kind}s"
         self.actor_id = uuid.UUID(str(kwargs[f"{self.kind}_id"]))
         try:
-            return base.target_of(existing_actor(self.kind, self.actor_id))
+            return base.target_of(self.actor)
         except NotFoundError:
             return {}
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Show which projects match what was typed, and the roles."""
-        return self._form(request.GET, {})
+    @property
+    def actor(self) -> User | Group:
+        """The user or the group; NotFoundError without one."""
+        return existing_actor(self.kind, self.actor_id)
 
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+    def form(self, data: QueryDict | None = None) -> Form:
+        projects = panels.projects_to_choose(base.search_of(self.request.GET))
+        return RoleGiveForm(data, panels.roles_to_choose(), projects)
+
+    def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
-        data, actor = request.POST, existing_actor(self.kind, self.actor_id)
-        try:
-            project = selectors.project_by(project_id=data.get("project", ""))
-            if project is None:
-                raise InvalidInputError("Choose a project.", field="project")
-            roles = roles_of(data)
-            check_grants(self, GRANT, project, actor, roles)
-            onboarding.add_roles(actor, project, roles)
-        except NovellaError as error:
-            return self._form(data, base.errors_of(error), status=422)
+        actor, project, roles = self.actor, form.cleaned_data["project"], form.cleaned_data["roles"]
+        check_grants(self, GRANT, project, actor, roles)
+        onboarding.add_roles(actor, project, roles)
         return self.go(self.back(), said=f"{actor.name} has a role on {project.name} now.")
 
     def back(self) -> str:
         """Return to the page of the user or of the group."""
         return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
 
-    def _form(self, values: QueryDict, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-        text = base.search_of(values)
-        context = {
-            "actor": existing_actor(self.kind, self.actor_id),
-            "text": text,
-            "here": self.request.path,
+    def further(self) -> Mapping[str, Any]:
+        return {
+            "actor": self.actor,
+            "text": base.search_of(self.request.GET),
             "list": f"dashboard:{self.kind}s",
             "list_name": f"{self.kind.capitalize()}s",
             "back": self.back(),
-            "projects": panels.projects_to_choose(text),
-            "roles": panels.roles_to_choose(),
-            "chosen": values.get("project", ""),
-            "chosen_roles": values.getlist("roles"),
-            "errors": errors,
         }
-        return self.page("dashboard/identity/role_give.html", context, status=status)
 
 
 def check_grants(page: Page, rule: str, project: Project, actor: User | Group, roles: Iterable[Role]) -> None:
@@ -233,20 +200,3 @@ def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
     if kind == "group":
         return base.existing(panels.group_by(actor_id), kind)
     return base.existing(selectors.user_by(user_id=str(actor_id)), kind)
-
-
-def roles_of(data: QueryDict) -> list[Role]:
-    """Return the roles that were ticked; InvalidInputError without any."""
-    roles = [role for role in panels.roles_by_id(data.getlist("roles")) if role.domain_id is None]
-    if not roles:
-        raise InvalidInputError("Choose at least one role.", field="roles")
-    return roles
-
-
-def _chosen(data: QueryDict) -> User | Group:
-    """Return whom the form names; InvalidInputError for nobody."""
-    kind, _, key = data.get("who", "").partition(":")
-    actor_id = read_id(key)
-    if actor_id is None or kind not in {"user", "group"}:
-        raise InvalidInputError("Choose a user or a group.", field="who")
-    return existing_actor(kind, actor_id)

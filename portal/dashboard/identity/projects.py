@@ -7,9 +7,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
-from portal.dashboard.identity.frames import FormPage, ListPage, QuestionPage
+from portal.dashboard.identity.forms import ProjectForm
+from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.identity.members import members_of
 from portal.dashboard.quotas import bars
 from provisioning.identity import services
@@ -18,8 +20,6 @@ from provisioning.identity.selectors import panels
 from provisioning.quotas.selectors import detail_of, holdings
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
-FIELDS = {"tag": "tags", "parent_id": "parent"}
-"""The services' names of fields, where the form has others."""
 
 
 class ProjectList(ListPage):
@@ -47,35 +47,32 @@ class ProjectList(ListPage):
         return {"domains": panels.all_domains(), "can_set_defaults": self.allows("compute:quota_classes:update")}
 
 
-class ProjectCreate(FormPage):
-    """A new project."""
+class ProjectCreate(RecordFormPage):
+    """The form for a new project."""
 
     section = "projects"
     kind = "project"
     rule = "identity:projects:create"
-    template = "dashboard/identity/project_form.html"
-    fields = FIELDS
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self.show({"domain": self.context.user_domain_id})
+    def form(self, data: QueryDict | None = None) -> Form:
+        initial = {"domain": self.context.user_domain_id}
+        return ProjectForm(data, initial=initial, domains=panels.all_domains())
 
-    def save(self, data: QueryDict) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where members and quotas are."""
-        domain = base.domain_of(data, self.context.user_domain_id)
+        typed = form.cleaned_data
         project = services.create_project(
-            domain,
-            base.text_of(data, "name"),
-            parent=base.project_of(data, "parent", domain),
-            description=base.text_of(data, "description"),
-            tags=tuple(base.words_of(data, "tags")),
+            typed["domain"],
+            typed["name"],
+            parent=typed["parent"],
+            description=typed["description"],
+            tags=tuple(typed["tags"]),
         )
         said = f"{project.name} is made. Now give people a role on it."
         return self.go("dashboard:project_page", project.id, said=said)
 
-    def choices(self) -> dict[str, Any]:
-        """Offer the domains, and projects to be below of."""
-        return {"domains": panels.all_domains(), "suggested": panels.projects_to_choose("")}
+    def further(self) -> dict[str, Any]:
+        return {**super().further(), "suggested": panels.projects_to_choose("")}
 
 
 class ProjectDetail(ProjectPage):
@@ -105,27 +102,20 @@ class ProjectDetail(ProjectPage):
         return self.page("dashboard/identity/project.html", context)
 
 
-class ProjectEdit(FormPage, ProjectPage):
-    """What people read about a project."""
+class ProjectEdit(RecordFormPage, ProjectPage):
+    """The form for a project's name, description and tags."""
 
     rule = "identity:projects:update"
-    template = "dashboard/identity/project_form.html"
-    fields = FIELDS
 
-    def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Show the form."""
+    def form(self, data: QueryDict | None = None) -> Form:
         project = self.project
         tags = ", ".join(panels.tags_of(project))
-        return self.show({"name": project.name, "description": project.description, "tags": tags})
+        initial = {"name": project.name, "description": project.description, "tags": tags}
+        return ProjectForm(data, initial=initial)
 
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Change it."""
-        services.update_project(
-            self.project,
-            name=base.text_of(data, "name"),
-            description=base.text_of(data, "description"),
-            tags=base.words_of(data, "tags"),
-        )
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        services.update_project(self.project, name=typed["name"], description=typed["description"], tags=typed["tags"])
         return self.go(self.back(), said="Saved.")
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.dashboard.identity import base
+from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import UserPage
-from portal.dashboard.identity.users import password_of
-from provisioning.common.errors import NovellaError
+from portal.dashboard.identity.forms import PasswordForm
+from portal.dashboard.pages import FormPage
 from provisioning.identity import selectors, services
 from provisioning.identity.models import User
 
@@ -117,31 +117,26 @@ class UserDeed(UserPage):
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
-class UserPassword(UserPage):
-    """A new password for a user."""
+class UserPassword(FormPage, UserPage):
+    """The form for a new password of a user."""
 
     rule = "identity:users:update"
+    template = "dashboard/identity/password_form.html"
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
-        """Show the form."""
-        return self._form({"how": "make"}, {})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return PasswordForm(data)
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Set it; a generated one is in this answer and nowhere else."""
-        user = self.user
-        try:
-            password = password_of(request.POST)
-            services.set_password(user, password, by_admin=True)
-        except NovellaError as error:
-            return self._form(request.POST, base.errors_of(error), status=422)
-        if request.POST.get("how") == "type":
+        user, password = self.user, form.cleaned_data["password"]
+        services.set_password(user, password, by_admin=True)
+        if form.cleaned_data["how"] == "type":
             return self.go(self.back(), said=f"{user.name} has a new password and is signed out everywhere.")
         shown = {"person": user, "password": password, "is_new": False}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
-    def _form(self, values: Any, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
-        context = {"person": self.user, "values": values, "errors": errors}
-        return self.page("dashboard/identity/password_form.html", context, status=status)
+    def further(self) -> Mapping[str, Any]:
+        return {"person": self.user}
 
 
 class CredentialDelete(UserPage):

@@ -11,13 +11,14 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
+from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import UserPage
-from portal.dashboard.identity.frames import FormPage, ListPage
+from portal.dashboard.identity.forms import NewUserForm, UserForm
+from portal.dashboard.identity.frames import ListPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
-from provisioning.common.errors import InvalidInputError
 from provisioning.identity import selectors, services
-from provisioning.identity.models import Role, User
+from provisioning.identity.models import User
 from provisioning.identity.selectors import members, panels
 from provisioning.identity.services import onboarding
 
@@ -47,54 +48,45 @@ class UserList(ListPage):
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
-class UserCreate(FormPage):
-    """A new user, with a role in the project where the user starts."""
+class UserCreate(RecordFormPage):
+    """The form for a new user, with a role in the project where the user starts."""
 
     section = "users"
     kind = "user"
     rule = "identity:users:create"
-    template = "dashboard/identity/user_form.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form, for a user of the project that the address names."""
-        named = selectors.project_by(project_id=request.GET.get("project", ""))
-        values = {
+    def form(self, data: QueryDict | None = None) -> Form:
+        """Return the form for a user of the project that the address names."""
+        named = selectors.project_by(project_id=self.request.GET.get("project", ""))
+        initial = {
             "domain": named.domain_id if named else self.context.user_domain_id,
             "project": named.name if named else "",
-            "how": "make",
             "role": "member",
         }
-        return self.show(values)
+        return NewUserForm(data, initial=initial, domains=panels.all_domains(), roles=panels.roles_to_choose())
 
-    def save(self, data: QueryDict) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Make the user; a generated password is in this answer and nowhere else."""
-        domain = base.domain_of(data, self.context.user_domain_id)
-        password = password_of(data)
-        project, role = base.project_of(data, "project", domain), _role_of(data)
+        typed = form.cleaned_data
+        domain, project, role = typed["domain"], typed["project"], typed["role"]
         if project is not None and role is not None:
             check_grants(self, GRANT, project, User(domain=domain), [role])
         user = onboarding.create_user_with_role(
             domain,
-            base.text_of(data, "name"),
-            password=password,
-            email=base.text_of(data, "email"),
-            description=base.text_of(data, "description"),
+            typed["name"],
+            password=typed["password"],
+            email=typed["email"],
+            description=typed["description"],
             project=project,
             role=role,
         )
-        if data.get("how") == "type":
+        if typed["how"] == "type":
             return self.go("dashboard:user_page", user.id, said=f"{user.name} can sign in now.")
-        return self.page(
-            "dashboard/identity/password_once.html", {"person": user, "password": password, "is_new": True}, status=201
-        )
+        shown = {"person": user, "password": typed["password"], "is_new": True}
+        return self.page("dashboard/identity/password_once.html", shown, status=201)
 
-    def choices(self) -> dict[str, Any]:
-        """Offer domains, projects and roles."""
-        return {
-            "domains": panels.all_domains(),
-            "roles": panels.roles_to_choose(),
-            "suggested": panels.projects_to_choose(""),
-        }
+    def further(self) -> dict[str, Any]:
+        return {**super().further(), "suggested": panels.projects_to_choose("")}
 
 
 class UserDetail(UserPage):
@@ -130,52 +122,31 @@ class UserDetail(UserPage):
         return self.page("dashboard/identity/user.html", context)
 
 
-class UserEdit(FormPage, UserPage):
-    """What people read about a user, and where the user starts."""
+class UserEdit(RecordFormPage, UserPage):
+    """The form for a user's name, email address, description and first project."""
 
     rule = "identity:users:update"
-    template = "dashboard/identity/user_form.html"
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
-        """Show the form."""
+    def form(self, data: QueryDict | None = None) -> Form:
         user = self.user
-        values = {
+        initial = {
             "name": user.name,
             "email": user.email,
             "description": user.description,
             "project": user.default_project.name if user.default_project else "",
         }
-        return self.show(values)
+        return UserForm(data, initial=initial, own_domain=user.domain)
 
-    def save(self, data: QueryDict) -> HttpResponse:
-        """Change it."""
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
         services.update_user(
             self.user,
-            name=base.text_of(data, "name"),
-            email=base.text_of(data, "email"),
-            description=base.text_of(data, "description"),
-            default_project=base.project_of(data, "project", self.user.domain),
+            name=typed["name"],
+            email=typed["email"],
+            description=typed["description"],
+            default_project=typed["project"],
         )
         return self.go(self.back(), said="Saved.")
 
-    def choices(self) -> dict[str, Any]:
-        """Offer the user's projects."""
-        return {"suggested": selectors.projects_of(self.user.id)}
-
-
-def password_of(data: QueryDict) -> str:
-    """Return the password that was typed, or a new one when one is to be made; InvalidInputError at ``password``."""
-    if data.get("how") != "type":
-        return onboarding.new_password()
-    password = data.get("password", "")
-    if not password:
-        raise InvalidInputError("Type a password, or have one made.", field="password")
-    return password
-
-
-def _role_of(data: QueryDict) -> Role | None:
-    """Return the role that was chosen by its name; nobody is asked for one without a project."""
-    if not base.text_of(data, "project"):
-        return None
-    chosen = base.text_of(data, "role")
-    return next((role for role in panels.roles_to_choose() if role.name == chosen), None)
+    def further(self) -> dict[str, Any]:
+        return {**super().further(), "suggested": selectors.projects_of(self.user.id)}

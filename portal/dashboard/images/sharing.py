@@ -3,50 +3,43 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.forms import Form
+from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
-from provisioning.common.errors import ConflictError, InvalidInputError, TooLargeError
+from portal.dashboard.pages import FormPage
 from provisioning.identity import selectors as identity
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageMember
 
 
-class ImageShare(ImagePage):
-    """With which projects an image is shared, and the form for one more."""
+class ImageShare(FormPage, ImagePage):
+    """The projects that an image is shared with, and the form for one more."""
 
     rule = "image:members:add"
+    template = "dashboard/images/share.html"
 
-    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Show them."""
-        return self._shown(image_id)
+    def form(self, data: QueryDict | None = None) -> Form:
+        return ShareForm(data)
 
-    def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Share it with a project."""
-        project = request.POST.get("project", "").strip()
-        try:
-            services.add_member(self.context, image_id, project)
-        except (InvalidInputError, ConflictError, TooLargeError) as error:
-            return self._shown(image_id, project=project, error=error.message)
+    def save(self, form: Form) -> HttpResponse:
+        image_id = self.kwargs["image_id"]
+        services.add_member(self.context, image_id, form.cleaned_data["project"])
         return self.go("dashboard:image_share", image_id, said="The project can use the image now.")
 
-    def _shown(self, image_id: uuid.UUID, *, project: str = "", error: str = "") -> HttpResponse:
-        image = selectors.image_for(self.context, image_id)
-        members = selectors.members_for(self.context, image_id)
+    def further(self) -> Mapping[str, Any]:
+        image = selectors.image_for(self.context, self.kwargs["image_id"])
+        members = selectors.members_for(self.context, image.id)
         known = identity.projects_by_id([member.project_id for member in members])
         rows = [
             {"id": member.project_id, "name": str(known.get(member.project_id) or ""), "status": member.status}
             for member in members
         ]
-        context = {
-            "image": image,
-            "rows": rows,
-            "project": project,
-            "error": error,
-            "can_remove": self.allows("image:members:remove"),
-        }
-        return self.page("dashboard/images/share.html", context, status=422 if error else 200)
+        return {"image": image, "rows": rows, "can_remove": self.allows("image:members:remove")}
 
 
 class ImageUnshare(ImagePage):

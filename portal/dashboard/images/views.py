@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.urls import reverse
 
 from portal.common.streams import BodyInterruptedError, body_of
-from portal.dashboard.forms import whole_number
+from portal.dashboard.forms import Form
+from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.rows import rows_for
-from portal.dashboard.pages import Page
+from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.identity import policy
 from provisioning.images import selectors, services
-from provisioning.images.inspection import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
 
 PAGE_SIZE = 100
@@ -60,48 +61,39 @@ class ImageList(ImagePage):
         return self.page("dashboard/images/list.html", values)
 
 
-class ImageUpload(ImagePage):
+class ImageUpload(FormPage, ImagePage):
     """The form for a new image; the browser then sends the file to ImageData."""
 
     rule = "image:images:create"
+    template = "dashboard/images/upload.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        context = {
-            "formats": [name for name in BOOTABLE_FORMATS if name != "ami"],
-            "can_import": WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("image:images:import"),
-            "can_publish": self.allows("image:images:publicize"),
-            "can_communitize": self.allows("image:images:communitize"),
-        }
-        return self.page("dashboard/images/upload.html", context)
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Make the record and say where the file goes, or have it fetched; errors come back with their field."""
-        try:
-            if request.POST.get("source") == "web":
-                policy.enforce(self.context, "image:images:import")
-                with transaction.atomic():
-                    image = self._create(request)
-                    asked = services.ImportRequest(WEB_DOWNLOAD, uri=request.POST.get("uri", "").strip())
-                    services.import_image(self.context, image.id, asked)
-                return JsonResponse({"next": reverse("dashboard:images")}, status=201)
-            image = self._create(request)
-        except NovellaError as error:
-            return JsonResponse({"field": error.field or "", "message": error.message}, status=422)
-        return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
-
-    def _create(self, request: HttpRequest) -> Image:
-        given = request.POST
-        return services.create(
-            self.context,
-            name=given.get("name", "").strip(),
-            disk_format=given.get("disk_format", ""),
-            container_format="bare",
-            visibility=given.get("visibility") or "private",
-            min_disk=whole_number(given.get("min_disk", ""), "The least disk", field="min_disk", empty=0),
-            min_ram=whole_number(given.get("min_ram", ""), "The least memory", field="min_ram", empty=0),
-            properties=_login(given.get("login", "").strip()),
+    def form(self, data: QueryDict | None = None) -> UploadForm:
+        return UploadForm(
+            data,
+            can_import=WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("image:images:import"),
+            can_publish=self.allows("image:images:publicize"),
+            can_communitize=self.allows("image:images:communitize"),
         )
+
+    def save(self, form: Form) -> HttpResponse:
+        """Make the record and say where the file goes, or have it fetched."""
+        typed, record = form.cleaned_data, cast("UploadForm", form).image
+        if typed["source"] != "web":
+            image = services.create(self.context, **record)
+            return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
+        policy.enforce(self.context, "image:images:import")
+        with transaction.atomic():
+            image = services.create(self.context, **record)
+            services.import_image(self.context, image.id, services.ImportRequest(WEB_DOWNLOAD, uri=typed["uri"]))
+        return JsonResponse({"next": reverse("dashboard:images")}, status=201)
+
+    def show(self, form: Form, *, status: int = 200) -> HttpResponse:
+        """Show the form; to the script, which keeps the file that was chosen, say what is wrong with which field."""
+        if not form.is_bound:
+            return super().show(form, status=status)
+        field, errors = next(iter(form.errors.items()))
+        place = field if field in form.fields else ""
+        return JsonResponse({"field": place, "message": errors[0]}, status=status)
 
 
 class ImageData(ImagePage):
@@ -150,7 +142,3 @@ class ImageDelete(ImagePage):
         image = selectors.image_for(self.context, image_id)
         services.delete(self.context, image.id)
         return self.go("dashboard:images", said=f"{image.name or image.id} was deleted.")
-
-
-def _login(name: str) -> dict[str, str]:
-    return {"os_admin_user": name} if name else {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from portal.dashboard.pages import Page
-from provisioning.common.errors import NovellaError
+from portal.dashboard.forms import Form
+from portal.dashboard.key_pairs.forms import KeyPairForm
+from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 
@@ -37,29 +38,24 @@ class KeyPairList(KeyPairPage):
 
 
 @method_decorator(never_cache, name="dispatch")
-class KeyPairCreate(KeyPairPage):
-    """A new pair, or the public half of one that exists."""
+class KeyPairCreate(FormPage, KeyPairPage):
+    """The form for a new pair, or for the public half of one that exists."""
 
     rule = "compute:keypairs:create"
+    template = "dashboard/key_pairs/create.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self.page("dashboard/key_pairs/create.html", {"values": {"how": "make"}, "errors": {}})
+    def form(self, data: QueryDict | None = None) -> Form:
+        return KeyPairForm(data)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Make or import it; a private key is in this answer and nowhere else."""
-        data = request.POST
-        imports = data.get("how") == "import"
-        try:
-            pair, private_key = create_key_pair(
-                self.context,
-                data.get("name", "").strip(),
-                data.get("public_key", "").strip() if imports else None,
-                algorithm="rsa" if data.get("algorithm") == "rsa" else "ed25519",
-            )
-        except NovellaError as error:
-            context = {"values": data, "errors": {error.field or "form": error.message}}
-            return self.page("dashboard/key_pairs/create.html", context, status=422)
+        typed = form.cleaned_data
+        pair, private_key = create_key_pair(
+            self.context,
+            typed["name"],
+            typed["public_key"] if typed["how"] == "import" else None,
+            algorithm=typed["algorithm"] or "ed25519",
+        )
         if private_key is None:
             return self.go("dashboard:key_pairs", said=f"{pair.name} can be chosen at the next launch.")
         return self.page("dashboard/key_pairs/created.html", {"pair": pair, "private_key": private_key}, status=201)

@@ -4,130 +4,152 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Any
 
+from django import forms
+from django.forms import ValidationError
 from django.http import QueryDict
 
-from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
+from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNumberField
+from portal.dashboard.launch import names
+from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import LaunchRequest, NetworkRequest
 
-FIELDS: Mapping[str, str] = {
-    "name": "name",
-    "imageRef": "image",
-    "flavorRef": "flavor",
-    "key_name": "key_name",
-    "networks": "networks",
-    "security_groups": "security_groups",
-    "availability_zone": "availability_zone",
-    "group": "server_group",
-    "user_data": "user_data",
-    "metadata": "metadata",
-    "description": "description",
-    "hostname": "name",
-    "min_count": "count",
-    "max_count": "count",
-}
-"""Where the wizard shows an error about a field of the Compute API."""
-MOST_DIGITS = 18
 FAR_TOO_MANY = 9999
 """Any greater number of servers is refused, and drawn, as this one."""
 ADVANCED = {
     "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
 }  # fmt: skip
 NO_NETWORK = "none"
+MONO = "mono small"
 
 
-@dataclass
-class Choices:
-    """What stands in the wizard: text as it was typed."""
+def new_key() -> str:
+    """Return an idempotency key for a wizard that is opened."""
+    return uuid.uuid4().hex
 
-    name: str = ""
-    image: str = ""
-    flavor: str = ""
-    key_name: str = ""
-    count: str = "1"
-    networks: list[str] = field(default_factory=list)
-    security_groups: list[str] = field(default_factory=list)
-    availability_zone: str = ""
-    server_group: str = ""
-    user_data: str = ""
-    metadata: str = ""
-    description: str = ""
-    config_drive: bool = False
-    idempotency_key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+class LaunchForm(Form):
+    """What an instance is made of.  What may be chosen is checked by the service that launches."""
+
+    service_fields = {
+        "imageRef": "image",
+        "flavorRef": "flavor",
+        "group": "server_group",
+        "hostname": "name",
+        "min_count": "count",
+        "max_count": "count",
+    }
+    notes = {
+        "user_data": "a cloud-init file or a script that runs at the first boot",
+        "metadata": "one key=value a line",
+        "description": "for people",
+        "config_drive": "also as a labelled disk, for images that ask for it",
+    }
+
+    idempotency_key = forms.CharField(required=False, initial=new_key, widget=forms.HiddenInput)
+    name = forms.CharField(max_length=255, initial=names.suggest)
+    image = OfferedField(error_messages={"required": "Choose an image."})
+    flavor = OfferedField(label="Size", error_messages={"required": "Choose a size."})
+    key_name = OfferedField(label="SSH key", required=False)
+    count = WholeNumberField(
+        label="Number of instances", min_value=1, initial=1, widget=forms.NumberInput({"max": 100})
+    )
+    availability_zone = OfferedField(label="Availability zone", required=False, widget=forms.Select)
+    server_group = OfferedField(label="Server group", required=False, widget=forms.Select)
+    networks = OfferedListField(required=False)
+    security_groups = OfferedListField(label="Security groups", required=False)
+    user_data = forms.CharField(
+        label="User data",
+        required=False,
+        strip=False,
+        widget=forms.Textarea({"class": MONO, "rows": 5, "placeholder": "#!/bin/sh"}),
+    )
+    metadata = forms.CharField(
+        required=False, widget=forms.Textarea({"class": MONO, "rows": 2, "placeholder": "role=web"})
+    )
+    description = forms.CharField(max_length=255, required=False)
+    config_drive = forms.BooleanField(label="Config drive", required=False)
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        self.over_quota = ""
 
     @property
     def number(self) -> int:
         """How many servers; 1 while the field says nothing that can be counted."""
-        return min(int(self.count[:MOST_DIGITS]), FAR_TOO_MANY) if self.count.isdecimal() else 1
+        typed = self.cleaned_data.get("count") if self.is_bound and not self.has_error("count") else None
+        return min(typed or 1, FAR_TOO_MANY)
+
+    @property
+    def notices(self) -> list[tuple[str, str]]:
+        """What is wrong, in sentences with the fields that they are about."""
+        found = [(field, str(errors[0])) for field, errors in self.errors.items()]
+        return [*found, *([("quota", self.over_quota)] if self.over_quota else [])]
+
+    def replace_error(self, field: str, sentence: str) -> None:
+        """Say one thing about a field, and nothing else; also in a form that was not sent."""
+        self.errors.pop(field, None)
+        self.cleaned_data = getattr(self, "cleaned_data", {})
+        self.add_error(field, sentence)
+
+    def clean_metadata(self) -> dict[str, str]:
+        metadata: dict[str, str] = {}
+        for number, line in enumerate(self.cleaned_data["metadata"].splitlines(), start=1):
+            key, equals, value = line.partition("=")
+            if line.strip() and not equals:
+                raise ValidationError(f"Line {number} has no '='. Write one key=value on each line.")
+            if equals:
+                metadata[key.strip()] = value.strip()
+        return metadata
+
+    def request(self) -> LaunchRequest:
+        """Return what the service is asked."""
+        typed: dict[str, Any] = self.cleaned_data
+        user_data = typed["user_data"].replace("\r\n", "\n")
+        networks = tuple(NetworkRequest(network_id=value) for value in typed["networks"] if value != NO_NETWORK)
+        return LaunchRequest(
+            name=typed["name"],
+            image_id=typed["image"],
+            flavor_ref=typed["flavor"],
+            key_name=typed["key_name"] or None,
+            networks=networks or "none",
+            security_groups=tuple(typed["security_groups"]) or None,
+            user_data=base64.b64encode(user_data.encode()).decode() if user_data.strip() else None,
+            metadata=typed["metadata"],
+            config_drive=typed["config_drive"],
+            min_count=self.number,
+            max_count=self.number,
+            availability_zone=typed["availability_zone"] or None,
+            scheduler_hints={"group": typed["server_group"]} if typed["server_group"] else {},
+            description=typed["description"] or None,
+            idempotency_key=typed["idempotency_key"][:64] or new_key(),
+        )
+
+    def refuse(self, error: NovellaError) -> None:
+        """Show what is over quota beside the meters, and the rest at its field."""
+        if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
+            self.over_quota = error.message
+        elif isinstance(error, OverQuotaError) and error.resource == "metadata_items":
+            self.add_error("metadata", error.message)
+        else:
+            super().refuse(error)
 
 
-def read(data: QueryDict) -> Choices:
-    """Read the wizard's fields."""
-    return Choices(
-        name=data.get("name", ""),
-        image=data.get("image", ""),
-        flavor=data.get("flavor", ""),
-        key_name=data.get("key_name", ""),
-        count=data.get("count", "1").strip(),
-        networks=data.getlist("networks"),
-        security_groups=data.getlist("security_groups"),
-        availability_zone=data.get("availability_zone", ""),
-        server_group=data.get("server_group", ""),
-        user_data=data.get("user_data", "").replace("\r\n", "\n"),
-        metadata=data.get("metadata", ""),
-        description=data.get("description", "").strip(),
-        config_drive="config_drive" in data,
-        idempotency_key=data.get("idempotency_key", "")[:64] or uuid.uuid4().hex,
+class NewKeyForm(Form):
+    """A key pair that is made or imported without leaving the wizard."""
+
+    service_fields = {"name": "key_new_name", "public_key": "key_new_public"}
+    notes = {"key_new_public": "to import one you have; empty makes a new pair"}
+    focuses = False
+
+    key_new_name = forms.CharField(
+        label="Name", max_length=255, widget=forms.TextInput({"form": "new-key-form", "placeholder": "laptop"})
     )
-
-
-def request_of(choices: Choices) -> LaunchRequest:
-    """Return what the service is asked.  Raises InvalidInputError for what cannot even be asked."""
-    if not choices.image:
-        raise InvalidInputError("Choose an image.", field="imageRef")
-    if not choices.flavor:
-        raise InvalidInputError("Choose a size.", field="flavorRef")
-    if not (choices.count.isdecimal() and choices.number >= 1):
-        raise InvalidInputError("The number of instances must be a whole number, 1 or more.", field="max_count")
-    cards = tuple(NetworkRequest(network_id=value) for value in choices.networks if value != NO_NETWORK)
-    return LaunchRequest(
-        name=choices.name,
-        image_id=choices.image,
-        flavor_ref=choices.flavor,
-        key_name=choices.key_name or None,
-        networks=cards or "none",
-        security_groups=tuple(choices.security_groups) or None,
-        user_data=base64.b64encode(choices.user_data.encode()).decode() if choices.user_data.strip() else None,
-        metadata=_metadata(choices.metadata),
-        config_drive=choices.config_drive,
-        min_count=choices.number,
-        max_count=choices.number,
-        availability_zone=choices.availability_zone or None,
-        scheduler_hints={"group": choices.server_group} if choices.server_group else {},
-        description=choices.description or None,
-        idempotency_key=choices.idempotency_key,
+    key_new_public = forms.CharField(
+        label="Public key",
+        required=False,
+        widget=forms.Textarea(
+            {"form": "new-key-form", "class": MONO, "rows": 2, "placeholder": "ssh-ed25519 AAAA… you@laptop"}
+        ),
     )
-
-
-def place_of(error: NovellaError) -> str:
-    """Return the wizard's field that an error belongs to; ``quota`` and ``form`` are places of their own."""
-    if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
-        return "quota"
-    if isinstance(error, OverQuotaError) and error.resource == "metadata_items":
-        return "metadata"
-    return FIELDS.get(error.field or "", "form")
-
-
-def _metadata(text: str) -> dict[str, str]:
-    """Read one ``key=value`` a line."""
-    metadata: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        key, equals, value = line.partition("=")
-        if not equals:
-            raise InvalidInputError(f"Line {number} has no '='. Write one key=value on each line.", field="metadata")
-        metadata[key.strip()] = value.strip()
-    return metadata

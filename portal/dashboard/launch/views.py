@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.launch.forms import place_of, read, request_of
-from portal.dashboard.launch.wizard import open_wizard
-from portal.dashboard.pages import Page
+from portal.dashboard.forms import Form
+from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
+from portal.dashboard.launch.wizard import key_choices, open_wizard
+from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.services.key_pairs import create_key_pair
 
 
-class Launch(Page):
-    """The wizard's page."""
+class Launch(FormPage):
+    """The wizard's page; it opens with something in it that can be launched as it stands."""
 
     section = "launch"
     rule = "compute:servers:create"
+    template = "dashboard/launch/page.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Open the wizard with something in it that can be launched as it stands."""
-        return self.page("dashboard/launch/page.html", open_wizard(self.context).shown())
+    def form(self, data: QueryDict | None = None) -> Form:
+        return LaunchForm(data)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Launch; what the service refuses is shown at its field, with everything else as it was typed."""
-        choices = read(request.POST)
-        try:
-            instances = launch(self.context, request_of(choices))
-        except NovellaError as error:
-            wizard = open_wizard(self.context, choices)
-            wizard.errors = {place_of(error): error.message}
-            return self.page("dashboard/launch/page.html", wizard.shown(), status=422)
+    def save(self, form: Form) -> HttpResponse:
+        instances = launch(self.context, cast("LaunchForm", form).request())
         if len(instances) == 1:
             return self.go("dashboard:instance", instances[0].id)
         return self.go("dashboard:instances", said=f"{len(instances)} instances are being launched.")
+
+    def show(self, form: Form, *, status: int = 200) -> HttpResponse:
+        wizard = open_wizard(self.context, cast("LaunchForm", form))
+        return self.page(self.template, {**wizard.shown(), "new_key": NewKeyForm()}, status=status)
 
 
 class Quote(Page):
@@ -47,14 +46,14 @@ class Quote(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Return the summary, and beside it the sizes judged anew for the image and the number chosen."""
-        choices = read(request.POST)
-        wizard = open_wizard(self.context, choices)
-        try:
-            check_launch(self.context, request_of(choices))
-        except NovellaError as error:
-            place = place_of(error)
-            wizard.errors = {} if place == "name" else {place: error.message}
-        return self.part("dashboard/launch/_answer.html", wizard.shown())
+        form = LaunchForm(request.POST)
+        if form.is_valid():
+            try:
+                check_launch(self.context, form.request())
+            except NovellaError as error:
+                form.refuse(error)
+        form.errors.pop("name", None)  # it is still being typed
+        return self.part("dashboard/launch/_answer.html", open_wizard(self.context, form).shown())
 
 
 class Keys(Page):
@@ -65,19 +64,20 @@ class Keys(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Return the list of keys with the new one chosen; its private half is in this answer and nowhere else."""
-        name, public_key = request.POST.get("key_new_name", "").strip(), request.POST.get("key_new_public", "").strip()
-        context: dict[str, Any] = {
-            "private_key": None,
-            "new_name": name,
-            "new_public": public_key,
-            "errors": {},
-            "key_error": "",
-        }
-        chosen = request.POST.get("key_name", "")
-        try:
-            pair, context["private_key"] = create_key_pair(self.context, name, public_key or None)
-            chosen, context["new_name"], context["new_public"] = pair.name, "", ""
-        except NovellaError as error:
-            context["key_error"] = error.message
-        keys = compute.key_pairs_for(self.context)
-        return self.part("dashboard/launch/_keys.html", {**context, "keys": keys, "chosen": chosen, "new": chosen})
+        new_key, made = NewKeyForm(request.POST), {}
+        form = LaunchForm()
+        form.initial["key_name"] = request.POST.get("key_name", "")
+        if new_key.is_valid():
+            try:
+                made = self._make(new_key.cleaned_data)
+                new_key = NewKeyForm()
+                form.initial["key_name"] = made["new"]
+            except NovellaError as error:
+                new_key.refuse(error)
+        form.offer("key_name", key_choices(compute.key_pairs_for(self.context)))
+        return self.part("dashboard/launch/_keys.html", {"form": form, "new_key": new_key, **made})
+
+    def _make(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+        name, public_key = typed["key_new_name"], typed["key_new_public"] or None
+        pair, private_key = create_key_pair(self.context, name, public_key)
+        return {"new": pair.name, "private_key": private_key}

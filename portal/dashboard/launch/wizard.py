@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.dashboard.launch import names
-from portal.dashboard.launch.forms import ADVANCED, NO_NETWORK, Choices
+from portal.dashboard import wording
+from portal.dashboard.forms import ChoiceLabel
+from portal.dashboard.launch.forms import ADVANCED, LaunchForm
 from portal.dashboard.launch.quote import meters
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
@@ -22,13 +23,15 @@ from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
 
 NOTHING_FITS = "No size can be launched now: each says why. Delete instances, or ask an operator for a larger quota."
+NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH, unless the user data provides a way.")
 
 
 @dataclass
 class Wizard:
-    """The lists to choose from, the choices, and what is wrong with them (field → sentence)."""
+    """The form, and the lists that it offers to choose from."""
 
-    choices: Choices
+    context: RequestContext
+    form: LaunchForm
     images: list[Image]
     keys: list[KeyPair]
     networks: list[Network]
@@ -37,84 +40,126 @@ class Wizard:
     server_groups: list[ServerGroup]
     limits: Limits
     flavors: list[FlavorChoice] = field(default_factory=list)
-    errors: dict[str, str] = field(default_factory=dict)
+
+    def chosen(self, name: str) -> Any:
+        """Return what stands in a field: text, or a list of texts."""
+        return self.form[name].value()
 
     @property
     def image(self) -> Image | None:
         """The chosen image."""
-        return next((image for image in self.images if str(image.id) == self.choices.image), None)
+        return next((image for image in self.images if str(image.id) == self.chosen("image")), None)
 
     @property
     def flavor(self) -> FlavorChoice | None:
         """The chosen size."""
-        return next((choice for choice in self.flavors if choice.flavor.flavorid == self.choices.flavor), None)
+        return next((choice for choice in self.flavors if choice.flavor.flavorid == self.chosen("flavor")), None)
 
     @property
     def wanted(self) -> Wanted:
-        """What the choices say of the place."""
-        group = next((group for group in self.server_groups if str(group.id) == self.choices.server_group), None)
-        return Wanted(self.choices.number, self.choices.availability_zone, group)
+        """What is chosen of the place."""
+        key = self.chosen("server_group")
+        group = next((group for group in self.server_groups if str(group.id) == key), None)
+        return Wanted(self.form.number, self.chosen("availability_zone") or "", group)
 
     @property
     def chosen_networks(self) -> list[Network]:
         """The chosen networks."""
-        return [net for net in self.networks if str(net.id) in self.choices.networks]
+        return [net for net in self.networks if str(net.id) in (self.chosen("networks") or [])]
 
     @property
     def advanced_open(self) -> bool:
         """Whether something under *Advanced* wants to be seen."""
-        return bool(ADVANCED & self.errors.keys()) or (len(self.networks) > 1 and not self.choices.networks)
-
-    @property
-    def first_error(self) -> str:
-        """The field where the cursor goes."""
-        return next(iter(self.errors), "")
+        return bool(ADVANCED & self.form.errors.keys()) or (len(self.networks) > 1 and not self.chosen("networks"))
 
     def shown(self) -> Mapping[str, Any]:
         """Return what the templates need."""
+        self._offer()
+        if self.flavors and not self.chosen("flavor") and all(choice.reason for choice in self.flavors):
+            self.form.replace_error("flavor", NOTHING_FITS)
         flavor = self.flavor
-        if self.flavors and not self.choices.flavor and all(choice.reason for choice in self.flavors):
-            self.errors = {"flavor": NOTHING_FITS}
         return {
             "wizard": self,
-            "choices": self.choices,
-            "errors": self.errors,
-            "no_network": NO_NETWORK,
-            "meters": meters(self.limits, flavor.flavor if flavor else None, self.choices.number),
+            "form": self.form,
+            "meters": meters(self.limits, flavor.flavor if flavor else None, self.form.number),
         }
 
+    def _offer(self) -> None:
+        """Give the form its choices."""
+        form = self.form
+        form.offer("image", [(str(image.id), _image_label(image, self.context)) for image in self.images])
+        form.offer("flavor", [(choice.flavor.flavorid, _flavor_label(choice)) for choice in self.flavors])
+        form.offer("key_name", key_choices(self.keys))
+        form.offer("availability_zone", [("", "Any"), *((zone, zone) for zone in self.zones)])
+        groups = [(str(group.id), f"{group.name} ({group.policy})") for group in self.server_groups]
+        form.offer("server_group", [("", "None"), *groups])
+        form.offer("networks", [(str(net.id), _network_label(net)) for net in self.networks])
+        if not self.networks:
+            form.fields["networks"].help_text = "No network can be used here: the instance will have no address."
+        form.offer(
+            "security_groups", [(str(each.id), ChoiceLabel(each.name, each.description)) for each in self.groups]
+        )
 
-def open_wizard(context: RequestContext, choices: Choices | None = None) -> Wizard:
-    """Gather the lists; without choices, choose what suits most people: something that can be launched as it stands."""
+
+def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
+    """Gather the lists; an empty form gets choices that suit most people and can be launched as they are."""
     wizard = Wizard(
-        choices=choices or Choices(name=names.suggest()),
+        context=context,
+        form=form,
         images=images.usable_images_for(context),
         keys=compute.key_pairs_for(context),
-        networks=list(network.usable_networks_for(context).prefetch_related("subnets")),
-        groups=list(network.security_groups_for(context).order_by("name")),
+        networks=network.networks_to_choose(context),
+        groups=network.security_groups_to_choose(context),
         zones=compute.availability_zones(),
         server_groups=server_groups_for(context) if policy.allows(context, "compute:server_groups:list") else [],
         limits=compute.limits_for(context),
     )
-    if choices is None:
+    if not form.is_bound:
         _choose(context, wizard)
     wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.wanted)
-    if choices is None:
+    if not form.is_bound:
         fitting = [choice for choice in wizard.flavors if not choice.reason]
         best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)
-        wizard.choices.flavor = best.flavor.flavorid if best else ""
+        form.initial["flavor"] = best.flavor.flavorid if best else ""
     return wizard
+
+
+def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:
+    """Return the key pairs to choose from, and to have none."""
+    return [*((key.name, ChoiceLabel(key.name, f"{key.fingerprint:.23}…")) for key in keys), ("", NO_KEY)]
 
 
 def _choose(context: RequestContext, wizard: Wizard) -> None:
     """Choose image and key as this person did last, else the first; networks of the project's own before shared."""
-    choices = wizard.choices
+    initial = wizard.form.initial
     last = next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
     if image_ids:
-        choices.image = str(last.image_id if last and last.image_id in image_ids else image_ids[0])
+        initial["image"] = str(last.image_id if last and last.image_id in image_ids else image_ids[0])
+    initial["key_name"] = ""
     if key_names:
-        choices.key_name = last.key_name if last and last.key_name in key_names else key_names[0]
+        initial["key_name"] = last.key_name if last and last.key_name in key_names else key_names[0]
     own = [net for net in wizard.networks if net.project_id == context.project_id]
-    choices.networks = [str(net.id) for net in (own or wizard.networks)[:1]]
-    choices.security_groups = [str(group.id) for group in wizard.groups if group.name == "default"]
+    initial["networks"] = [str(net.id) for net in (own or wizard.networks)[:1]]
+    initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
+
+
+def _image_label(image: Image, context: RequestContext) -> ChoiceLabel:
+    needs = [wording.mebibytes(image.min_ram)] if image.min_ram else []
+    needs += [f"{image.min_disk}{wording.JOINED}GiB disk"] if image.min_disk else []
+    size = "-" if image.size is None else wording.size_in_bytes(image.size)
+    facts = [size, image.disk_format or "", f"needs {', '.join(needs)}" if needs else ""]
+    tag = "yours" if image.project_id == context.project_id else ""
+    return ChoiceLabel(image.name or str(image.id), " · ".join(filter(None, facts)), tag=tag)
+
+
+def _flavor_label(choice: FlavorChoice) -> ChoiceLabel:
+    css_class = "unfit" if choice.reason else ""
+    return ChoiceLabel(
+        choice.flavor.name, css_class=css_class, template="dashboard/launch/_flavor.html", subject=choice
+    )
+
+
+def _network_label(net: Network) -> ChoiceLabel:
+    ranges = " ".join(subnet.cidr for subnet in net.subnets.all())
+    return ChoiceLabel(net.name or str(net.id), f"{ranges} · shared" if net.shared else ranges)

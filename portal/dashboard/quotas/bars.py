@@ -124,7 +124,7 @@ class Bar:
     @property
     def limit_text(self) -> str:
         """The limit, in its unit."""
-        return "no limit" if self.unlimited else amount(self.resource, self.limit)
+        return limit_text(self.resource, self.limit)
 
     @property
     def said(self) -> str:
@@ -154,6 +154,11 @@ def grouped(detail: Detail) -> dict[str, list[Bar]]:
 def label_of(resource: str) -> str:
     """Return the resource for people."""
     return LABELS.get(resource) or resource.replace("_", " ").capitalize()
+
+
+def limit_text(resource: str, limit: int) -> str:
+    """Write a limit of a resource."""
+    return "no limit" if limit == UNLIMITED else amount(resource, limit)
 
 
 def amount(resource: str, value: int) -> str:

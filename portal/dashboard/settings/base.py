@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils.functional import cached_property
 
 from portal.dashboard.pages import Page
 from provisioning.identity import selectors
@@ -31,13 +32,14 @@ class SettingsPage(Page):
         """Whether policy lets people do this to themselves."""
         return self.allows(rule, self.target())
 
+    @cached_property
     def user(self) -> User:
         """Return who is signed in."""
         return selectors.existing_user(self.context.user_id.hex if self.context.user_id else "")
 
-    def tab(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+    def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a page with the tabs above it."""
-        return self.page(template, {"tabs": TABS, "tab": self.own_page, **context}, status=status)
+        return super().page(template, {"tabs": TABS, "tab": self.own_page, **(context or {})}, status=status)
 
     def back(self) -> str:
         """Refusals are shown on the page itself."""

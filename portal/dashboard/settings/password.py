@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.client_address import client_address
 from portal.common.sign_in import go_on
+from portal.dashboard.forms import Form
+from portal.dashboard.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
-from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NovellaError
+from portal.dashboard.settings.forms import NewPasswordForm
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.identity import services
 from provisioning.identity.errors import TooManyAttemptsError
-from provisioning.identity.models import User
-
-FIELDS = ("original", "password", "again")
 
 
-@method_decorator([never_cache, sensitive_post_parameters(*FIELDS)], name="dispatch")
-class Password(SettingsPage):
-    """The present password, and a new one twice."""
+@method_decorator([never_cache, sensitive_post_parameters("original", "password", "again")], name="dispatch")
+class Password(FormPage, SettingsPage):
+    """The form for a new password."""
 
     own_page = "dashboard:settings_password"
     rule = "identity:users:password"
+    template = "dashboard/settings/password.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form."""
-        return self._form(self.user(), {}, status=200)
+    def form(self, data: QueryDict | None = None) -> Form:
+        return NewPasswordForm(data)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def save(self, form: Form) -> HttpResponse:
         """Change it: every other session and token of this person ends, and this browser gets a new one."""
-        user = self.user()
-        original, password, again = (request.POST.get(name, "") for name in FIELDS)
+        typed = form.cleaned_data
+        source = client_address(self.request)
         try:
-            if password != again:
-                raise InvalidInputError("The two are not the same.", field="again")
-            services.change_password(user.id, original, password, source=client_address(request))
+            services.change_password(self.user.id, typed["original"], typed["password"], source=source)
         except TooManyAttemptsError as error:
-            return self._form(user, {"original": error.message}, status=422)
-        except NotAuthenticatedError:
-            return self._form(user, {"original": "That is not your present password."}, status=422)
-        except NovellaError as error:
-            place = error.field if error.field in FIELDS else "form"
-            return self._form(user, {place: error.message}, status=422)
-        self.context = go_on(request, self.context)
-        return self.go(
-            "dashboard:settings_password",
-            said="Your password was changed. You were signed out everywhere else.",
-        )
+            raise InvalidInputError(error.message, field="original") from error
+        except NotAuthenticatedError as error:
+            raise InvalidInputError("That is not your present password.", field="original") from error
+        self.context = go_on(self.request, self.context)
+        said = "Your password was changed. You were signed out everywhere else."
+        return self.go("dashboard:settings_password", said=said)
 
-    def _form(self, user: User, errors: dict[str, str], *, status: int) -> HttpResponse:
-        context = {"errors": errors, "locked": bool(user.options.get("lock_password")), "person": user}
-        return self.tab("dashboard/settings/password.html", context, status=status)
+    def further(self) -> Mapping[str, Any]:
+        return {"locked": bool(self.user.options.get("lock_password")), "person": self.user}

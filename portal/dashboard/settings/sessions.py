@@ -39,12 +39,12 @@ class Sessions(SessionPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, this browser first."""
-        found = selectors.sign_ins_of(self.user())
+        found = selectors.sign_ins_of(self.user)
         rows = [
             {"sign_in": each, "client": programs.client_of(each), "here": each.id == self.context.sign_in_id}
             for each in sorted(found, key=lambda each: each.id != self.context.sign_in_id)
         ]
-        return self.tab(
+        return self.page(
             "dashboard/settings/sessions.html",
             {
                 "rows": rows,
@@ -74,7 +74,7 @@ class SessionEnd(SessionPage):
         return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
 
     def _session(self, sign_in_id: uuid.UUID) -> SignIn:
-        found = next((each for each in selectors.sign_ins_of(self.user()) if each.id == sign_in_id), None)
+        found = next((each for each in selectors.sign_ins_of(self.user) if each.id == sign_in_id), None)
         if found is None:
             raise NotFoundError("There is no such session.")
         return found
@@ -94,6 +94,6 @@ class SessionsEnd(SessionPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """End them."""
-        ended = services.end_other_sign_ins(self.user(), keep=self.context.sign_in_id)
+        ended = services.end_other_sign_ins(self.user, keep=self.context.sign_in_id)
         words = "1 session has" if ended == 1 else f"{ended} sessions have"
         return self.go(LIST, said=f"{words} ended.")

@@ -12,7 +12,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
-from provisioning.identity.models import Role
 
 register = template.Library()
 
@@ -57,12 +56,6 @@ def age(value: datetime) -> str:
 def moment(value: datetime | None) -> str:
     """Write a moment to the minute, in UTC."""
     return "" if value is None else wording.moment(value)
-
-
-@register.filter
-def role_words(role: Role) -> str:
-    """Say what a role is for."""
-    return role.description or wording.ROLES.get(role.name, "")
 
 
 @register.filter

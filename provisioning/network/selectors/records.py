@@ -49,6 +49,11 @@ def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
     return networks_for(context).filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
 
 
+def networks_to_choose(context: RequestContext) -> list[Network]:
+    """Return the networks that a guest of the project can be put on, with their subnets, by name."""
+    return list(usable_networks_for(context).prefetch_related("subnets"))
+
+
 def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
     """Return the subnets of the networks the caller sees."""
     every = Subnet.objects.all()
@@ -77,6 +82,11 @@ def security_groups_for(context: RequestContext, *, all_projects: bool = False) 
     """Return the project's security groups, with their rules."""
     every = SecurityGroup.objects.prefetch_related("rules")
     return every if all_projects and _sees_all(context) else every.filter(_own(context))
+
+
+def security_groups_to_choose(context: RequestContext) -> list[SecurityGroup]:
+    """Return the project's security groups, by name."""
+    return list(security_groups_for(context).order_by("name"))
 
 
 def security_group_for(

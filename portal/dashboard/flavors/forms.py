@@ -1,0 +1,21 @@
+"""The form for a new flavor."""
+
+from __future__ import annotations
+
+from django import forms
+
+from portal.dashboard.forms import Form, WholeNumberField
+
+
+class FlavorForm(Form):
+    """Name, amounts and who may use it."""
+
+    service_fields = {"ram": "memory_mb", "disk": "root_gb"}
+    notes = {"memory_mb": "MiB", "root_gb": "GiB"}
+
+    name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "m1.xlarge"}))
+    vcpus = WholeNumberField(label="vCPUs", min_value=1, initial=1)
+    memory_mb = WholeNumberField(label="Memory", min_value=1)
+    root_gb = WholeNumberField(label="Disk", help_text="0: as large as the image")
+    description = forms.CharField(required=False)
+    is_public = forms.BooleanField(label="Every project may use it", required=False, initial=True)

@@ -1,0 +1,316 @@
+"""The forms of domains, projects, users, groups, roles and their members."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from provisioning.common.ids import read_id
+from provisioning.identity import selectors
+from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors import panels
+from provisioning.identity.services import onboarding
+
+SUGGESTED = "suggested-projects"
+"""The id of the list of names that a field for a project offers."""
+PASSWORDS = (
+    ("make", ChoiceLabel("Make one", "It is shown once, to hand over.")),
+    ("type", ChoiceLabel("Type one", "It is never shown.")),
+)
+
+
+class RecordForm(Form):
+    """Name and description of a record; ``domains`` are those that a new one may be put into, None without a choice."""
+
+    name = forms.CharField(max_length=64)
+    domain = OfferedField(required=False, widget=forms.Select)
+    description = forms.CharField(max_length=1000, required=False)
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        initial: Mapping[str, Any] | None = None,
+        domains: Collection[Domain] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial)
+        if domains is None:
+            del self.fields["domain"]
+            return
+        if len(domains) == 1:
+            self.fields["domain"].widget = forms.HiddenInput()
+        else:
+            self.offer("domain", [(each.id, each.name) for each in domains])
+
+    def clean_domain(self) -> Domain | None:
+        """Return the domain that was chosen, without a choice the one that the form began with."""
+        return existing_domain(self.cleaned_data["domain"] or self.initial["domain"])
+
+
+class RoleForm(RecordForm):
+    """A role of the whole cloud, or of one domain."""
+
+    name = forms.CharField(max_length=255)
+    field_order = ("name", "description", "domain")
+
+    def __init__(self, data: QueryDict | None, **given: Any) -> None:
+        super().__init__(data, **given)
+        domains = given.get("domains")
+        if domains is not None:
+            self.fields["domain"].widget = forms.Select()
+            self.offer("domain", [("", "The whole cloud"), *((each.id, each.name) for each in domains)])
+
+    def clean_domain(self) -> Domain | None:
+        chosen = self.cleaned_data["domain"]
+        return existing_domain(chosen) if chosen else None
+
+
+class ProjectForm(RecordForm):
+    """A project; a new one may stand below another."""
+
+    service_fields = {"tag": "tags", "parent_id": "parent"}
+
+    tags = forms.CharField(max_length=2000, required=False, help_text="Words with commas between them.")
+    parent = forms.CharField(
+        label="Parent project",
+        max_length=255,
+        required=False,
+        widget=forms.TextInput({"list": SUGGESTED}),
+        help_text="Its name or id. Inherited roles come down from there.",
+    )
+
+    def __init__(self, data: QueryDict | None, **given: Any) -> None:
+        super().__init__(data, **given)
+        if "domain" not in self.fields:
+            del self.fields["parent"]
+
+    def clean_tags(self) -> list[str]:
+        words = map(str.strip, self.cleaned_data["tags"].split(","))
+        return list(dict.fromkeys(word for word in words if word))
+
+    def clean(self) -> dict[str, Any]:
+        typed = super().clean() or self.cleaned_data
+        return find_project(self, "parent", typed.get("domain"))
+
+
+class PasswordForm(Form):
+    """A password that is made or typed; ``password`` is it in either case."""
+
+    how = forms.ChoiceField(
+        label="Password", choices=PASSWORDS, initial="make", required=False, widget=forms.RadioSelect
+    )
+    password = forms.CharField(
+        label="The password",
+        max_length=1024,
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+    focuses = False
+
+    def clean(self) -> dict[str, Any]:
+        typed = super().clean() or self.cleaned_data
+        if typed.get("how") != "type":
+            self.errors.pop("password", None)
+            typed["password"] = onboarding.new_password()
+        elif "password" not in self.errors and not typed["password"]:
+            self.add_error("password", "Type a password, or have one made.")
+        return typed
+
+
+class UserForm(RecordForm):
+    """What people read about a user, and the project where the user starts."""
+
+    service_fields = {"default_project": "project"}
+
+    name = forms.CharField(label="User name", max_length=255)
+    email = forms.CharField(
+        label="E-mail", max_length=254, required=False, widget=forms.EmailInput({"autocomplete": "off"})
+    )
+    project = forms.CharField(
+        label="Project to start in",
+        max_length=255,
+        required=False,
+        widget=forms.TextInput({"list": SUGGESTED}),
+        help_text="Its name or id.",
+    )
+    field_order = ("name", "domain", "email", "description", "how", "password", "project", "role")
+
+    def __init__(self, data: QueryDict | None, *, own_domain: Domain | None = None, **given: Any) -> None:
+        """``own_domain``: that of the user who is changed."""
+        super().__init__(data, **given)
+        self.own_domain = own_domain
+
+    def clean(self) -> dict[str, Any]:
+        typed = super().clean() or self.cleaned_data
+        return find_project(self, "project", self.own_domain or typed.get("domain"))
+
+
+class NewUserForm(UserForm, PasswordForm):
+    """A new user with a password, and a role in the project where the user starts."""
+
+    focuses = True
+
+    role = OfferedField(
+        label="Role there",
+        required=False,
+        widget=forms.Select,
+        help_text="More roles, and other projects, can be given afterwards.",
+    )
+
+    def __init__(self, data: QueryDict | None, *, roles: list[Role], **given: Any) -> None:
+        super().__init__(data, **given)
+        self.roles = roles
+        self.offer("role", [(role.name, role.name) for role in roles])
+
+    def clean(self) -> dict[str, Any]:
+        """Find the role by its name; without a project none is asked for."""
+        typed = super().clean()
+        chosen = typed.get("role")
+        found = next((role for role in self.roles if role.name == chosen), None)
+        typed["role"] = found if typed.get("project") else None
+        return typed
+
+
+class RolesForm(Form):
+    """Roles to tick; ``required``: at least one."""
+
+    focuses = False
+
+    roles = OfferedListField(error_messages={"required": "Choose at least one role."})
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        roles: Iterable[Role],
+        *,
+        ticked: Iterable[Role] = (),
+        label: str = "Roles",
+        required: bool = True,
+    ) -> None:
+        super().__init__(data, initial={"roles": [str(role.id) for role in ticked]})
+        self.fields["roles"].label, self.fields["roles"].required = label, required
+        self.offer("roles", [(str(role.id), ChoiceLabel(role.name, role.description)) for role in roles])
+
+    def clean_roles(self) -> list[Role]:
+        return list(panels.roles_by_id(self.cleaned_data["roles"]))
+
+
+class GrantForm(RolesForm):
+    """Roles of the whole cloud, for a user or a group on a project."""
+
+    def clean_roles(self) -> list[Role]:
+        roles = [role for role in super().clean_roles() if role.domain_id is None]
+        if not roles:
+            raise ValidationError(self.fields["roles"].error_messages["required"])
+        return roles
+
+
+class MemberForm(GrantForm):
+    """A user or a group, and the roles that it gets on a project."""
+
+    who = OfferedField(error_messages={"required": "Choose a user or a group."})
+    field_order = ("who", "roles")
+
+    def __init__(
+        self, data: QueryDict | None, roles: Iterable[Role], users: Iterable[User], groups: Iterable[Group]
+    ) -> None:
+        super().__init__(data, roles)
+        found = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
+        found += [(f"user:{user.id.hex}", user_label(user)) for user in users]
+        self.offer("who", found)
+        self.fields["who"].help_text = "" if found else "Nobody matches."
+
+    def clean_who(self) -> User | Group:
+        kind, _, key = self.cleaned_data["who"].partition(":")
+        actor_id = read_id(key)
+        found: User | Group | None = None
+        if actor_id is not None and kind == "user":
+            found = selectors.user_by(user_id=str(actor_id))
+        elif actor_id is not None and kind == "group":
+            found = panels.group_by(actor_id)
+        if found is None:
+            raise ValidationError(self.fields["who"].error_messages["required"])
+        return found
+
+
+class RoleGiveForm(GrantForm):
+    """A project, and the roles that a user or a group gets on it."""
+
+    project = OfferedField(label="Where", error_messages={"required": "Choose a project."})
+    field_order = ("project", "roles")
+
+    def __init__(self, data: QueryDict | None, roles: Iterable[Role], projects: Iterable[Project]) -> None:
+        super().__init__(data, roles)
+        found = [(str(project.id), project_label(project)) for project in projects]
+        self.offer("project", found)
+        self.fields["project"].help_text = "" if found else "No project matches."
+
+    def clean_project(self) -> Project:
+        found = selectors.project_by(project_id=self.cleaned_data["project"])
+        if found is None:
+            raise ValidationError(self.fields["project"].error_messages["required"])
+        return found
+
+
+class GroupUserForm(Form):
+    """A user to put into a group."""
+
+    focuses = False
+
+    who = OfferedField(error_messages={"required": "Choose a user."})
+
+    def __init__(self, data: QueryDict | None, users: Iterable[User]) -> None:
+        super().__init__(data)
+        found = [(str(user.id), user_label(user)) for user in users]
+        self.offer("who", found)
+        self.fields["who"].help_text = "" if found else "Nobody else matches."
+
+    def clean_who(self) -> User:
+        found = selectors.user_by(user_id=self.cleaned_data["who"])
+        if found is None:
+            raise ValidationError(self.fields["who"].error_messages["required"])
+        return found
+
+
+def user_label(user: User) -> ChoiceLabel:
+    """Return how a user to choose is shown."""
+    known = [user.email, user.domain.name, "" if user.enabled else "disabled"]
+    return ChoiceLabel(user.name, " · ".join(filter(None, known)), icon="person")
+
+
+def group_label(group: Group) -> ChoiceLabel:
+    """Return how a group to choose is shown."""
+    return ChoiceLabel(group.name, f"Group of {group.domain.name}", icon="people")
+
+
+def project_label(project: Project) -> ChoiceLabel:
+    """Return how a project to choose is shown."""
+    return ChoiceLabel(project.name, project.domain.name + ("" if project.enabled else " · disabled"))
+
+
+def existing_domain(key: str) -> Domain:
+    """Return the domain of this id; ValidationError without one."""
+    found = selectors.domain_by(domain_id=key)
+    if found is None:
+        raise ValidationError("There is no such domain.")
+    return found
+
+
+def find_project(form: Form, field: str, domain: Domain | None) -> dict[str, Any]:
+    """Put the project, typed by its id or by its name in the domain, in the place of its text; None for nothing."""
+    typed = form.cleaned_data
+    text = typed.get(field)
+    if not text or domain is None:
+        typed[field] = None
+        return typed
+    found = selectors.project_by(project_id=text) or selectors.project_by(name=text, domain_id=domain.id)
+    if found is None:
+        form.add_error(field, f"There is no project {text[:64]} in the domain {domain.name}.")
+    typed[field] = found
+    return typed

@@ -1,0 +1,93 @@
+"""The forms of images: a new one, and a project that one is shared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from portal.dashboard.forms import Form, OfferedField, WholeNumberField
+from provisioning.images.inspection import BOOTABLE_FORMATS
+
+SOURCES = (("file", "In a file on this computer"), ("web", "In the web; the cloud fetches it"))
+FORMATS = [(name, name) for name in BOOTABLE_FORMATS if name != "ami"]
+
+
+class UploadForm(Form):
+    """What is known of a new image before its data; upload.js sends the file itself afterwards."""
+
+    service_fields = {"properties": "login"}
+    notes = {
+        "min_ram": "MiB",
+        "min_disk": "GiB",
+        "login": "shown in the ssh command: debian, ubuntu, almalinux …",
+    }
+
+    source = forms.ChoiceField(
+        label="Where the data is", choices=SOURCES, initial="file", required=False, widget=forms.RadioSelect
+    )
+    uri = forms.CharField(
+        label="Address",
+        max_length=2048,
+        required=False,
+        widget=forms.URLInput({"placeholder": "https://", "autocomplete": "off", "spellcheck": "false"}),
+        help_text="http or https, without a password in it. Its progress is shown in the list.",
+    )
+    file = forms.FileField(
+        required=False,
+        widget=forms.FileInput({"accept": ".qcow2,.img,.raw,.iso,.vmdk,.vhd,.vhdx,.vdi"}),
+        help_text="A disk with cloud-init or an equivalent inside.",
+    )
+    name = forms.CharField(max_length=255)
+    disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select(choices=FORMATS))
+    min_ram = WholeNumberField(label="Least memory", required=False, widget=forms.NumberInput({"placeholder": "0"}))
+    min_disk = WholeNumberField(label="Least disk", required=False, widget=forms.NumberInput({"placeholder": "0"}))
+    login = forms.CharField(
+        label="Login user", max_length=255, required=False, widget=forms.TextInput({"autocapitalize": "none"})
+    )
+    visibility = OfferedField(label="Who may use it", initial="private", required=False, widget=forms.Select)
+
+    def __init__(self, data: QueryDict | None, *, can_import: bool, can_publish: bool, can_communitize: bool) -> None:
+        super().__init__(data)
+        if data is None and not can_import:  # what is sent all the same is refused by the service
+            del self.fields["source"], self.fields["uri"]
+        audiences = [
+            ("private", "this project"),
+            ("shared", "this project, and projects it is shared with"),
+            *([("community", "whoever knows its ID")] if can_communitize else []),
+            *([("public", "everybody: it stands in every project's list")] if can_publish else []),
+        ]
+        self.offer("visibility", audiences)
+
+    @property
+    def focused(self) -> str:
+        return "file"
+
+    @property
+    def image(self) -> dict[str, Any]:
+        """What the service takes to make the record."""
+        typed = self.cleaned_data
+        return {
+            "name": typed["name"],
+            "disk_format": typed["disk_format"],
+            "container_format": "bare",
+            "visibility": typed["visibility"] or "private",
+            "min_disk": typed["min_disk"] or 0,
+            "min_ram": typed["min_ram"] or 0,
+            "properties": {"os_admin_user": typed["login"]} if typed["login"] else {},
+        }
+
+
+class ShareForm(Form):
+    """The project that an image is shared with."""
+
+    service_fields = {"member": "project"}
+    focuses = False
+
+    project = forms.CharField(
+        label="ID of the project",
+        max_length=64,
+        widget=forms.TextInput({"class": "mono"}),
+        help_text="Its members find it on their page for API access.",
+    )

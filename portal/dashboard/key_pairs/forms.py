@@ -1,0 +1,30 @@
+"""The form for a new key pair."""
+
+from __future__ import annotations
+
+from django import forms
+
+from portal.dashboard.forms import ChoiceLabel, Form
+
+ORIGINS = (
+    ("make", ChoiceLabel("Make a new pair", "The private key is shown once, to download.")),
+    ("import", ChoiceLabel("Import one I have", "Paste the public half.")),
+)
+ALGORITHMS = (("ed25519", "ed25519, short and strong"), ("rsa", "RSA, for old programs"))
+
+
+class KeyPairForm(Form):
+    """A name, and the kind of a new pair or the public half of one that exists."""
+
+    notes = {"public_key": ""}
+
+    name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "laptop"}))
+    how = forms.ChoiceField(
+        label="Where the key comes from", choices=ORIGINS, initial="make", required=False, widget=forms.RadioSelect
+    )
+    algorithm = forms.ChoiceField(label="Kind", choices=ALGORITHMS, required=False)
+    public_key = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"class": "mono small", "rows": 4, "placeholder": "ssh-ed25519 AAAA… you@laptop"}),
+        help_text="The content of ~/.ssh/id_ed25519.pub. Never paste a private key anywhere.",
+    )

@@ -1,0 +1,68 @@
+"""The forms of the settings: a new password, and what others see of the person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from portal.dashboard.forms import Form, OfferedField
+from provisioning.common.ids import read_id
+from provisioning.identity.models import Project, User
+
+
+class NewPasswordForm(Form):
+    """The present password, and a new one twice."""
+
+    focuses = False
+
+    original = forms.CharField(
+        label="Present password", strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+    )
+    password = forms.CharField(
+        label="New password", strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
+    )
+    again = forms.CharField(
+        label="New password again", strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
+    )
+
+    def clean(self) -> dict[str, Any]:
+        typed = super().clean() or self.cleaned_data
+        if {"password", "again"} <= typed.keys() and typed["password"] != typed["again"]:
+            self.add_error("again", "The two are not the same.")
+        return typed
+
+
+class ProfileForm(Form):
+    """Email address, description and the project that the person starts in."""
+
+    focuses = False
+
+    email = forms.EmailField(required=False, max_length=254, widget=forms.EmailInput({"autocomplete": "email"}))
+    description = forms.CharField(required=False)
+    project = OfferedField(
+        label="Start in",
+        required=False,
+        widget=forms.Select,
+        help_text="The project that you work in after signing in.",
+    )
+
+    def __init__(self, data: QueryDict | None, person: User, projects: list[Project], *, can_update: bool) -> None:
+        initial = {"email": person.email, "description": person.description, "project": person.default_project_id}
+        super().__init__(data, initial=initial)
+        self.projects = projects
+        several_domains = len({project.domain_id for project in projects}) > 1
+        names = {each.id: f"{each.name} · {each.domain.name}" if several_domains else each.name for each in projects}
+        self.offer("project", [("", "the first project by name"), *((str(key), name) for key, name in names.items())])
+        for field in self.fields.values():
+            field.disabled = not can_update
+
+    def clean_project(self) -> Project | None:
+        chosen = self.cleaned_data["project"]
+        if not chosen:
+            return None
+        found = next((project for project in self.projects if project.id == read_id(chosen)), None)
+        if found is None:
+            raise forms.ValidationError("Choose a project that you have a role on.")
+        return found

@@ -1,0 +1,173 @@
+"""What holds for every form: a control that is wrong has a label, says that it is wrong, and is described by why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from portal.dashboard.pages import FormPage
+from provisioning.identity import services
+from provisioning.identity.models import Role
+from provisioning.images.models import Image
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import People
+from tests.support.clouds import Cloud
+
+Typed = Mapping[str, str]
+INVALID: Mapping[str, Typed] = {
+    "application_credential_create": {"expiry": "at", "access_rules": "compute GET"},
+    "change_expired": {"user_name": "alice", "original": "x", "password": "y", "again": "z"},
+    "domain_create": {},
+    "domain_edit": {},
+    "flavor_create": {"vcpus": "two", "root_gb": "-1"},
+    "group_create": {"domain": "nowhere"},
+    "group_edit": {},
+    "group_role_give": {},
+    "group_user_add": {},
+    "image_share": {},
+    "key_pair_create": {"how": "import"},
+    "launch": {"count": "many", "metadata": "no sign", "description": "x" * 256, "networks": "nowhere"},
+    "member_add": {},
+    "member_roles": {},
+    "project_create": {"domain": "nowhere", "description": "a\0b"},
+    "project_edit": {},
+    "project_quotas": {"how-cores": "much", "how-ram": "limit", "limit-ram": "two"},
+    "quota_defaults": {"how-cores": "much", "how-ram": "limit", "limit-ram": "two"},
+    "role_create": {"domain": "nowhere"},
+    "role_edit": {},
+    "role_implications": {"roles": "ADMIN"},
+    "settings": {"email": "no address", "project": "nowhere"},
+    "settings_password": {"password": "x", "again": "y"},
+    "sign_in": {},
+    "user_create": {"how": "type", "domain": "nowhere"},
+    "user_edit": {"project": "nowhere"},
+    "user_password": {"how": "type"},
+    "user_role_give": {},
+}
+"""URL name → what is sent.  The upload is not here: its script shows the errors (tests/e2e)."""
+NO_FIELD = {"role_implications"}
+"""Here the service refuses the form as a whole."""
+
+
+class Element:
+    """An element of a page, with those around it."""
+
+    def __init__(self, tag: str, attributes: Mapping[str, str], around: Element | None) -> None:
+        self.tag, self.attributes, self.around = tag, attributes, around
+        self.text = ""
+
+    def up(self) -> Iterator[Element]:
+        """Yield the element and those around it, from the inside."""
+        found: Element | None = self
+        while found is not None:
+            yield found
+            found = found.around
+
+
+class Document(HTMLParser):
+    """The elements of a page."""
+
+    VOID = {"input", "link", "meta", "br", "hr", "img", "rect"}
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[Element] = []
+        self._open: Element | None = None
+        self.feed(page)
+        self.ids = {each.attributes["id"]: each for each in self.elements if "id" in each.attributes}
+        self.labelled = {each.attributes.get("for") for each in self.elements if each.tag == "label"}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Element(tag, {name: value or "" for name, value in attrs}, self._open)
+        self.elements.append(element)
+        if tag not in self.VOID:
+            self._open = element
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open is not None and tag not in self.VOID:
+            assert self._open.tag == tag
+            self._open = self._open.around
+
+    def handle_data(self, data: str) -> None:
+        for each in self._open.up() if self._open else ():
+            each.text += data
+
+    def controls(self, name: str) -> list[Element]:
+        return [
+            each
+            for each in self.elements
+            if each.tag in {"input", "select", "textarea"} and each.attributes.get("name") == name
+        ]
+
+    def has_label(self, control: Element) -> bool:
+        around = any(each.tag == "label" for each in control.up())
+        return around or "aria-label" in control.attributes or control.attributes.get("id") in self.labelled
+
+    def descriptions(self, control: Element) -> list[str]:
+        """Return the texts that describe a control or the group that it is in."""
+        keys = " ".join(each.attributes.get("aria-describedby", "") for each in control.up()).split()
+        return [self.ids[key].text.strip() for key in keys]
+
+
+def patterns(found: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """Yield every pattern of the dashboard with its name."""
+    for each in found.url_patterns:
+        if isinstance(each, URLResolver):
+            yield from patterns(each, prefix)
+        elif each.name:
+            yield each.name, each
+
+
+def test_the_table_has_every_page_with_a_form() -> None:
+    dashboard = next(each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "dashboard")
+    views = {name: getattr(each.callback, "view_class", None) for name, each in patterns(dashboard)}
+    forms = {name for name, view in views.items() if view is not None and issubclass(view, FormPage)}
+    assert forms - {"image_upload"} == INVALID.keys() - {"sign_in", "change_expired"}
+
+
+@pytest.fixture
+def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
+    """Return the ids in the addresses of pages of one record."""
+    image = Image.objects.create(project_id=people.operator.project_id, name="i", status="active", visibility="shared")
+    group = services.create_group(people.alice.user.domain, "staff")
+    role, user, project = services.create_role("auditor"), people.alice.user_id, people.alice.project_id
+    return {
+        "domain": (people.alice.user.domain_id,),
+        "group": (group.id,),
+        "image": (image.id,),
+        "member_add": (project,),
+        "member_roles": (project, "user", user),
+        "project": (project,),
+        "role": (role.id,),
+        "user": (user,),
+    }
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_wrong_controls_are_labelled_and_described(
+    signed_in: SignedIn, people: People, addresses: dict[str, tuple[object, ...]], name: str
+) -> None:
+    ids = () if name.endswith("_create") else addresses.get(name) or addresses.get(name.partition("_")[0], ())
+    typed = dict(INVALID[name])
+    if typed.get("roles") == "ADMIN":
+        typed["roles"] = str(Role.objects.get(name="admin").id)
+    client = Client() if name in {"sign_in", "change_expired"} else signed_in(people.operator)
+    answer = client.post(reverse(f"dashboard:{name}", args=ids), typed)
+    assert answer.status_code == 422
+    errors = [field for field in answer.context["form"].errors if field != "__all__"]
+    assert bool(errors) == (name not in NO_FIELD)
+    assert errors or 'id="form_error"' in answer.content.decode()
+    page = Document(answer.content.decode())
+    for field in errors:
+        controls = page.controls(field)
+        assert controls or not answer.context["form"].fields[field].widget.choices
+        for control in controls:
+            assert page.has_label(control), field
+            if control.attributes["type" if control.tag == "input" else "name"] != "hidden":
+                assert control.attributes.get("aria-invalid") == "true", field
+                assert answer.context["form"].errors[field][0] in " ".join(page.descriptions(control)), field
