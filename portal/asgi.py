@@ -1,18 +1,22 @@
-"""ASGI entry: HTTP to Django, WebSockets to the live consumers; faces that must not import each other meet here."""
+"""ASGI entry: HTTP to Django, WebSockets to their consumers.  The faces, which do not import each other, meet here."""
 
 import os
 
 import django
 from channels.routing import ProtocolTypeRouter
-from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-django.setup(set_prefix=False)  # which the imports below need
-import_string("provisioning.identity.policy.load")()  # a broken file of rules stops the start
-http = import_string("portal.common.web_handler.PooledHandler")()
-import_string("portal.common.web_requests.install")(import_string("portal.api.common.faults.too_large"))
-import_string("portal.live.backpressure.install")()
-import_string("portal.live.access_log.install")()
-render = import_string("portal.dashboard.live.render")
-websocket = import_string("portal.live.routing.websocket_router")(render)
-application = ProtocolTypeRouter({"http": http, "websocket": websocket})
+django.setup(set_prefix=False)  # before the imports below: they need the apps
+
+from portal.api.common.faults import too_large
+from portal.dashboard.live import render
+from portal.routing import websocket_router
+from portal.web import access_log, http_requests, websockets
+from portal.web.handler import PooledHandler
+from provisioning.identity import policy
+
+policy.load()  # a broken file of rules stops the start
+http_requests.install(too_large)
+websockets.install()
+access_log.install()
+application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocket_router(render)})

@@ -88,7 +88,6 @@ INSTALLED_APPS = [
     "provisioning.compute",
     "provisioning.doctor",
     "portal.dashboard",
-    "portal.live",
 ]
 _FACES = (
     "daphne",

@@ -8,7 +8,8 @@ from portal.api.openapi.views import OpenApiJson, OpenApiYaml
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("portal.dashboard.urls")),
     path("admin/", admin.site.urls),
-    path("", include("portal.live.urls")),
+    path("", include("portal.agents.urls")),
+    path("", include("portal.metrics.urls")),
     path("openapi.json", OpenApiJson.as_view(), name="openapi"),
     path("openapi.yaml", OpenApiYaml.as_view()),
     path("compute", include("portal.api.compute.urls")),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from portal.api.common import faults
-from portal.common import web_requests
+from portal.web import http_requests
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_the_services_shape(path: str, name: str) -> None:
 
 def test_pages_answer_in_words() -> None:
     assert faults.too_large("/instances/") == ("text/plain", b"The request body is too large.")
-    assert web_requests.StreamingRequest.too_large("/x")[1]
+    assert http_requests.StreamingRequest.too_large("/x")[1]

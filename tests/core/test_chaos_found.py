@@ -14,9 +14,10 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from portal.agents import link
 from portal.api.common import faults
 from portal.environment import env
-from portal.live import agents, follower
+from portal.sockets import follower
 from provisioning.common import outage
 from provisioning.jobs import dispatch, queue, registry, worker_groups
 from provisioning.jobs.message import JobMessage, sign
@@ -71,7 +72,7 @@ class TestALinkThatFails:
     subscribed to was never let go.
     """
 
-    @pytest.mark.parametrize("module", [agents, follower])
+    @pytest.mark.parametrize("module", [link, follower])
     def test_is_closed_with_a_code_that_an_application_may_send(self, module: ModuleType) -> None:
         codes = [value for name, value in vars(module).items() if name.isupper() and isinstance(value, int)]
         assert 4500 in codes

@@ -38,7 +38,7 @@ TESTS = [
     "tests/jobs/test_periodic.py::test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first",
     "tests/notifications/test_webhook.py",
     "tests/notifications/test_follow.py",
-    "tests/live/test_metrics.py",
+    "tests/metrics/test_metrics.py",
     "tests/jobs/test_workers.py::test_jobs_of_several_topics_run_soon_after_the_commit",
     "tests/jobs/test_workers.py::test_a_killed_workers_job_is_run_once_more_at_once",
     "tests/jobs/test_workers.py::test_two_groups_share_the_work_and_run_nothing_twice",

@@ -10,8 +10,8 @@ import pytest
 from provisioning.events.models import Event
 from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, versioned
-from tests.live.conftest import Open, _no_tailer_left, in_db, open_socket
 from tests.support.cast import People
+from tests.support.sockets import Open, _no_tailer_left, in_db, open_socket
 
 __all__ = ["_no_tailer_left", "open_socket"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RegexPattern
 
-from portal.live.routing import websocket_router
+from portal.routing import websocket_router
 
 PREFIXES = {"compute": "/compute/v2.1", "identity": "/identity", "image": "/image", "network": "/network"}
 """Service → where it is; the paths of its rules' operations begin behind that."""

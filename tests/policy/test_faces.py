@@ -13,15 +13,15 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.dashboard.live import render
-from portal.live import follower
+from portal.sockets import follower
 from provisioning.compute.models import Flavor, Host, Instance
 from provisioning.compute.states import VmState
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 from provisioning.identity import services as identity
-from tests.live.conftest import ORIGIN, Open, _no_tailer_left, cookie_of, open_socket
 from tests.support.cast import Api, Person, make_people, sign_in_browser
 from tests.support.clouds import Cloud, state_of
+from tests.support.sockets import ORIGIN, Open, _no_tailer_left, cookie_of, open_socket
 
 __all__ = ["_no_tailer_left", "open_socket"]
 Rule = Callable[..., None]

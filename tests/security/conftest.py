@@ -31,9 +31,9 @@ from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
 from provisioning.rpc import hosts
-from tests.live.conftest import _no_tailer_left, open_socket
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
+from tests.support.sockets import _no_tailer_left, open_socket
 
 __all__ = ["_no_tailer_left", "open_socket"]
 SECRET = "cheshire"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.live import backpressure
+from portal.web import websockets
 
 FRAME = b"x" * (1 << 20)
 """The largest that Daphne takes."""
@@ -21,7 +21,7 @@ def dropped() -> list[bool]:
 @pytest.fixture
 def link(dropped: list[bool]) -> Any:
     """A socket whose frames wait."""
-    made: Any = object.__new__(backpressure.BoundedWebSocket)
+    made: Any = object.__new__(websockets.BoundedWebSocket)
     made.application_queue = queue.Queue()
     made.path = b"/ws/agent"
     made.client_addr = None
@@ -35,7 +35,7 @@ def test_large_frames_that_wait_are_bounded(link: Any, dropped: list[bool]) -> N
     for _ in range(100):
         link.onMessage(FRAME, True)
     assert dropped
-    assert link.application_queue.qsize() * len(FRAME) <= backpressure.MOST_UNHANDLED_BYTES
+    assert link.application_queue.qsize() * len(FRAME) <= websockets.MOST_UNHANDLED_BYTES
 
 
 def test_large_frames_that_are_handled_are_not(link: Any, dropped: list[bool]) -> None:

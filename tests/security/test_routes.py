@@ -18,12 +18,12 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from compute_agent.contract.messages import Enrol, Hello, encode
-from portal.live.routing import websocket_router
+from portal.routing import websocket_router
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.conductor import agents
-from tests.live.conftest import ORIGIN, Open, cookie_of
 from tests.security.conftest import PERSONS, SECRET, World
 from tests.security.routes import Row, served, table
+from tests.support.sockets import ORIGIN, Open, cookie_of
 
 READ_BOTH_WAYS = {"/metrics"}
 """Nothing is done there, and both people and programs read it."""

@@ -11,11 +11,11 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.urls import reverse
 
-from portal.common.streams import BodyInterruptedError, body_of
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.rows import rows_for
 from portal.dashboard.pages import FormPage, Page
+from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.identity import policy
 from provisioning.images import selectors, services

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from portal.api.image.base import ImageView
 from portal.api.image.images.ranges import UnsatisfiableRangeError, part_of
-from portal.common import streams
+from portal.web import streams
 from provisioning.common.errors import InvalidInputError, TooLargeError
 from provisioning.images import selectors, services
 from provisioning.images.errors import InterruptedUploadError, NoImageDataError

@@ -1,0 +1,1 @@
+"""What agents speak to: their link, their ends of consoles, and the data of images."""

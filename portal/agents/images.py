@@ -1,0 +1,93 @@
+"""The data of images that hosts fetch for a build and send after a snapshot, over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from portal.web.streams import BodyInterruptedError, body_of, file_response
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidInputError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NovellaError,
+    OverQuotaError,
+    TooLargeError,
+)
+from provisioning.compute.snapshot_images import in_project_of, is_ready
+from provisioning.conductor import agents
+from provisioning.images import selectors as images
+from provisioning.images import services as uploads
+from provisioning.images.errors import InterruptedUploadError
+
+NO_IMAGE = "There is no image for this host here."
+_STATUSES: dict[type[NovellaError], int] = {
+    InterruptedUploadError: 503,
+    InvalidInputError: 400,
+    ForbiddenError: 403,
+    GoneError: 410,
+    NotFoundError: 404,
+    ConflictError: 409,
+    TooLargeError: 413,
+    OverQuotaError: 413,
+}
+"""What hosts are told by number: below 500, all but 401 and 409, it is no use to try again."""
+
+
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "PUT"])
+def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+    """``GET``: the bits of an image that the calling host needs for an order about an instance; ``PUT``: the bits of
+    one that it was ordered to make of it.  404 for anything else.
+    """
+    kind, _, credential = request.headers.get("Authorization", "").partition(" ")
+    name = request.headers.get("X-Novella-Host", "")
+    try:
+        host = agents.authenticate(name, credential.strip() if kind.lower() == "bearer" else "")
+    except NotAuthenticatedError as error:
+        return _said(401, error.message)
+    carry = _take if request.method == "PUT" else _give
+    try:
+        return carry(request, host.id, instance_id, image_id)
+    except NovellaError as error:
+        return _said(
+            next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 503), error.message
+        )
+
+
+def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+    image = agents.image_for_order(host_id, instance_id, image_id)
+    try:
+        bits = images.open_data(image).open("rb")
+    except FileNotFoundError as error:
+        raise NotFoundError(NO_IMAGE) from error
+    return file_response(request, bits, image.size or 0)
+
+
+def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+    """Take the data as it arrives; data that is there already is not taken again: the answer was lost."""
+    image = agents.image_from_order(host_id, instance_id, image_id)
+    if not is_ready(image.id):
+        length = request.headers.get("Content-Length", "")
+        size = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None
+        uploads.upload(in_project_of(image), image.id, _body(request), expected_size=size)
+    return HttpResponse(status=204)
+
+
+def _body(request: HttpRequest) -> Iterator[bytes]:
+    try:
+        yield from body_of(request)
+    except (BodyInterruptedError, OSError) as error:
+        raise InterruptedUploadError("The upload was interrupted: not all of the data arrived.") from error
+
+
+def _said(status: int, text: str) -> HttpResponse:
+    return HttpResponse(text, status=status, content_type="text/plain")

@@ -1,0 +1,239 @@
+"""The agents' link: one WebSocket per host, over which it gets orders and questions and reports facts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+
+from django.conf import settings
+
+from compute_agent.contract.base import Message
+from compute_agent.contract.messages import (
+    CallReply,
+    CommandAck,
+    ContractError,
+    Enrol,
+    Events,
+    EventsAck,
+    Heartbeat,
+    Hello,
+    Refused,
+    ResourceAudit,
+    ToPortal,
+    Welcome,
+    decode_to_portal,
+    encode,
+)
+from portal.common import handshake
+from portal.common.consumer import Consumer
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.common.threads import in_thread
+from provisioning.compute.models import Host
+from provisioning.conductor import agents, inbox
+from provisioning.events import services as log
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import Subscription, tailer
+from provisioning.rpc import hosts
+
+FIRST_FRAME_WITHIN = 15.0
+ACKNOWLEDGE_AFTER = 0.5
+"""Seconds."""
+REFUSED, REPLACED, FAILED = 4401, 4409, 4500
+"""Codes the link is closed with."""
+
+logger = logging.getLogger(__name__)
+
+
+class AgentConsumer(Consumer):
+    """``/ws/agent``; the frames are ``compute_agent.contract.messages``.
+
+    Frames of one host are handled one after the other.  A host has one live link: a newer one, in whichever web
+    process, ends the older.
+    """
+
+    async def connect(self) -> None:
+        """Accept, and wait for the first frame; who cannot show a credential can only enrol."""
+        self._host: Host | None = None
+        self._closed = False
+        self._link = uuid.uuid4().hex
+        self._own_event = self._newest_link = 0
+        self._sent: set[str] = set()
+        self._questions: set[str] = set()
+        self._stored: list[str] = []
+        self._news = asyncio.Event()
+        self._orders = self._calls = True
+        self._subscription: Subscription | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        await self.accept()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: loop.create_task(self._end(REFUSED)))
+
+    async def disconnect(self, code: int) -> None:
+        """The link is gone."""
+        self._timer.cancel()
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._subscription is None or self._host is None:
+            return
+        self._subscription.close()
+        if self._newest_link <= self._own_event:
+            await in_thread(agents.disconnected, self._host.id)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Handle one frame, wholly, before the next."""
+        if self._closed:
+            return
+        try:
+            message = decode_to_portal(text_data if text_data is not None else bytes_data or b"")
+            if self._host is None:
+                await self._admit(message)
+            else:
+                await self._handle(self._host.id, message)
+        except ContractError as error:
+            await self._refuse(f"This is not a frame of the agents' contract: {error}", final=False)
+        except (NotAuthenticatedError, InvalidInputError) as error:
+            await self._refuse(error.message, final=True)
+        except Exception:
+            logger.exception("The link of host %s fails.", self._host.name if self._host else "(unknown)")
+            await self._end(FAILED)
+
+    # --- letting in ---------------------------------------------------------------------------------------------
+
+    async def _admit(self, message: ToPortal) -> None:
+        """The first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
+        if isinstance(message, Enrol):
+            host = await in_thread(agents.enrol, message)
+            await in_thread(agents.heartbeat, host.id)
+        elif isinstance(message, Hello):
+            name = handshake.header(self.scope, "x-novella-host")
+            host = await in_thread(agents.authenticate, name, handshake.bearer(self.scope))
+            if message.host != name:
+                text = "The host named in the frame is not the one of the credential."
+                raise NotAuthenticatedError(text)
+            await in_thread(agents.connected, host.id, message)
+        else:
+            text = "A link begins with enrol or hello."
+            raise ContractError(text)
+        self._timer.cancel()
+        self._host = host
+        await self._tell(
+            Welcome(
+                host=host.name,
+                host_id=str(host.id),
+                heartbeat_interval=float(settings.HEARTBEAT_INTERVAL),
+                audit_interval=float(settings.AUDIT_INTERVAL),
+                ownership=True,
+            )
+        )
+        await self._tell(await in_thread(agents.ownership, host.id))
+        await in_thread(self._follow, host.id, asyncio.get_running_loop())
+        self._tasks = [asyncio.create_task(self._guard(self._deliver, host.id))]
+
+    def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
+        """Be woken for this host, then tell an older link of it to end."""
+
+        def arrived(event: LoggedEvent) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._take, event)
+
+        self._subscription = tailer().subscribe([hosts.topic(host_id)], arrived)
+        log.record(hosts.topic(host_id), "link", {"link": self._link})
+
+    def _take(self, event: LoggedEvent) -> None:
+        """Something is there for this host; in the loop's thread."""
+        if event.kind == "link":
+            if event.payload.get("link") == self._link:
+                self._own_event = event.id
+            else:
+                self._newest_link = max(self._newest_link, event.id)
+            forgotten = event.payload.get("link") == "forgotten"  # there is no host any more
+            if forgotten or (self._own_event and self._newest_link > self._own_event):
+                asyncio.get_running_loop().create_task(self._end(REPLACED))
+            return
+        if event.kind == "call":
+            self._calls = True
+        else:
+            self._orders = True
+        self._news.set()
+
+    # --- to the host --------------------------------------------------------------------------------------------
+
+    async def _deliver(self, host_id: uuid.UUID) -> None:
+        """Send every order and question once on this link, in order; what is not acknowledged goes out on the next."""
+        while True:
+            if self._orders:
+                self._orders = False
+                for command in await in_thread(hosts.pending, host_id):
+                    if command.id not in self._sent:
+                        self._sent.add(command.id)
+                        await self._tell(command)
+            if self._calls:
+                self._calls = False
+                for call in await in_thread(hosts.pending_calls, host_id):
+                    if call.id not in self._questions:
+                        self._questions.add(call.id)
+                        await self._tell(call)
+            if not (self._orders or self._calls):
+                await self._news.wait()
+            self._news.clear()
+
+    async def _guard(self, work: Callable[[uuid.UUID], Awaitable[None]], host_id: uuid.UUID) -> None:
+        """Run a task of this link; when it fails, the link ends, and the next one starts afresh."""
+        try:
+            await work(host_id)
+        except Exception:
+            logger.exception("The link of host %s fails.", host_id)
+            await self._end(FAILED)
+
+    # --- from the host ------------------------------------------------------------------------------------------
+
+    async def _handle(self, host_id: uuid.UUID, message: ToPortal) -> None:
+        match message:
+            case Events(events=reports):
+                await in_thread(inbox.receive, host_id, reports)
+                if reports:
+                    await self._tell(EventsAck(seq=max(report.seq for report in reports)))
+            case CommandAck(ids=ids):
+                if not self._stored:
+                    self._tasks[1:] = [asyncio.create_task(self._guard(self._acknowledge, host_id))]
+                self._stored += ids
+            case Heartbeat():
+                await in_thread(agents.heartbeat, host_id)
+            case ResourceAudit():
+                await in_thread(agents.audit, host_id, message)
+            case CallReply(id=call_id, result=result):
+                self._questions.discard(call_id)
+                await in_thread(hosts.answer, host_id, call_id, result)
+            case Enrol() | Hello():
+                text = "A link says enrol or hello once."
+                raise ContractError(text)
+
+    async def _acknowledge(self, host_id: uuid.UUID) -> None:
+        """Write down, a moment later, what the host has stored: by then many a command is finished and needs no note.
+
+        What is not written when the link breaks is sent again, which changes nothing.
+        """
+        await asyncio.sleep(ACKNOWLEDGE_AFTER)
+        ids, self._stored = self._stored, []
+        await in_thread(hosts.acknowledge, host_id, ids)
+        self._sent.difference_update(ids)
+
+    # --- sending ------------------------------------------------------------------------------------------------
+
+    async def _tell(self, message: Message) -> None:
+        if not self._closed:
+            await self.send(text_data=encode(message).decode())
+
+    async def _refuse(self, reason: str, *, final: bool) -> None:
+        logger.warning("The link of host %s is refused: %s", self._host.name if self._host else "(unknown)", reason)
+        await self._tell(Refused(reason=reason, final=final))
+        await self._end(REFUSED)
+
+    async def _end(self, code: int) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.close(code)

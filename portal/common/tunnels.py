@@ -1,0 +1,71 @@
+"""Where the two ends of a console meet: a person's socket, and the one that the host dials because it was asked to.
+
+Both must come to the same web process.  A host whose dial comes to another one is refused there and dials again, so
+several processes behind one address work when the address spreads connections over them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import uuid
+from collections import Counter
+from typing import Protocol
+
+
+class PersonEnd(Protocol):
+    """The person's end of a tunnel."""
+
+    async def take(self, data: bytes) -> None:
+        """Send on what the other end sent; returns when there is room for more."""
+
+    def gone(self) -> None:
+        """Be told that the other end has hung up."""
+
+
+class HostEnd(Protocol):
+    """The host's end of a tunnel, which the person's end closes."""
+
+    async def take(self, data: bytes) -> None:
+        """As ``PersonEnd.take``."""
+
+    async def close(self) -> None:
+        """Close the socket."""
+
+
+class Tunnel:
+    """A console that one host was asked to open for one person."""
+
+    def __init__(self, host_id: uuid.UUID, person: PersonEnd) -> None:
+        self.name = secrets.token_urlsafe(32)
+        self.host_id = host_id
+        self.person = person
+        self.dialled: asyncio.Future[HostEnd] = asyncio.get_running_loop().create_future()
+
+
+class TunnelRegistry:
+    """The tunnels of this process that wait for their host, and how many consoles each user has open."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Tunnel] = {}
+        self.open: Counter[uuid.UUID] = Counter()
+
+    def wait_for(self, host_id: uuid.UUID, person: PersonEnd) -> Tunnel:
+        """Make a tunnel that the host is to dial."""
+        tunnel = Tunnel(host_id, person)
+        self._waiting[tunnel.name] = tunnel
+        return tunnel
+
+    def dialled(self, name: str, host_id: uuid.UUID) -> Tunnel | None:
+        """Return the tunnel that this host was asked to dial, once; nothing for other names and other hosts."""
+        tunnel = self._waiting.get(name)
+        if tunnel is None or tunnel.host_id != host_id:
+            return None
+        return self._waiting.pop(name)
+
+    def forget(self, tunnel: Tunnel) -> None:
+        """Let nobody dial the tunnel any more."""
+        self._waiting.pop(tunnel.name, None)
+
+
+tunnels = TunnelRegistry()

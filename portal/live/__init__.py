@@ -1,1 +1,0 @@
-"""WebSockets: browser events, console log, and the agents' link."""

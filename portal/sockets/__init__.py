@@ -1,0 +1,1 @@
+"""WebSockets of browsers, scripts and consoles."""

@@ -1,0 +1,92 @@
+"""A script's socket: the project's events, or notifications, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.common import handshake
+from portal.sockets.follower import Follower
+from provisioning.common.errors import NotFoundError
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
+from provisioning.notifications.messages import TOPIC
+
+OWN = "live:notifications:follow"
+ALL = "live:notifications:follow:all_projects"
+_DATA = "nova_object.data"
+_HOSTS = ("host", "node")
+
+
+class ScriptsConsumer(Follower):
+    """``/ws/v1/events?since=<number>`` with ``X-Auth-Token``.
+
+    Sends ``{"hello": n}`` first, then ``{"id": n, "kind": "…", "payload": {…}}`` for each event of the token's project;
+    ``{"resync": true, "id": n}`` when events were missed that are not kept any more.  An event may come twice.
+
+    ``topic=notifications``: the notifications about the project's servers instead, without names of hosts;
+    ``all_projects=1`` with it: all of them, as they are, for operators.
+    """
+
+    rule = "live:events:follow"
+    own_pages_only = False  # no page can send the header
+
+    def token(self) -> str:
+        """The token in the header."""
+        return handshake.header(self.scope, "x-auth-token")
+
+    def admit(self) -> None:
+        """Check which events are wanted.  Raises NotFoundError for a topic that there is not, ForbiddenError."""
+        wanted = handshake.parameter(self.scope, "topic")
+        if wanted not in {"", TOPIC}:
+            raise NotFoundError("There is no such topic.")
+        self._notifications = wanted == TOPIC
+        self._all = self._notifications and handshake.parameter(self.scope, "all_projects") == "1"
+        if self._notifications:
+            policy.enforce(self.context, ALL if self._all else OWN)
+
+    @property
+    def topic(self) -> str:
+        """Where the events are."""
+        return TOPIC if self._notifications else super().topic
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Notifications about the project's servers alone, unless all are wanted."""
+        if not self._notifications or self._all:
+            return {}
+        return {f"payload__{_DATA}__tenant_id": self._project}
+
+    def concerns(self, event: LoggedEvent) -> bool:
+        """Whether a notification is about one of the project's servers."""
+        if not self._notifications or self._all:
+            return True
+        return bool(_data(event).get("tenant_id") == self._project)
+
+    async def serve(self) -> None:
+        """Send what was missed, then what happens."""
+        events = await self.begin()
+        while True:
+            if events is None:
+                await self.send_json({"resync": True, "id": self.cursor})
+            for event in events or ():
+                await self.send_json({"id": event.id, "kind": event.kind, "payload": self._shown(event)})
+            events = await self.news()
+
+    @property
+    def _project(self) -> str:
+        return self.context.project_id.hex if self.context.project_id else ""
+
+    def _shown(self, event: LoggedEvent) -> dict[str, Any]:
+        """Return what this reader may see of an event."""
+        if not self._notifications or self._all:
+            return event.payload
+        data = {**_data(event), **dict.fromkeys(_HOSTS)}
+        said = {**event.payload["payload"], _DATA: data}
+        publisher = event.payload["publisher_id"].partition(":")[0]
+        return {**event.payload, "publisher_id": publisher, "payload": said}
+
+
+def _data(event: LoggedEvent) -> dict[str, Any]:
+    """Return what a notification is about."""
+    found = event.payload.get("payload", {}).get(_DATA, {})
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,184 @@
+"""Daphne's HTTP request with streams: uploads reach a view while they arrive, files leave at the client's pace.
+
+Daphne alone reads a whole body into memory before the application sees it, and writes a response as fast as it is made.
+Everything else is left to Daphne.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import IO, Any
+
+from daphne import http_protocol
+from twisted.internet import reactor
+from twisted.internet.interfaces import IPullProducer
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from portal.web.streams import HEADER, PIECE, Exchange
+
+STREAMED_TYPE = b"application/octet-stream"
+"""A PUT of this type is streamed to its view."""
+MAX_BODY = 16 << 20
+"""Bytes of any other body; more ends the request with 413 while it arrives."""
+
+
+TooLarge = Callable[[str], tuple[str, bytes]]
+"""From a path to the content type and the body of the answer to a body that is too large."""
+
+
+class StreamingRequest(http_protocol.WebRequest):
+    """One HTTP request."""
+
+    chunked: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._exchange: Exchange | None = None
+        self._finish_waits = self._refused = False
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
+        """Start the application at once when the body is to be streamed: the headers are complete here."""
+        super().gotLength(length)
+        if length is not None and length > MAX_BODY and not self._is_streamed():
+            self._refuse()
+        elif self._is_streamed():
+            self.content = BytesIO()
+            self._exchange = Exchange(self._resume_from_thread, streamed=True)
+            super().requestReceived(self.channel._command, self.channel._path, self.channel._version)
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Pass a piece of the body on."""
+        if self._refused:
+            return
+        if self._exchange is None:
+            super().handleContentChunk(data)
+            if self.content.tell() > MAX_BODY:
+                self._refuse()
+        elif not self._exchange.feed(data):
+            self.channel.setTimeout(None)  # the client is not the one who is slow
+            self.channel.transport.pauseProducing()
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
+        """The body is complete."""
+        if self._refused:
+            return
+        if self._exchange is None:
+            super().requestReceived(command, path, version)
+            return
+        self._exchange.end()
+        if self._finish_waits:
+            self.finish()
+
+    def process(self) -> Any:
+        """Name the exchange to the application, and nobody else's."""
+        self.requestHeaders.removeHeader(HEADER)
+        if self._exchange is None and self.method == b"GET" and not self.requestHeaders.hasHeader(b"Upgrade"):
+            self._exchange = Exchange(self._resume_from_thread, streamed=False)
+            self._exchange.end()
+        if self._exchange is not None:
+            self.requestHeaders.setRawHeaders(HEADER, [self._exchange.token])
+        return super().process()
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        """Send the file that was handed over in the place of the body's end."""
+        last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        held = self._exchange.take_file() if last and self._exchange else None
+        if held is None:
+            super().handle_reply(message)
+        elif self.finished or self.channel is None:
+            held[0].close()
+        else:
+            super().handle_reply({**message, "more_body": True})
+            self.registerProducer(_FileProducer(self, *held), False)  # noqa: FBT003 - pulled, not pushed
+
+    def finish(self) -> None:
+        """End the response; the request itself not before the end of its body, which nobody reads any more."""
+        if self._exchange is not None and not self._exchange.complete:
+            if not self.startedWriting:
+                self.write(b"")
+            if self.chunked:
+                self.channel.write(b"0\r\n\r\n")  # a client may stop sending when it has seen the whole answer
+                self.chunked = 0
+            self._finish_waits = True
+            self._exchange.discard()
+            self._resume()
+            return
+        super().finish()
+        if self._exchange is not None:
+            self._exchange.close()
+
+    def connectionLost(self, reason: Failure) -> None:  # noqa: N802 - Twisted's name
+        """The client went away."""
+        if self._exchange is not None:
+            self._exchange.close()
+        super().connectionLost(reason)
+
+    def _is_streamed(self) -> bool:
+        """Whether this is an upload."""
+        kinds = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
+        return bool(self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE)
+
+    @staticmethod
+    def too_large(path: str) -> tuple[str, bytes]:
+        """Return the content type and the body of a refusal; ``install`` may give better words."""
+        return "text/plain", b"The request body is too large."
+
+    def _refuse(self) -> None:
+        """Answer 413 to a body that is too large, and hang up: the rest of it is not worth reading."""
+        self._refused = True
+        self.method = self.channel._command
+        self.uri = self.path = self.channel._path
+        self.clientproto = self.channel._version
+        self.channel.persistent = False
+        kind, body = self.too_large(self.path.decode("ascii", "replace"))
+        headers = [(b"Content-Type", kind.encode()), (b"Content-Length", str(len(body)).encode())]
+        self.handle_reply({"type": "http.response.start", "status": 413, "headers": headers})
+        self.handle_reply({"type": "http.response.body", "body": body})
+
+    def _resume(self) -> None:
+        """Read on."""
+        if self.channel is not None and not self._disconnected:
+            self.channel.setTimeout(self.channel.timeOut)
+            self.channel.transport.resumeProducing()
+
+    def _resume_from_thread(self) -> None:
+        """Read on; called by a view's thread."""
+        reactor.callFromThread(self._resume)
+
+
+@implementer(IPullProducer)
+class _FileProducer:
+    """Reads a file as fast as the client takes it."""
+
+    def __init__(self, request: StreamingRequest, file: IO[bytes], length: int) -> None:
+        self._request, self._file, self._left = request, file, length
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """Write the next piece, or finish."""
+        data = self._file.read(min(PIECE, self._left))
+        self._left -= len(data)
+        if data:
+            self._request.write(data)
+            return
+        self._file.close()
+        self._request.unregisterProducer()
+        if self._left:
+            self._request.loseConnection()  # the file became shorter: the client must not take it for whole
+        else:
+            self._request.finish()
+
+    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """The client went away."""
+        self._file.close()
+
+
+def install(too_large: TooLarge | None = None) -> None:
+    """Make Daphne use these requests.  For ``portal.asgi``, before the server listens.
+
+    ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
+    """
+    if too_large is not None:
+        StreamingRequest.too_large = staticmethod(too_large)  # type: ignore[method-assign, assignment]
+    http_protocol.WebRequest = StreamingRequest

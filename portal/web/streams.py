@@ -1,0 +1,154 @@
+"""Bodies too large for memory, both ways: a view reads an upload as it arrives, and hands over a file to be sent.
+
+The web server (``portal.web.http_requests``) opens one ``Exchange`` for a request and names it in a private header;
+without that server (tests, WSGI) the same functions use Django's own request and response.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+HEADER = "X-Novella-Exchange"
+"""Names the exchange inside the process; the web server drops it from what clients send."""
+HIGH_WATER = 4 << 20
+"""Bytes of an upload that wait in memory before the sender is held back."""
+PIECE = 256 << 10
+
+
+class BodyInterruptedError(Exception):
+    """The client went away before the end of its request's body."""
+
+
+class Exchange:
+    """One request's body on its way in, and a file on its way out: made by the server's thread, used by a view's."""
+
+    def __init__(self, resume: Callable[[], None], *, streamed: bool) -> None:
+        self.token = secrets.token_hex(16)
+        self.streamed = streamed
+        """Whether the body comes through here and not through Django."""
+        self.complete = False
+        self._resume = resume
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._failed = self._discarding = False
+        self._changed = threading.Condition()
+        self._file: tuple[IO[bytes], int] | None = None
+        _open[self.token] = self
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes that arrived; False asks the server to read no more until ``resume`` is called."""
+        with self._changed:
+            if self._discarding:
+                return True
+            self._waiting.append(data)
+            self._size += len(data)
+            self._changed.notify()
+            return self._size < HIGH_WATER
+
+    def end(self) -> None:
+        """The body is complete."""
+        with self._changed:
+            self.complete = True
+            self._changed.notify()
+
+    def discard(self) -> None:
+        """Nobody reads the rest: drop it as it comes."""
+        with self._changed:
+            self._discarding = True
+            self._waiting.clear()
+            self._size = 0
+
+    def close(self) -> None:
+        """The request is over: a reader that still waits gets BodyInterruptedError, a file not sent is closed."""
+        _open.pop(self.token, None)
+        with self._changed:
+            self._failed = not self.complete
+            self._changed.notify()
+        held = self.take_file()
+        if held is not None:
+            held[0].close()
+
+    def read(self) -> bytes:
+        """Return the next bytes, waiting for them; empty at the end.  Raises BodyInterruptedError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self.complete or self._failed)
+            if self._failed:
+                raise BodyInterruptedError
+            if not self._waiting:
+                return b""
+            data = self._waiting.popleft()
+            held_back = self._size >= HIGH_WATER
+            self._size -= len(data)
+            free = held_back and self._size < HIGH_WATER
+        if free:
+            self._resume()
+        return data
+
+    def hand_over(self, file: IO[bytes], length: int) -> None:
+        """Let the server send ``length`` bytes of an open file behind the response's headers, and close it."""
+        with self._changed:
+            self._file = (file, length)
+
+    def take_file(self) -> tuple[IO[bytes], int] | None:
+        """Return what was handed over, once."""
+        with self._changed:
+            held, self._file = self._file, None
+            return held
+
+
+_open: dict[str, Exchange] = {}
+
+
+def body_of(request: HttpRequest) -> Iterator[bytes]:
+    """Yield a request's body as it arrives.  Raises BodyInterruptedError when it ends before its announced length."""
+    token = request.headers.get(HEADER)
+    exchange = _open.get(token) if token else None
+    if token and exchange is None:
+        raise BodyInterruptedError
+    announced = request.headers.get("Content-Length", "")
+    total = 0
+    for data in iter(exchange.read if exchange and exchange.streamed else lambda: request.read(PIECE), b""):
+        total += len(data)
+        yield data
+    if announced.isdigit() and total != int(announced):
+        raise BodyInterruptedError
+
+
+def file_response(request: HttpRequest, file: IO[bytes], length: int) -> HttpResponseBase:
+    """Return a response that sends ``length`` bytes of an open file from its present position, with constant memory.
+
+    The caller sets status and headers; ``Content-Length`` is set here.
+    """
+    token = request.headers.get(HEADER)
+    exchange = _open.get(token) if token else None
+    response: HttpResponseBase
+    if exchange is not None:
+        exchange.hand_over(file, length)
+        response = HttpResponse(b"")
+    else:
+        response = FileResponse(_Part(file, length))
+    response["Content-Length"] = str(length)
+    response["Content-Type"] = "application/octet-stream"
+    return response
+
+
+class _Part:
+    """The next ``length`` bytes of a file, for a server that iterates over the response."""
+
+    def __init__(self, file: IO[bytes], length: int) -> None:
+        self._file, self._left = file, length
+
+    def read(self, size: int = PIECE) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()

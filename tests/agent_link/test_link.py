@@ -1,0 +1,307 @@
+"""The agents' link: who gets in, what is delivered and how often, and what a host's reports do."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from compute_agent.contract.commands import DestroyRequest
+from compute_agent.contract.messages import (
+    CONTRACT_VERSION,
+    AgentEvent,
+    Call,
+    CallReply,
+    Command,
+    CommandAck,
+    ConsoleOutput,
+    ConsoleOutputCall,
+    Enrol,
+    Events,
+    EventsAck,
+    Heartbeat,
+    Hello,
+    Message,
+    Ownership,
+    Refused,
+    Welcome,
+    decode_to_agent,
+    encode,
+)
+from portal.agents import link
+from provisioning.common.errors import UnavailableError
+from provisioning.compute.models import Host
+from provisioning.conductor import agents
+from provisioning.rpc import hosts
+from provisioning.rpc.models import HostCall, HostCommand
+from tests.support.sockets import WITHIN, Open, Socket, in_db
+
+CREDENTIAL = "c" * 43
+PATH = "/ws/agent"
+
+
+async def eventually(check: Any) -> None:
+    """Wait until a look into the database is true."""
+    async with asyncio.timeout(WITHIN):
+        while not await in_db(check)():
+            await asyncio.sleep(0.01)
+
+
+async def tell(socket: Socket, message: Message) -> None:
+    await socket.send_to(encode(message).decode())
+
+
+async def hear(socket: Socket) -> Any:
+    return decode_to_agent(await socket.receive_from(WITHIN))
+
+
+async def enrol(open_socket: Open, name: str = "h1") -> Host:
+    token = await in_db(agents.create_join_token)(name)
+    socket = await open_socket(PATH)
+    await tell(socket, Enrol(join_token=token, host=name, credential=CREDENTIAL + name))
+    welcome = await hear(socket)
+    assert isinstance(welcome, Welcome)
+    assert isinstance(await hear(socket), Ownership)
+    await socket.disconnect()
+    return await in_db(Host.objects.get)(id=welcome.host_id)
+
+
+async def connect(open_socket: Open, host: Host) -> Socket:
+    credential = CREDENTIAL + host.name
+    socket = await open_socket(PATH, authorization=f"Bearer {credential}", x_novella_host=host.name)
+    await tell(socket, Hello(host=host.name))
+    welcome = await hear(socket)
+    assert isinstance(welcome, Welcome), welcome
+    assert welcome.host_id == str(host.id)
+    assert isinstance(await hear(socket), Ownership)  # behind the welcome, before any order
+    return socket
+
+
+def order(host: Host, instance_id: uuid.UUID | None = None) -> HostCommand:
+    with transaction.atomic():
+        return hosts.command(host.id, instance_id or uuid.uuid4(), 1, DestroyRequest(), None)
+
+
+# ----- letting in -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_host_enrols_once_and_comes_back_with_its_credential(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    assert host.contract_version == CONTRACT_VERSION
+    socket = await connect(open_socket, host)
+    assert (await in_db(Host.objects.get)(id=host.id)).connected
+    await socket.disconnect()
+    await eventually(lambda: not Host.objects.get(id=host.id).connected)
+
+
+async def test_a_used_or_unknown_join_token_is_refused_for_good(open_socket: Open) -> None:
+    socket = await open_socket(PATH)
+    await tell(socket, Enrol(join_token="nothing", host="h1", credential=CREDENTIAL))
+    refused = await hear(socket)
+    assert isinstance(refused, Refused)
+    assert refused.final
+    assert await socket.closed() == link.REFUSED
+    assert not await in_db(Host.objects.exists)()
+
+
+@pytest.mark.parametrize(
+    ("authorization", "name"),
+    [("Bearer wrong", "h1"), (f"Bearer {CREDENTIAL}h1", "h2"), ("", "h1"), (f"Basic {CREDENTIAL}h1", "h1")],
+)
+async def test_a_wrong_credential_is_refused(open_socket: Open, authorization: str, name: str) -> None:
+    await enrol(open_socket)
+    socket = await open_socket(PATH, authorization=authorization, x_novella_host=name)
+    await tell(socket, Hello(host=name))
+    assert isinstance(await hear(socket), Refused)
+    assert await socket.closed() == link.REFUSED
+
+
+async def test_a_host_cannot_speak_for_another(open_socket: Open) -> None:
+    await enrol(open_socket, "h1")
+    await enrol(open_socket, "h2")
+    socket = await open_socket(PATH, authorization=f"Bearer {CREDENTIAL}h1", x_novella_host="h1")
+    await tell(socket, Hello(host="h2"))
+    assert isinstance(await hear(socket), Refused)
+
+
+async def test_another_version_of_the_contract_is_refused_with_a_sentence(open_socket: Open) -> None:
+    await enrol(open_socket)
+    socket = await open_socket(PATH, authorization=f"Bearer {CREDENTIAL}h1", x_novella_host="h1")
+    await tell(socket, Hello(host="h1", contract=CONTRACT_VERSION + 1))
+    refused = await hear(socket)
+    assert "version" in refused.reason
+
+
+@pytest.mark.parametrize("frame", ['{"type":"heartbeat"}', "nonsense", '{"type":"launch"}', "[]", '"\ud83d"'])
+async def test_a_link_must_begin_with_enrol_or_hello(open_socket: Open, frame: str) -> None:
+    socket = await open_socket(PATH)
+    await socket.send_to(frame.encode("utf-8", "replace").decode())
+    assert isinstance(await hear(socket), Refused)
+    assert await socket.closed() == link.REFUSED
+
+
+async def test_an_unknown_frame_ends_the_link(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    await socket.send_to('{"type":"do_this_next"}')
+    assert isinstance(await hear(socket), Refused)
+    assert await socket.closed() == link.REFUSED
+
+
+async def test_who_says_nothing_is_let_go(open_socket: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "FIRST_FRAME_WITHIN", 0.1)
+    socket = await open_socket(PATH)
+    assert await socket.closed() == link.REFUSED
+
+
+async def test_a_newer_link_ends_the_older_and_the_host_stays_connected(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    older = await connect(open_socket, host)
+    newer = await connect(open_socket, host)
+    assert await older.closed() == link.REPLACED
+    await older.disconnect()
+    assert (await in_db(Host.objects.get)(id=host.id)).connected
+    given = await in_db(order)(host)
+    assert (await hear(newer)).id == str(given.id)
+
+
+# ----- orders ---------------------------------------------------------------------------------------------------------
+
+
+async def test_an_order_is_delivered_when_it_commits_and_no_more_once_acknowledged(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    given = await in_db(order)(host)
+    command = await hear(socket)
+    assert isinstance(command, Command)
+    assert (command.id, command.attempt, command.body) == (str(given.id), 1, DestroyRequest())
+    await tell(socket, CommandAck(ids=[command.id]))
+    await eventually(lambda: not hosts.pending(host.id))
+    await socket.disconnect()
+    later = await in_db(order)(host)
+    again = await connect(open_socket, host)
+    assert (await hear(again)).id == str(later.id)
+    assert await again.receive_nothing(0.1)
+
+
+async def test_orders_come_in_the_order_of_giving_and_again_until_acknowledged(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    given = [str((await in_db(order)(host)).id) for _ in range(5)]
+    socket = await connect(open_socket, host)
+    assert [(await hear(socket)).id for _ in given] == given
+    await socket.disconnect()
+    again = await connect(open_socket, host)
+    assert [(await hear(again)).id for _ in given] == given
+
+
+async def test_an_order_rolled_back_is_never_sent(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+
+    def give_and_fail() -> None:
+        with transaction.atomic():
+            order(host)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await in_db(give_and_fail)()
+    kept = await in_db(order)(host)
+    assert (await hear(socket)).id == str(kept.id)
+
+
+async def test_withdrawn_and_finished_orders_are_not_sent(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    withdrawn, finished, kept = [await in_db(order)(host) for _ in range(3)]
+    await in_db(hosts.withdraw)(withdrawn.instance_id, 2)
+    assert await in_db(hosts.finish)(host.id, str(finished.id))
+    assert not await in_db(hosts.finish)(host.id, str(finished.id))
+    socket = await connect(open_socket, host)
+    assert (await hear(socket)).id == str(kept.id)
+    assert await socket.receive_nothing(0.1)
+
+
+async def test_a_host_cannot_acknowledge_anothers_orders(open_socket: Open) -> None:
+    one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
+    given = await in_db(order)(one)
+    assert await in_db(hosts.acknowledge)(two.id, [str(given.id), "nonsense"]) == 0
+    assert not await in_db(hosts.finish)(two.id, str(given.id))
+    assert await in_db(lambda: len(hosts.pending(one.id)))() == 1
+
+
+# ----- reports --------------------------------------------------------------------------------------------------------
+
+
+async def test_reports_are_acknowledged_up_to_the_last_whatever_they_say(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    foreign = [
+        AgentEvent(seq=seq, instance_id=text, attempt=1, kind="finished", command_id=text)
+        for seq, text in ((5, str(uuid.uuid4())), (6, "nonsense"), (9, ""))
+    ]
+    await tell(socket, Events(events=foreign))
+    assert await hear(socket) == EventsAck(seq=9)
+    await tell(socket, Events(events=[]))
+    await tell(socket, Heartbeat())
+    await eventually(lambda: Host.objects.get(id=host.id).last_seen_at)
+
+
+async def test_reports_that_cannot_be_stored_are_not_acknowledged(
+    open_socket: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+
+    def full(*_: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr(link.inbox, "receive", full)
+    await tell(socket, Events(events=[AgentEvent(seq=1, instance_id="x", attempt=1, kind="power")]))
+    assert await socket.closed() == link.FAILED
+
+
+# ----- questions ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_is_answered_through_the_link(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    asked = asyncio.create_task(hosts.acall(host.id, ConsoleOutputCall(instance_id="i", lines=5), timeout=WITHIN))
+    question = await hear(socket)
+    assert isinstance(question, Call)
+    assert question.body.max_bytes == hosts.MOST_CONSOLE_BYTES
+    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="hello\n", offset=6)))
+    assert await asked == ConsoleOutput(text="hello\n", offset=6)
+    assert not await in_db(HostCall.objects.exists)()
+
+
+async def test_a_question_from_a_thread_is_answered_too(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    ask = in_db(hosts.call, thread_sensitive=False)
+    asked = asyncio.create_task(ask(host.id, ConsoleOutputCall(instance_id="i"), WITHIN))
+    question = await hear(socket)
+    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="x", offset=1)))
+    assert (await asked).text == "x"
+
+
+async def test_a_host_that_does_not_answer_is_unavailable(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    with pytest.raises(UnavailableError, match="does not answer"):
+        await hosts.acall(host.id, ConsoleOutputCall(instance_id="i"), timeout=0.1)
+    assert not await in_db(HostCall.objects.exists)()
+
+
+async def test_a_host_cannot_answer_for_another_or_twice(open_socket: Open) -> None:
+    one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
+    socket = await connect(open_socket, one)
+    asked = asyncio.create_task(hosts.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
+    question = await hear(socket)
+    answer = ConsoleOutput(text="forged", offset=6)
+    assert not await in_db(hosts.answer)(two.id, question.id, answer)
+    assert not await in_db(hosts.answer)(one.id, "nonsense", answer)
+    assert await in_db(hosts.answer)(one.id, question.id, ConsoleOutput(text="true", offset=4))
+    assert not await in_db(hosts.answer)(one.id, question.id, answer)
+    assert (await asked).text == "true"

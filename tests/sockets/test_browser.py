@@ -1,0 +1,224 @@
+"""A page's socket: who gets in, what it is sent, how it catches up, and when it is closed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import transaction
+from pytest_django import Settings
+
+from portal.sockets import follower
+from provisioning.events.models import Event
+from provisioning.events.selectors import latest_id
+from provisioning.events.services import record
+from provisioning.identity import policy, services
+from provisioning.identity import selectors as identity
+from tests.support.cast import People, Person
+from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
+
+PAGE = "/ws/dashboard?page=instances"
+
+
+def happen(person: Person, *numbers: int) -> None:
+    with transaction.atomic():
+        for number in numbers:
+            record(f"project:{person.project_id}", "instance", {"n": number})
+
+
+async def browser(open_socket: Open, person: Person, path: str = PAGE, **more: Any) -> Socket:
+    token = await in_db(lambda: person.token)()
+    return await open_socket(path, origin=ORIGIN, cookie=cookie_of(token), **more)
+
+
+async def test_a_change_of_the_project_arrives_rendered_for_the_page(open_socket: Open, people: People) -> None:
+    socket = await browser(open_socket, people.alice)
+    hello = await socket.json()
+    assert hello == {"hello": await in_db(latest_id)()}
+    await in_db(happen)(people.charlie, 1)
+    await in_db(happen)(people.alice, 2)
+    frame = await socket.json()
+    assert frame == {"id": await in_db(latest_id)(), "html": "instances|alice|2"}
+
+
+async def test_every_page_of_the_project_is_told(open_socket: Open, people: People) -> None:
+    sockets = [await browser(open_socket, person) for person in (people.alice, people.bob, people.alice)]
+    for socket in sockets:
+        await socket.json()
+    await in_db(happen)(people.alice, 7)
+    assert [(await socket.json())["html"] for socket in sockets] == [
+        "instances|alice|7",
+        "instances|bob|7",
+        "instances|alice|7",
+    ]
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9999", "null", ""])
+async def test_another_sites_page_is_refused(open_socket: Open, people: People, origin: str) -> None:
+    cookie = cookie_of(await in_db(lambda: people.alice.token)())
+    socket = await open_socket(PAGE, origin=origin, cookie=cookie)
+    assert not socket.accepted
+
+
+async def test_a_host_that_is_not_ours_is_refused(open_socket: Open, people: People) -> None:
+    cookie = cookie_of(await in_db(lambda: people.alice.token)())
+    socket = await open_socket(PAGE, host="rebound.example", origin="http://rebound.example", cookie=cookie)
+    assert not socket.accepted
+
+
+@pytest.mark.parametrize("cookie", ["", "novella_session=nonsense", "novella_session", 'novella_session="'])
+async def test_without_a_session_the_page_is_told_to_sign_in(open_socket: Open, cookie: str) -> None:
+    socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie)
+    assert await socket.closed() == follower.ENDED
+
+
+async def test_an_unscoped_token_follows_nothing(open_socket: Open, people: People) -> None:
+    token = await in_db(services.issue_token)(people.alice.user, None, ("password",))
+    socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie_of(token.value))
+    assert await socket.closed() == follower.FORBIDDEN
+
+
+async def test_a_revoked_token_closes_the_socket_and_no_other(open_socket: Open, people: People) -> None:
+    token = await in_db(lambda: people.alice.token)()
+    socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie_of(token))
+    other = await browser(open_socket, people.alice)
+    await other.json()
+    data = await in_db(identity.token_data)(token)
+    await in_db(services.revoke_token)(data)
+    assert await socket.closed() == follower.ENDED
+    await in_db(happen)(people.alice, 3)
+    assert (await other.json())["html"] == "instances|alice|3"
+
+
+async def test_a_lost_role_closes_the_socket(open_socket: Open, people: People) -> None:
+    socket = await browser(open_socket, people.bob)
+    await in_db(services.remove_role)(people.bob.user, people.bob.project, "reader")
+    assert await socket.closed() in {follower.ENDED, follower.FORBIDDEN}
+
+
+async def test_the_socket_ends_with_its_token(open_socket: Open, people: People, settings: Any) -> None:
+    settings.TOKEN_LIFETIME = 1
+    socket = await browser(open_socket, people.alice)
+    assert (await socket.json())["hello"] >= 0
+    assert await socket.closed() == follower.ENDED
+
+
+async def test_what_was_missed_comes_first(open_socket: Open, people: People) -> None:
+    await in_db(happen)(people.alice, 1)
+    seen = await in_db(latest_id)()
+    await in_db(happen)(people.alice, 2, 3)
+    await in_db(happen)(people.charlie, 4)
+    socket = await browser(open_socket, people.alice, f"{PAGE}&since={seen}")
+    await socket.json()
+    assert (await socket.json())["html"] == "instances|alice|2,3"
+    await in_db(happen)(people.alice, 5)
+    assert (await socket.json())["html"] == "instances|alice|5"
+
+
+async def test_a_page_older_than_the_log_is_fetched_anew(open_socket: Open, people: People) -> None:
+    await in_db(happen)(people.alice, 1, 2, 3)
+    first = await in_db(lambda: Event.objects.order_by("id").first())()
+    await in_db(lambda: Event.objects.filter(id__lte=first.id + 1).delete())()
+    socket = await browser(open_socket, people.alice, f"{PAGE}&since={first.id - 1}")
+    await socket.json()
+    assert (await socket.json())["resync"] is True
+
+
+async def test_a_page_from_another_time_is_fetched_anew(open_socket: Open, people: People) -> None:
+    socket = await browser(open_socket, people.alice, f"{PAGE}&since={10**9}")
+    await socket.json()
+    assert (await socket.json())["resync"] is True
+
+
+@pytest.mark.parametrize("since", ["NaN", "-1", "9" * 40, "1e3", "%00", "٣"])
+async def test_a_senseless_number_is_no_number(open_socket: Open, people: People, since: str) -> None:
+    socket = await browser(open_socket, people.alice, f"{PAGE}&since={since}")
+    await socket.json()
+    await in_db(happen)(people.alice, 1)
+    assert (await socket.json())["html"] == "instances|alice|1"
+
+
+async def test_a_burst_makes_few_frames_and_loses_nothing(open_socket: Open, people: People) -> None:
+    socket = await browser(open_socket, people.alice)
+    await socket.json()
+    for number in range(60):
+        await in_db(happen)(people.alice, number)
+    numbers: list[int] = []
+    frames = 0
+    while len(numbers) < 60:
+        numbers += [int(n) for n in (await socket.json())["html"].rsplit("|", 1)[1].split(",")]
+        frames += 1
+    assert numbers == list(range(60))
+    assert frames < 60
+
+
+async def test_a_reader_that_falls_far_behind_starts_anew(open_socket: Open, people: People) -> None:
+    go_on = threading.Event()
+    begun = threading.Event()
+
+    def slow(*_: Any) -> str:
+        begun.set()
+        go_on.wait(60)
+        return "slow"
+
+    socket = await browser(open_socket, people.alice, page=slow)
+    await socket.json()
+    await in_db(happen)(people.alice, 0)
+    await in_db(begun.wait, thread_sensitive=False)(10)
+    many = follower.MOST_PENDING + 50
+    await in_db(happen)(people.alice, *range(many))
+    await in_db(happen)(people.alice, -1)
+    go_on.set()
+    assert (await socket.json())["html"] == "slow"
+    assert (await socket.json())["resync"] is True
+
+
+async def test_a_page_that_cannot_be_rendered_is_fetched_anew(open_socket: Open, people: People) -> None:
+    def broken(*_: Any) -> str:
+        raise LookupError
+
+    socket = await browser(open_socket, people.alice, page=broken)
+    await socket.json()
+    await in_db(happen)(people.alice, 0)
+    assert (await socket.json())["resync"] is True
+
+
+async def test_an_unknown_path_is_refused(open_socket: Open) -> None:
+    for path in ("/ws", "/ws/dashboard/", "/ws/other", "/"):
+        assert not (await open_socket(path, origin=ORIGIN)).accepted
+
+
+async def test_a_script_gets_the_events_of_its_project(open_socket: Open, people: People) -> None:
+    await in_db(happen)(people.alice, 0)
+    seen = await in_db(latest_id)()
+    await in_db(happen)(people.alice, 1)
+    token = await in_db(lambda: people.bob.token)()
+    socket = await open_socket(f"/ws/v1/events?since={seen}", x_auth_token=token)
+    await socket.json()
+    first = await socket.json()
+    assert (first["kind"], first["payload"]) == ("instance", {"n": 1})
+    await in_db(happen)(people.charlie, 2)
+    await in_db(happen)(people.alice, 3)
+    second = await socket.json()
+    assert (second["id"], second["payload"]) == (await in_db(latest_id)(), {"n": 3})
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "gAAAAA"])
+async def test_a_script_without_a_good_token_is_let_go(open_socket: Open, token: str) -> None:
+    socket = await open_socket("/ws/v1/events", x_auth_token=token)
+    assert await socket.closed() == follower.ENDED
+
+
+async def test_other_rules_fetch_the_page_anew(
+    open_socket: Open, people: People, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buttons are drawn by the rules, so an open page shows old ones until it is drawn again."""
+    settings.POLICY_FILE = tmp_path / "policy.yaml"
+    for module, name in ((policy, "LOOK_EVERY"), (policy, "AT_REST"), (follower, "LOOK_EVERY")):
+        monkeypatch.setattr(module, name, 0.02)
+    socket = await browser(open_socket, people.alice)
+    await socket.json()
+    settings.POLICY_FILE.write_text('"compute:servers:stop": "!"\n')
+    assert await socket.json() == {"resync": True, "id": await in_db(latest_id)()}

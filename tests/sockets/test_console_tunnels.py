@@ -1,0 +1,191 @@
+"""Consoles through real sockets: a web server, an agent's dialler on the fake driver, and a client at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from compute_agent.contract.messages import Enrol, OpenConsoleCall
+from compute_agent.engine.threads import Threads
+from compute_agent.host import Host as AgentHost
+from compute_agent.link.console_dial import ConsoleDialer
+from compute_agent.link.credential import Credential, store
+from compute_agent.link.dial import here
+from compute_agent.link.portal_link import PortalLink
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.servers.services import HostServices
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.driver import ComputeDriver
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_images import FakeImageCache
+from provisioning.compute.models import Host, Instance
+from provisioning.conductor import agents
+from tests.agent.cast import make_spec
+from tests.agent_link.test_link import CREDENTIAL, eventually
+from tests.sockets.test_consoles import ask, server_of
+from tests.support.cast import People
+from tests.support.sockets import in_db
+from tests.web.test_backpressure import port
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["port"]
+FLOOD = 48 << 20
+
+
+class FloodDriver(FakeDriver):
+    """A guest whose screen sends without end, and counts what was taken from it."""
+
+    def __init__(self, state_dir: Path) -> None:
+        super().__init__(state_dir)
+        self.sent = 0
+        self.path = state_dir / "flood.sock"
+
+    async def listen(self) -> asyncio.Server:
+        async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while self.sent < FLOOD:
+                    writer.write(b"x" * 65536)
+                    await writer.drain()
+                    self.sent += 65536
+            except OSError:
+                return
+            finally:
+                writer.close()
+
+        return await asyncio.start_unix_server(flood, str(self.path))
+
+    def console_socket(self, uuid: str, protocol: str) -> Path:
+        return self.path
+
+
+class Place:
+    """One host on the web server, with alice's server on it."""
+
+    def __init__(self, port: int, people: People, folder: Path) -> None:
+        self.port, self.people = port, people
+        self.settings = AgentSettings(host="h1", state_dir=folder, portal_url=f"http://127.0.0.1:{port}", driver="fake")
+        self.threads = Threads(1)
+        self.driver: ComputeDriver = FakeDriver(folder)
+
+    async def start(self) -> None:
+        self.host, self.server = await in_db(self._records)()
+        folder = self.settings.state_dir
+        store(folder, Credential(host="h1", secret=f"{CREDENTIAL}h1", enrolled=True))
+        consoles = ConsoleDialer(self.settings, here, self.threads)
+        parts = HostServices(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=consoles)
+        self.agent = AgentHost("h1", parts, folder / "agent.sqlite3", durable=False)
+        await self.agent.start()
+        spec = make_spec(str(self.server.id))
+        self.driver.define(spec, 0)
+        self.driver.start(spec.uuid)
+        self.link = asyncio.ensure_future(PortalLink(self.settings, self.agent, self.threads, here).run())
+        await eventually(lambda: Host.objects.get().connected)
+
+    def _records(self) -> tuple[Host, Instance]:
+        token = agents.create_join_token("h1")
+        host = agents.enrol(Enrol(join_token=token, host="h1", credential=f"{CREDENTIAL}h1"))
+        return host, server_of(self.people.alice, host, launched_at=timezone.now())
+
+    async def stop(self) -> None:
+        self.link.cancel()
+        await asyncio.gather(self.link, return_exceptions=True)
+        await self.agent.stop(0.5)
+        self.threads.close()
+
+    async def look(self, protocol: str, **options: Any) -> ClientConnection:
+        token = await in_db(ask)(self.people.alice, self.server, protocol)
+        url = f"ws://127.0.0.1:{self.port}/ws/console?token={token}"
+        return await connect(url, subprotocols=["binary"], compression=None, proxy=None, **options)  # type: ignore[list-item]
+
+
+@pytest.fixture
+async def place(port: int, people: People, tmp_path: Path) -> AsyncIterator[Place]:
+    place = Place(port, people, tmp_path)
+    try:
+        yield place
+    finally:
+        await place.stop()
+
+
+async def read(client: ClientConnection, count: int) -> bytes:
+    data = bytearray()
+    async with asyncio.timeout(20):
+        while len(data) < count:
+            frame = await client.recv()
+            assert isinstance(frame, bytes)
+            data += frame
+    return bytes(data)
+
+
+async def code_of(client: ClientConnection) -> int:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await client.recv()
+            except ConnectionClosed as closed:
+                return closed.rcvd.code if closed.rcvd else 1006
+
+
+async def test_a_screen_and_a_line_through_everything(place: Place) -> None:
+    await place.start()
+    async with await place.look("vnc") as screen:
+        assert screen.subprotocol == "binary"
+        assert await read(screen, 12) == b"RFB 003.008\n"
+        await screen.send(b"RFB 003.008\n")
+        assert await read(screen, 2) == b"\x01\x01"
+    async with await place.look("serial") as line:
+        assert b"web-1 login: " in await read(line, 15)
+        await line.send(b"hello")
+        assert await read(line, 5) == b"hello"
+        async with await place.look("serial") as second:
+            assert await code_of(second) == 4423
+        await line.send(b"mine")
+        assert await read(line, 4) == b"mine"
+    async with await place.look("serial") as again:
+        assert b"login" in await read(again, 15)
+        place.driver.stop(str(place.server.id), 0)
+        assert await code_of(again) in {4000, 4409}
+
+
+async def test_a_client_that_does_not_read_holds_the_guest_up_and_nothing_grows(place: Place, port: int) -> None:
+    driver = FloodDriver(place.settings.state_dir)
+    place.driver = driver
+    listener = await driver.listen()
+    await place.start()
+    async with listener, await place.look("vnc", max_queue=1) as client:
+        await read(client, 65536)
+        last = -1
+        async with asyncio.timeout(120):
+            while last != driver.sent:  # until everything on the way is full
+                last = driver.sent
+                await asyncio.sleep(0.2)
+        assert driver.sent < FLOOD // 2
+        await read(client, FLOOD - 65536)
+        assert driver.sent == FLOOD
+
+
+async def test_the_dial_finds_the_process_that_waits(place: Place) -> None:
+    """Until then it is refused; what nobody waits for is given up."""
+    await place.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("compute_agent.link.console_dial.DIAL_WITHIN", 0.2)
+        answer = await place.agent.answer(
+            OpenConsoleCall(instance_id=str(place.server.id), protocol="serial", tunnel="nobody-waits")
+        )
+        assert type(answer).__name__ == "ConsoleOpened"
+        async with asyncio.timeout(10):
+            while (await _again(place)) == "busy":
+                await asyncio.sleep(0.05)
+
+
+async def _again(place: Place) -> str:
+    call = OpenConsoleCall(instance_id=str(place.server.id), protocol="serial", tunnel="nobody-waits")
+    return str(getattr(await place.agent.answer(call), "code", ""))

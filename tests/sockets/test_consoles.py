@@ -1,0 +1,329 @@
+"""Consoles over the portal: what joins a person's socket with the host's, who is refused, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from compute_agent.contract.messages import CallError, CallReply, ConsoleOpened
+from compute_agent.contract.power import PowerState
+from portal.common.tunnels import tunnels
+from portal.routing import websocket_router
+from portal.sockets import consoles, follower
+from provisioning.compute import state
+from provisioning.compute.models import ConsoleToken, Host, Instance, InstanceAction
+from provisioning.compute.services import remote_consoles
+from provisioning.identity import services as identity
+from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
+from tests.support.cast import People, Person
+from tests.support.sockets import HOST, ORIGIN, Open, Socket, in_db, render
+
+
+def server_of(person: Person, host: Host | None, **columns: Any) -> Instance:
+    now = timezone.now()
+    values: dict[str, Any] = {"vm_state": "active", "task_state": None, "power_state": PowerState.RUNNING, **columns}
+    return Instance.objects.create(
+        project_id=person.project_id,
+        user_id=person.user_id,
+        name="web",
+        hostname="web",
+        host=host,
+        flavor={},
+        reservation_id="r-1",
+        request_id="req-1",
+        created_at=now,
+        updated_at=now,
+        **values,
+    )
+
+
+def ask(person: Person, server: Instance, protocol: str = "vnc") -> str:
+    """A token for a console of the server, asked with a fresh token of the person."""
+    issued = identity.issue_token(person.user, person.project, ("password",))
+    kind = "novnc" if protocol == "vnc" else protocol
+    return remote_consoles.create_console(person.context, server.id, protocol, kind, issued.data).token
+
+
+class Cast:
+    """A host with its link, and alice's server on it."""
+
+    def __init__(self, opener: Open, people: People) -> None:
+        self.open = opener
+        self.people = people
+
+    async def begin(self) -> Cast:
+        self.host = await enrol(self.open)
+        self.agent = await connect(self.open, self.host)
+        self.server = await in_db(server_of)(self.people.alice, self.host)
+        return self
+
+    async def token(self, person: Person | None = None, protocol: str = "vnc") -> str:
+        return str(await in_db(ask)(person or self.people.alice, self.server, protocol))
+
+    async def look(self, token: str, **headers: str) -> Socket:
+        return await self.open(f"/ws/console?token={token}", **{"origin": ORIGIN, **headers})
+
+    async def dial(self, tunnel: str, host: str = "h1", credential: str | None = None) -> Socket:
+        bearer = f"Bearer {CREDENTIAL}{host}" if credential is None else credential
+        return await self.open(f"/ws/agent/consoles/{tunnel}", authorization=bearer, x_novella_host=host)
+
+    async def asked(self) -> Any:
+        """The host is asked and says yes."""
+        call = await hear(self.agent)
+        await tell(self.agent, CallReply(id=call.id, result=ConsoleOpened()))
+        return call.body
+
+    async def joined(self, protocol: str = "vnc", person: Person | None = None) -> tuple[Socket, Socket]:
+        page = await self.look(await self.token(person, protocol))
+        assert page.accepted
+        question = await self.asked()
+        assert (question.instance_id, question.protocol) == (str(self.server.id), protocol)
+        far = await self.dial(question.tunnel)
+        assert far.accepted
+        return page, far
+
+
+@pytest.fixture
+async def cast(open_socket: Open, people: People) -> Cast:
+    return await Cast(open_socket, people).begin()
+
+
+async def closed_with(socket: Socket) -> tuple[int, str]:
+    while True:
+        message = await socket.receive_output(5)
+        if message["type"] == "websocket.close":
+            return int(message["code"]), str(message.get("reason", ""))
+
+
+async def test_bytes_pass_both_ways(cast: Cast) -> None:
+    page, far = await cast.joined()
+    await far.send_to(bytes_data=b"RFB 003.008\n")
+    assert await page.receive_from(5) == b"RFB 003.008\n"
+    await page.send_to(bytes_data=b"\x00\xff")
+    assert await far.receive_from(5) == b"\x00\xff"
+    await page.send_to(text_data="ä")
+    assert await far.receive_from(5) == "ä".encode()
+
+
+async def test_what_is_typed_before_the_host_is_there_arrives(cast: Cast) -> None:
+    page = await cast.look(await cast.token())
+    await page.send_to(bytes_data=b"early")
+    far = await cast.dial((await cast.asked()).tunnel)
+    assert await far.receive_from(5) == b"early"
+
+
+async def test_the_end_of_either_side_ends_the_other(cast: Cast) -> None:
+    page, far = await cast.joined()
+    await far.disconnect()
+    assert (await closed_with(page))[0] == consoles.OVER
+    page, far = await cast.joined()
+    await page.disconnect()
+    assert await far.closed() == 1000
+    async with asyncio.timeout(5):
+        while tunnels.open:
+            await asyncio.sleep(0.01)
+
+
+# ----- who is refused -------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_opens_once(cast: Cast) -> None:
+    token = await cast.token()
+    await cast.look(token)
+    again = await cast.look(token)
+    code, reason = await closed_with(again)
+    assert code == follower.ENDED
+    assert "used" in reason
+
+
+@pytest.mark.parametrize("token", ["", "guess", "x" * 5000, "%00", "%ff"])
+async def test_a_guessed_token_opens_nothing(cast: Cast, token: str) -> None:
+    await cast.token()
+    assert (await closed_with(await cast.look(token)))[0] == follower.ENDED
+
+
+async def test_two_at_once_with_one_token_are_one(cast: Cast) -> None:
+    token = await cast.token()
+    first, second = await asyncio.gather(cast.look(token), cast.look(token))
+    await cast.asked()
+    assert await cast.agent.receive_nothing(0.1)
+    assert (await in_db(ConsoleToken.objects.get)()).used_at is not None
+    first, second = (socket for socket in (first, second))
+    ended = [not await socket.receive_nothing(0.05) for socket in (first, second)]
+    assert sorted(ended) == [False, True]
+
+
+async def test_an_expired_token_opens_nothing(cast: Cast) -> None:
+    token = await cast.token()
+    await in_db(ConsoleToken.objects.update)(expires_at=timezone.now())
+    assert (await closed_with(await cast.look(token)))[0] == follower.ENDED
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", f"{ORIGIN}.evil.example", ""])
+async def test_a_page_of_another_site_opens_nothing_and_uses_nothing_up(cast: Cast, origin: str) -> None:
+    token = await cast.token()
+    assert not (await cast.look(token, origin=origin)).accepted
+    assert (await in_db(ConsoleToken.objects.get)()).used_at is None
+
+
+async def test_a_program_without_an_origin_speaks_binary(cast: Cast) -> None:
+    token = await cast.token(protocol="serial")
+    socket = Socket(
+        websocket_router(render),
+        f"/ws/console?token={token}",
+        headers=[(b"host", HOST.encode())],
+        subprotocols=["binary", "other"],
+    )
+    accepted, subprotocol = await socket.connect(5)
+    assert (accepted, subprotocol) == (True, "binary")
+    assert (await cast.asked()).protocol == "serial"
+    await socket.disconnect()
+
+
+async def test_a_token_of_who_lost_the_right_opens_nothing(cast: Cast) -> None:
+    alice = cast.people.alice
+    token = await cast.token()
+    await in_db(identity.remove_role)(alice.user, alice.project, "member")
+    assert (await closed_with(await cast.look(token)))[0] in {follower.ENDED, follower.FORBIDDEN}
+    assert (await in_db(ConsoleToken.objects.get)()).used_at is None
+
+
+async def test_a_token_is_void_for_another_guest(cast: Cast) -> None:
+    token, later = await cast.token(), await cast.token()
+    now = timezone.now()
+    await in_db(InstanceAction.objects.create)(
+        instance=cast.server, action="rebuild", request_id="req-2", started_at=now
+    )
+    assert (await closed_with(await cast.look(token)))[0] == follower.NOT_FOUND
+    await in_db(InstanceAction.objects.all().delete)()
+    await in_db(Instance.objects.update)(attempt=7)
+    assert (await closed_with(await cast.look(later)))[0] == follower.NOT_FOUND
+
+
+async def test_a_server_that_stopped_has_no_console(cast: Cast) -> None:
+    token = await cast.token()
+    await in_db(Instance.objects.update)(power_state=PowerState.SHUTDOWN)
+    code, reason = await closed_with(await cast.look(token))
+    assert (code, reason) == (consoles.NO_GUEST, f"Instance {cast.server.id} is not ready")
+
+
+async def test_one_user_has_so_many_consoles(cast: Cast, settings: Settings) -> None:
+    settings.CONSOLES_PER_USER = 1
+    page, _ = await cast.joined()
+    assert (await closed_with(await cast.look(await cast.token())))[0] == consoles.TOO_MANY
+    await page.disconnect()
+    await cast.joined()
+
+
+# ----- the host's side ------------------------------------------------------------------------------------------------
+
+
+async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_socket: Open) -> None:
+    await enrol(open_socket, "h2")
+    page = await cast.look(await cast.token())
+    tunnel = (await cast.asked()).tunnel
+    assert not (await cast.dial(tunnel, "h2")).accepted
+    assert not (await cast.dial(tunnel, credential="Bearer wrong")).accepted
+    assert not (await cast.dial(tunnel, credential="")).accepted
+    assert not (await cast.dial("guessed")).accepted
+    far = await cast.dial(tunnel)
+    assert far.accepted
+    assert not (await cast.dial(tunnel)).accepted
+    await far.send_to(bytes_data=b"still mine")
+    assert await page.receive_from(5) == b"still mine"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("busy", consoles.BUSY),
+        ("not_found", consoles.NO_GUEST),
+        ("unsupported", consoles.NO_GUEST),
+        ("failed", consoles.NO_HOST),
+    ],
+)
+async def test_what_the_host_refuses_is_said(cast: Cast, answer: str, code: int) -> None:
+    page = await cast.look(await cast.token(protocol="serial"))
+    call = await hear(cast.agent)
+    await tell(cast.agent, CallReply(id=call.id, result=CallError(code=answer, message="Somebody else has it.")))
+    found, reason = await closed_with(page)
+    assert found == code
+    assert reason
+
+
+async def test_a_host_that_does_not_dial_is_not_waited_for(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consoles, "DIAL_WITHIN", 0.05)
+    page = await cast.look(await cast.token())
+    tunnel = (await cast.asked()).tunnel
+    assert (await closed_with(page))[0] == consoles.NO_HOST
+    assert not (await cast.dial(tunnel)).accepted
+
+
+async def test_a_host_that_does_not_answer_is_not_waited_for(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consoles, "ANSWER_WITHIN", 0.05)
+    page = await cast.look(await cast.token())
+    assert (await closed_with(page))[0] == consoles.NO_HOST
+
+
+# ----- what ends an open console --------------------------------------------------------------------------------------
+
+
+async def test_what_is_taken_from_the_person_closes_it(cast: Cast) -> None:
+    page, far = await cast.joined()
+    await in_db(identity.revoke_all)(cast.people.alice.user)
+    assert (await closed_with(page))[0] == follower.ENDED
+    assert await far.closed() == 1000
+
+
+async def test_what_is_taken_from_others_does_not(cast: Cast) -> None:
+    page, far = await cast.joined()
+    await in_db(identity.revoke_all)(cast.people.charlie.user)
+    await far.send_to(bytes_data=b"on")
+    assert await page.receive_from(5) == b"on"
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [({"power_state": int(PowerState.SHUTDOWN)}, consoles.NO_GUEST), ({"vm_state": "deleted"}, follower.NOT_FOUND)],
+)
+async def test_the_end_of_the_guest_closes_it(cast: Cast, columns: dict[str, Any], code: int) -> None:
+    page, far = await cast.joined()
+    await in_db(lambda: state.update(Instance.objects.get(), columns))()
+    assert (await closed_with(page))[0] == code
+    assert await far.closed() == 1000
+
+
+async def test_an_operator_s_console_of_another_project_ends_with_the_guest_too(cast: Cast) -> None:
+    page, _ = await cast.joined(person=cast.people.operator)
+    await in_db(lambda: state.update(Instance.objects.get(), {"power_state": int(PowerState.SHUTDOWN)}))()
+    assert (await closed_with(page))[0] == consoles.NO_GUEST
+
+
+async def test_silence_closes_it(cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CONSOLE_IDLE_TIMEOUT = 0.1
+    page, far = await cast.joined()
+    assert (await closed_with(page))[0] == consoles.IDLE
+    assert await far.closed() == 1000
+
+
+# ----- tokens ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_record_holds_no_token(cast: Cast) -> None:
+    token = await cast.token()
+    row = await in_db(ConsoleToken.objects.values().get)()
+    assert token not in str(row)
+    assert uuid.UUID(str(row["user_id"])) == cast.people.alice.user_id
+
+
+async def test_old_tokens_make_room_and_expired_ones_go(cast: Cast) -> None:
+    tokens = [await cast.token() for _ in range(remote_consoles.MOST_UNUSED + 2)]
+    assert await in_db(ConsoleToken.objects.count)() == remote_consoles.MOST_UNUSED
+    assert (await closed_with(await cast.look(tokens[0])))[0] == follower.ENDED
+    await in_db(ConsoleToken.objects.update)(expires_at=timezone.now())
+    assert await in_db(remote_consoles.flush)() == remote_consoles.MOST_UNUSED

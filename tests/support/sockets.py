@@ -1,0 +1,80 @@
+"""Sockets against the real routing, with a page that shows which events it was rendered for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.contrib.sessions.backends.signed_cookies import SessionStore
+
+from portal.routing import websocket_router
+from provisioning.common.context import RequestContext
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import tailer
+
+HOST = "127.0.0.1:8000"
+ORIGIN = f"http://{HOST}"
+WITHIN = 60.0
+
+in_db = sync_to_async
+"""Run a function that uses the database, from an async test."""
+
+
+def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
+    """A page that names what it was rendered for."""
+    return f"{page}|{context.user_name}|{','.join(str(event.payload['n']) for event in events)}"
+
+
+class Socket(WebsocketCommunicator):
+    """A client's end."""
+
+    async def json(self) -> Any:
+        """The next frame."""
+        return json.loads(await self.receive_from(WITHIN))
+
+    async def closed(self) -> int:
+        """Read until the other side closes; returns its code."""
+        while True:
+            message = await self.receive_output(WITHIN)
+            if message["type"] == "websocket.close":
+                return int(message.get("code") or 1000)
+
+
+Open = Callable[..., Awaitable[Socket]]
+
+
+def cookie_of(token: str) -> str:
+    """The session cookie of a browser that is signed in with the token."""
+    session = SessionStore()
+    session["token"] = token
+    session.save()
+    return f"{settings.SESSION_COOKIE_NAME}={session.session_key}"
+
+
+@pytest.fixture(autouse=True)
+def _no_tailer_left() -> Iterator[None]:
+    yield
+    tailer().stop()
+
+
+@pytest.fixture
+async def open_socket(transactional_db: None) -> AsyncIterator[Open]:
+    """Open sockets; all are closed at the end."""
+    opened: list[Socket] = []
+
+    async def opener(path: str, *, page: Any = render, **headers: str) -> Socket:
+        sent = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        pairs = [(name.encode(), value.encode()) for name, value in sent.items()]
+        socket = Socket(websocket_router(page), path, headers=pairs)
+        socket.accepted, socket.denied_with = await socket.connect(WITHIN)  # type: ignore[attr-defined]
+        opened.append(socket)
+        return socket
+
+    yield opener
+    for socket in opened:
+        await socket.disconnect()

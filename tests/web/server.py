@@ -1,0 +1,11 @@
+"""The portal's ASGI application on the tests' database: ``python -m daphne tests.web.server:application``."""
+
+import os
+
+from django.conf import settings
+
+settings.DATABASES["default"]["NAME"] = os.environ["TESTS_DATABASE"]
+
+from portal.asgi import application  # noqa: E402 - Django must not be set up before the line above
+
+__all__ = ["application"]

@@ -1,0 +1,29 @@
+"""Daphne's access log shows no token of a console."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from daphne.access import AccessLogGenerator
+
+from portal.web import access_log
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/console/vnc?path=ws%2Fconsole%3Ftoken%3Dsecret", "/console/vnc"),
+        ("/ws/console?token=secret", "/ws/console"),
+        ("/compute/v2.1/os-console-auth-tokens/secret", "/compute/v2.1/os-console-auth-tokens/-"),
+        ("/instances/?q=web", "/instances/?q=web"),
+    ],
+)
+def test_what_is_written_down(monkeypatch: pytest.MonkeyPatch, path: str, shown: str) -> None:
+    monkeypatch.setattr(AccessLogGenerator, "__call__", AccessLogGenerator.__call__)
+    access_log.install()
+    stream = io.StringIO()
+    details = {"client": "192.0.2.1:1", "method": "GET", "path": path, "status": 200, "size": 1}
+    AccessLogGenerator(stream)("http", "complete", details)
+    assert f'"GET {shown}"' in stream.getvalue()
+    assert "secret" not in stream.getvalue()
