@@ -159,8 +159,8 @@ async def test_a_resize_whose_deadline_passed_meanwhile_leaves_a_guest_that_runs
     async with dying_at(tmp_path, step) as stage:
         await built(stage, spec)
         stage.host.accept(command)
-    for module in ("runner", "orders.means"):
-        monkeypatch.setattr(f"compute_agent.manager.{module}.time", SimpleNamespace(time=lambda: command.deadline + 1))
+    for module in ("runner", "context"):
+        monkeypatch.setattr(f"compute_agent.servers.{module}.time", SimpleNamespace(time=lambda: command.deadline + 1))
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
         assert (end.kind, end.error_code) == ("failed", "deadline_passed")
