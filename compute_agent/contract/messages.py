@@ -297,7 +297,6 @@ class Welcome(Message, frozen=True):
     contract: int = CONTRACT_VERSION
     heartbeat_interval: float = 10.0
     audit_interval: float = 60.0
-    ownership: bool = False  # whether ``Ownership`` follows; an older portal says nothing of it
 
 
 class Owned(Frozen, frozen=True):

@@ -7,11 +7,14 @@ import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from compute_agent.contract.messages import AgentEvent, Command
-from compute_agent.engine.failures import Failure
+from compute_agent.engine.outcomes import Outcome
 from compute_agent.engine.store import StateStore
+from compute_agent.engine.subjects import Subject, generation_of, subject_of
+
+EventKind = Literal["step_started", "step", "finished", "failed", "power"]
 
 FRAME_EVENTS = 200
 """At most so many events travel in one frame."""
@@ -45,32 +48,21 @@ class Outbox:
         if self._pending:
             self._ready.set()
 
-    # ----- the manager's side ---------------------------------------------------------------------------------------
+    # ----- the engine's side ----------------------------------------------------------------------------------------
 
     def step_started(self, command: Command, step: str, started_at: float) -> int:
-        """Say that a step goes on; kept in memory only, because its end says everything.  Returns its number."""
-        event = AgentEvent(
-            seq=self._store.next_seq(),
-            instance_id=command.instance_id,
-            attempt=command.attempt,
-            kind="step_started",
-            command_id=command.id,
-            step=step,
-            started_at=started_at,
-        )
+        """Report that a step goes on; kept in memory only, because its end says everything.  Returns its number."""
+        event = self._of(command, "step_started", step=step, started_at=started_at)
         self._add(event, urgent=True)
         return event.seq
 
     def step(self, command: Command, report: StepReport, *, replaces: int | None = None) -> None:
-        """Say that a step ended; takes the place of its ``step_started`` when that has not left yet."""
+        """Report that a step ended; takes the place of its ``step_started`` when that has not left yet."""
         if replaces is not None and replaces > self._sent:
             self._pending.pop(replaces, None)
-        event = AgentEvent(
-            seq=self._store.next_seq(),
-            instance_id=command.instance_id,
-            attempt=command.attempt,
-            kind="step",
-            command_id=command.id,
+        event = self._of(
+            command,
+            "step",
             step=report.step,
             started_at=report.started_at,
             finished_at=report.finished_at,
@@ -79,51 +71,32 @@ class Outbox:
         self._store.add_event(event)
         self._add(event, urgent=False)
 
-    def finished(self, command: Command, power_state: int, *, gone: bool = False) -> None:
-        """Say that the command ended well; it is not run again."""
-        self._end(command, "finished", power_state=power_state, gone=gone)
-
-    def failed(self, command: Command, failure: Failure, *, gone: bool = False, leftover: bool = False) -> None:
-        """Say that the command ended badly; it is not run again."""
-        self._end(command, "failed", failure=failure, gone=gone, leftover=leftover)
-
-    def power(self, instance_id: str, attempt: int, power_state: int) -> None:
-        """Say that a guest's power state changed without a command."""
-        event = AgentEvent(
-            seq=self._store.next_seq(),
-            instance_id=instance_id,
-            attempt=attempt,
-            kind="power",
+    def end(self, command: Command, outcome: Outcome) -> None:
+        """Record and report how the command ended; it is not run again."""
+        failure = outcome.failure
+        event = self._of(
+            command,
+            "finished" if failure is None else "failed",
             finished_at=time.time(),
-            power_state=power_state,
-        )
-        self._store.add_event(event)
-        self._add(event, urgent=True)
-
-    def _end(
-        self,
-        command: Command,
-        kind: Literal["finished", "failed"],
-        *,
-        power_state: int | None = None,
-        failure: Failure | None = None,
-        gone: bool = False,
-        leftover: bool = False,
-    ) -> None:
-        event = AgentEvent(
-            seq=self._store.next_seq(),
-            instance_id=command.instance_id,
-            attempt=command.attempt,
-            kind=kind,
-            command_id=command.id,
-            finished_at=time.time(),
-            power_state=power_state,
+            power_state=outcome.power_state,
             error_code=failure.code if failure else "",
             message=failure.message if failure else "",
             retryable=failure.retryable if failure else False,
         )
-        self._store.finish(command, event, gone=gone, leftover=leftover)
+        self._store.finish(command, event, outcome)
         self._add(event, urgent=True)
+
+    def power(self, subject: Subject, generation: int, power_state: int) -> None:
+        """Report that a power state changed without a command."""
+        event = self._event(subject, generation, "power", finished_at=time.time(), power_state=power_state)
+        self._store.add_event(event)
+        self._add(event, urgent=True)
+
+    def _of(self, command: Command, kind: EventKind, **facts: Any) -> AgentEvent:
+        return self._event(subject_of(command), generation_of(command), kind, command_id=command.id, **facts)
+
+    def _event(self, subject: Subject, generation: int, kind: EventKind, **facts: Any) -> AgentEvent:
+        return AgentEvent(seq=self._store.next_seq(), instance_id=subject.id, attempt=generation, kind=kind, **facts)
 
     def _add(self, event: AgentEvent, *, urgent: bool) -> None:
         self._pending[event.seq] = event
@@ -165,8 +138,3 @@ class Outbox:
             for number in recorded:
                 del self._pending[number]
             self._store.forget_events(seq)
-
-    @property
-    def unrecorded(self) -> int:
-        """How many events the portal has not recorded yet."""
-        return len(self._pending)

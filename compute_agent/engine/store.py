@@ -1,4 +1,4 @@
-"""What an agent must not forget: commands, events not yet recorded by the portal, and the instances of this host
+"""What an agent must not forget: commands, events not yet recorded by the portal, and the subjects on this host
 (SQLite).
 
 A transaction costs well under a millisecond.  What was promised to the other side (an acknowledged command, the end of
@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec, image_refs
-from compute_agent.contract.commands import (
-    AttachInterfaceRequest,
-    BuildRequest,
-    DestroyRequest,
-    RebuildRequest,
-    spec_of,
-)
 from compute_agent.contract.messages import AgentEvent, Command
+from compute_agent.engine.outcomes import Outcome
+from compute_agent.engine.subjects import Subject, generation_of, subject_of
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -33,26 +27,25 @@ SEQ_LEAP = 1_000
 KEEP_DONE = 24 * 3600.0
 """Seconds a finished command is remembered, to recognise one that is delivered again."""
 
-KEEP_DESTROYED = 30 * 24 * 3600.0
-"""Seconds the attempt number of a destroyed instance is remembered, to fence late builds."""
+KEEP_REMOVED = 30 * 24 * 3600.0
+"""Seconds the generation of a removed subject is remembered, to fence commands that come late."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS commands (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, instance_id TEXT NOT NULL, body BLOB NOT NULL,
-    begun INTEGER NOT NULL DEFAULT 0, done_at REAL
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL, begun INTEGER NOT NULL DEFAULT 0,
+    done_at REAL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS commands_done ON commands (done_at);
 CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS instances (
-    uuid TEXT PRIMARY KEY, attempt INTEGER NOT NULL, destroyed INTEGER NOT NULL DEFAULT -1, spec BLOB,
-    leftover INTEGER NOT NULL DEFAULT 0, touched_at REAL NOT NULL
+CREATE TABLE IF NOT EXISTS subjects (
+    kind TEXT NOT NULL, id TEXT NOT NULL, generation INTEGER NOT NULL, removed INTEGER NOT NULL DEFAULT -1,
+    description BLOB, leftover INTEGER NOT NULL DEFAULT 0, touched_at REAL NOT NULL, PRIMARY KEY (kind, id)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 """
 
 _command = msgspec.json.Decoder(Command)
 _event = msgspec.json.Decoder(AgentEvent)
-_spec = msgspec.json.Decoder(InstanceSpec)
 
 
 @dataclass(frozen=True)
@@ -64,18 +57,14 @@ class StoredCommand:
 
 
 @dataclass(frozen=True)
-class InstanceRecord:
-    """What this host remembers of an instance: the newest attempt seen and the newest attempt destroyed (-1: none)."""
+class SubjectRecord:
+    """What this host remembers of a subject: the newest generation seen and the newest one removed (-1: none)."""
 
-    uuid: str
-    attempt: int
-    destroyed: int = -1
+    subject: Subject
+    generation: int
+    removed: int = -1
     leftover: bool = False
-
-
-def _kept(spec: InstanceSpec) -> bytes:
-    """Return a description as it is kept: without the password, which only the seed needs."""
-    return msgspec.json.encode(msgspec.structs.replace(spec, admin_password=None))
+    """Whether a failed command left something of it that must still be removed."""
 
 
 class StateStore:
@@ -136,140 +125,110 @@ class StateStore:
         """Keep the command; False when it is known already.  On the disk before this returns."""
         with self._transaction(promised=True):
             added = self._db.execute(
-                "INSERT OR IGNORE INTO commands (id, instance_id, body) VALUES (?, ?, ?)",
-                (command.id, command.instance_id, msgspec.json.encode(command)),
+                "INSERT OR IGNORE INTO commands (id, body) VALUES (?, ?)", (command.id, msgspec.json.encode(command))
             ).rowcount
             if added:
-                self._see(command)
+                self._see(subject_of(command), generation_of(command))
         return added == 1
 
-    def _see(self, command: Command) -> None:
-        self._db.execute(
-            "INSERT INTO instances (uuid, attempt, touched_at) VALUES (?, ?, ?) ON CONFLICT (uuid) DO UPDATE SET"
-            " attempt = max(attempt, excluded.attempt), touched_at = excluded.touched_at",
-            (command.instance_id, command.attempt, time.time()),
-        )
-
-    def begin(self, command: Command) -> None:
-        """Note that the command's work starts, and for a build what the guest is made of."""
+    def begin(self, command: Command, *, removes: bool = False) -> None:
+        """Note that the command's work starts; ``removes``: older commands of its subject come too late from now on."""
         with self._transaction():
             self._db.execute("UPDATE commands SET begun = 1 WHERE id = ?", (command.id,))
-            if isinstance(command.body, BuildRequest):
-                self._db.execute(
-                    "UPDATE instances SET spec = ?, leftover = 0 WHERE uuid = ?",
-                    (_kept(command.body.instance), command.instance_id),
-                )
+            if removes:
+                self._mark_removed(subject_of(command), generation_of(command))
 
-    def describe(self, command: Command) -> None:
-        """Note what the guest is made of now that an order is carried out; kept with the order's end."""
-        spec = spec_of(command.body)
-        if spec is not None:
-            known = self.specs({command.instance_id}).get(command.instance_id)
-            if known is not None and not isinstance(command.body, RebuildRequest):
-                spec = msgspec.structs.replace(spec, image=known.image)  # what its disk is laid upon is what it was
-            self._db.execute("UPDATE instances SET spec = ? WHERE uuid = ?", (_kept(spec), command.instance_id))
-
-    def finish(self, command: Command, event: AgentEvent, *, gone: bool = False, leftover: bool = False) -> None:
-        """Record the command's end and its last event together, on the disk before this returns.
-
-        ``gone``: nothing of the instance is left here; ``leftover``: something is, and must be removed later.
-        """
-        now = time.time()
+    def finish(self, command: Command, event: AgentEvent, outcome: Outcome) -> None:
+        """Record the command's end and its last event together, on the disk before this returns."""
+        subject = subject_of(command)
         with self._transaction(promised=True):
-            self._db.execute("UPDATE commands SET done_at = ?, body = x'' WHERE id = ?", (now, command.id))
+            self._db.execute("UPDATE commands SET done_at = ?, body = x'' WHERE id = ?", (time.time(), command.id))
             self.add_event(event)
-            if gone:
-                self.mark_gone(command.instance_id)
-            if leftover:
-                self._db.execute("UPDATE instances SET leftover = 1 WHERE uuid = ?", (command.instance_id,))
+            if outcome.description is not None:
+                self._update(subject, "description = ?", outcome.description)
+            if outcome.gone:
+                self.mark_gone(subject)
+            if outcome.leftover:
+                self._update(subject, "leftover = 1")
 
     def unfinished(self) -> list[StoredCommand]:
         """Return the commands that have not ended, in the order in which they came."""
         rows = self._db.execute("SELECT body, begun FROM commands WHERE done_at IS NULL ORDER BY number")
         return [StoredCommand(_command.decode(body), bool(begun)) for body, begun in rows]
 
-    def coming(self) -> dict[str, InstanceSpec]:
-        """Return guests with the cards that an earlier process may have plugged in, by orders that have not ended."""
-        begun = [stored.command for stored in self.unfinished() if stored.begun]
-        return {
-            command.instance_id: command.body.instance
-            for command in begun
-            if isinstance(command.body, AttachInterfaceRequest)
-        }
-
-    def fence(self, owned: Mapping[str, int]) -> int:
-        """Outdate the orders that have not ended and that the records mean no more: ``owned`` is the newest attempt of
-        each instance of this host.  A destroy of an instance that is not owned is as good as ever.  Returns how many.
+    def fence(self, owned: Mapping[Subject, int], removes: Callable[[Command], bool]) -> int:
+        """Outdate the unfinished commands that the records mean no more: ``owned`` is the newest generation of each
+        subject of this host.  The removal of a subject that is not owned is as good as ever.  Returns how many.
         """
         stale = 0
         with self._transaction(promised=True):
             for stored in self.unfinished():
-                command = stored.command
-                newest = owned.get(command.instance_id)
-                if newest is not None and newest > command.attempt:
-                    self._db.execute(
-                        "UPDATE instances SET attempt = max(attempt, ?) WHERE uuid = ?", (newest, command.instance_id)
-                    )
-                elif newest is None and not isinstance(command.body, DestroyRequest):
-                    self.mark_destroyed(command.instance_id, command.attempt)
+                subject, generation = subject_of(stored.command), generation_of(stored.command)
+                newest = owned.get(subject)
+                if newest is not None and newest > generation:
+                    self._update(subject, "generation = max(generation, ?)", newest)
+                elif newest is None and not removes(stored.command):
+                    self._mark_removed(subject, generation)
                 else:
                     continue
                 stale += 1
         return stale
 
-    # ----- instances ------------------------------------------------------------------------------------------------
+    # ----- subjects -------------------------------------------------------------------------------------------------
 
-    def instance(self, uuid: str) -> InstanceRecord | None:
-        """Return what is remembered of the instance."""
-        row = self._db.execute("SELECT attempt, destroyed, leftover FROM instances WHERE uuid = ?", (uuid,)).fetchone()
-        return InstanceRecord(uuid, row[0], row[1], bool(row[2])) if row else None
+    def subject(self, subject: Subject) -> SubjectRecord | None:
+        """Return what is remembered of the subject."""
+        row = self._db.execute(
+            "SELECT generation, removed, leftover FROM subjects WHERE kind = ? AND id = ?", subject
+        ).fetchone()
+        return SubjectRecord(subject, row[0], row[1], bool(row[2])) if row else None
 
-    def adopt(self, uuid: str, attempt: int) -> None:
-        """Remember a guest that the hypervisor has, so that older orders for it are fenced."""
+    def adopt(self, subject: Subject, generation: int) -> None:
+        """Remember a subject that is found on the host, so that older commands for it are fenced."""
         self._db.execute(
-            "INSERT INTO instances (uuid, attempt, touched_at) VALUES (?, ?, ?)"
-            " ON CONFLICT (uuid) DO UPDATE SET attempt = max(attempt, excluded.attempt)",
-            (uuid, attempt, time.time()),
+            "INSERT INTO subjects (kind, id, generation, touched_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (kind, id) DO UPDATE SET generation = max(generation, excluded.generation)",
+            (*subject, generation, time.time()),
         )
 
-    def mark_destroyed(self, uuid: str, attempt: int) -> None:
-        """Remember that builds of the instance up to ``attempt`` come too late."""
-        self._db.execute(
-            "UPDATE instances SET destroyed = max(destroyed, ?), touched_at = ? WHERE uuid = ?",
-            (attempt, time.time(), uuid),
+    def describe(self, subject: Subject, description: bytes) -> None:
+        """Keep what the subject is made of, when it is made anew: what was left of it before goes with that."""
+        self._update(subject, "description = ?, leftover = 0", description)
+
+    def mark_gone(self, subject: Subject) -> None:
+        """Forget what the subject was made of: nothing of it is left on this host."""
+        self._update(subject, "description = NULL, leftover = 0")
+
+    def leftovers(self) -> list[SubjectRecord]:
+        """Return the subjects of failed commands of which something could not be removed yet."""
+        rows = self._db.execute("SELECT kind, id, generation, removed FROM subjects WHERE leftover = 1")
+        return [SubjectRecord(Subject(*row[:2]), row[2], row[3], leftover=True) for row in rows]
+
+    def descriptions(self, kind: str) -> dict[str, bytes]:
+        """Return what the subjects of a kind are made of, by their ids, as far as this host knows."""
+        return dict(
+            self._db.execute("SELECT id, description FROM subjects WHERE kind = ? AND description IS NOT NULL", (kind,))
         )
-
-    def mark_gone(self, uuid: str) -> None:
-        """Forget what the guest was made of: nothing of it is left on this host."""
-        self._db.execute("UPDATE instances SET spec = NULL, leftover = 0 WHERE uuid = ?", (uuid,))
-
-    def leftovers(self) -> list[InstanceRecord]:
-        """Return the instances of failed builds of which something could not be removed yet."""
-        rows = self._db.execute("SELECT uuid, attempt, destroyed FROM instances WHERE leftover = 1")
-        return [InstanceRecord(uuid, attempt, destroyed, leftover=True) for uuid, attempt, destroyed in rows]
-
-    def specs(self, uuids: set[str]) -> dict[str, InstanceSpec]:
-        """Return what the given guests are made of, as far as this host knows."""
-        rows = self._db.execute("SELECT uuid, spec FROM instances WHERE spec IS NOT NULL")
-        return {uuid: _spec.decode(spec) for uuid, spec in rows if uuid in uuids}
-
-    def described(self) -> set[str]:
-        """Return the guests of which this host knows what they are made of."""
-        return {uuid for (uuid,) in self._db.execute("SELECT uuid FROM instances WHERE spec IS NOT NULL")}
-
-    def images(self) -> set[str]:
-        """Return the ids of the images that guests of this host are made of, or boot from."""
-        rows = self._db.execute("SELECT spec FROM instances WHERE spec IS NOT NULL")
-        return {image.id for (spec,) in rows for image in image_refs(_spec.decode(spec))}
 
     def prune(self) -> None:
-        """Forget commands and instances that ended long ago."""
+        """Forget commands and subjects that ended long ago."""
         now = time.time()
         with self._transaction():
             self._db.execute("DELETE FROM commands WHERE done_at < ?", (now - KEEP_DONE,))
             self._db.execute(
-                "DELETE FROM instances WHERE spec IS NULL AND leftover = 0 AND touched_at < ?", (now - KEEP_DESTROYED,)
+                "DELETE FROM subjects WHERE description IS NULL AND leftover = 0 AND touched_at < ?",
+                (now - KEEP_REMOVED,),
             )
+
+    def _see(self, subject: Subject, generation: int) -> None:
+        self.adopt(subject, generation)
+        self._update(subject, "touched_at = ?", time.time())
+
+    def _mark_removed(self, subject: Subject, generation: int) -> None:
+        self._update(subject, "removed = max(removed, ?), touched_at = ?", generation, time.time())
+
+    def _update(self, subject: Subject, changes: str, *values: object) -> None:
+        self._db.execute(f"UPDATE subjects SET {changes} WHERE kind = ? AND id = ?", (*values, *subject))  # noqa: S608
 
     # ----- transactions ---------------------------------------------------------------------------------------------
 

@@ -52,8 +52,6 @@ class Session:
 
     async def run(self) -> None:
         """Serve until the connection breaks; raises ConnectionClosed or RefusedByPortalError."""
-        if not self._welcome.ownership:  # an older portal does not say what this host owns
-            self._host.heard(None)
         self._host.outbox.rewind()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -85,7 +83,7 @@ class Session:
                     self._stored.append(message.id)
                     self._to_acknowledge.set()
                 case Ownership():
-                    self._host.heard(message)
+                    self._host.take_ownership(message)
                 case Call():
                     tasks.create_task(self._answer(message))
                 case EventsAck():

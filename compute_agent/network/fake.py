@@ -42,5 +42,8 @@ class FakeNetwork(HostNetwork):
         self.filtered = set(self.plugged)
         self.cards = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
 
+    def check(self) -> list[str]:
+        return []
+
     def belongings(self, guests: set[str]) -> list[Belonging]:
         return [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(set(self.plugged) - guests)]

@@ -39,5 +39,9 @@ class HostNetwork(abc.ABC):
         """
 
     @abc.abstractmethod
+    def check(self) -> list[str]:
+        """Mend what died by itself, for example a DHCP server, and return a line for each thing mended."""
+
+    @abc.abstractmethod
     def belongings(self, guests: set[str]) -> list[Belonging]:
         """List what is plugged, leased or filtered here for none of ``guests`` (uuids); changes nothing."""

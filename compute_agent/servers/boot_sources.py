@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
+from compute_agent.contract.steps import FETCH_IMAGE
+from compute_agent.engine.context import Step
 from compute_agent.servers.services import ImageStore
 from compute_agent.virt.driver import BootFiles
 
 
-@dataclass(frozen=True)
 class BootSources:
-    """The image's file in the cache (None in a fake one), and those of the kernel and the ramdisk it names."""
+    """An image with the kernel and the ramdisk it names; the files are known once ``step`` was taken."""
 
-    disk: Path | None
-    boot: BootFiles
-    facts: dict[str, str]
-    """What is worth telling of the fetching."""
+    def __init__(
+        self,
+        images: ImageStore,
+        instance_uuid: str,
+        image: ImageRef,
+        kernel: ImageRef | None,
+        ramdisk: ImageRef | None,
+    ) -> None:
+        """The images are fetched by the right of the instance."""
+        self.disk: Path | None = None
+        """The image's file in the cache; None in a fake one."""
+        self.boot = BootFiles()
+        self._images = images
+        self._instance_uuid = instance_uuid
+        self._wanted = (image, kernel, ramdisk)
+        self._facts: dict[str, str] = {}
 
+    def step(self) -> Step:
+        """Return the step that brings the images to the cache where they are not there yet.
 
-def fetch(
-    images: ImageStore, instance_uuid: str, image: ImageRef, kernel: ImageRef | None, ramdisk: ImageRef | None
-) -> BootSources:
-    """Bring the images to the cache where they are not there yet.  Raises ImageUnacceptableError, ImageFetchError."""
-    began = time.monotonic()
-    found = [images.get(each, instance_uuid) if each is not None else None for each in (image, kernel, ramdisk)]
-    got = [each for each in found if each is not None]
-    disk, kernel_path, ramdisk_path = (each.path if each is not None else None for each in found)
-    facts = {
-        "cached": "true" if all(each.cached for each in got) else "false",
-        "bytes": str(sum(each.size for each in got)),
-        "seconds": f"{time.monotonic() - began:.3f}",
-    }
-    return BootSources(disk, BootFiles(kernel_path, ramdisk_path), facts)
+        It raises ImageUnacceptableError, ImageFetchError.
+        """
+        return Step(FETCH_IMAGE, self._fetch, facts=self._facts)
+
+    def _fetch(self) -> None:
+        began = time.monotonic()
+        found = [self._images.get(each, self._instance_uuid) if each is not None else None for each in self._wanted]
+        got = [each for each in found if each is not None]
+        self.disk, kernel, ramdisk = (each.path if each is not None else None for each in found)
+        self.boot = BootFiles(kernel, ramdisk)
+        self._facts |= {
+            "cached": "true" if all(each.cached for each in got) else "false",
+            "bytes": str(sum(each.size for each in got)),
+            "seconds": f"{time.monotonic() - began:.3f}",
+        }

@@ -1,150 +1,102 @@
-"""The steps of a build in running order, each with what undoes it."""
+"""Making a guest: the steps of a build, each with what undoes it."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import BuildRequest
-from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import (
-    APPLY_FIREWALL,
-    BUILD_STEPS,
-    CREATE_DISK,
-    CREATE_SEED,
-    DEFINE_DOMAIN,
-    FETCH_IMAGE,
-    PLUG_NETWORK,
-    START_GUEST,
-    WAIT_FOR_BOOT,
-)
-from compute_agent.engine.outbox import Outbox, StepReport
-from compute_agent.engine.threads import in_thread
-from compute_agent.servers.boot_sources import BootSources, fetch
-from compute_agent.servers.services import HostServices
-from compute_agent.virt.driver import BootFiles
+from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import LATE, Failure, Outcome, SupersededError
+from compute_agent.engine.retry import insist
+from compute_agent.servers.base import ServerHandler
+from compute_agent.servers.guest_steps import make_steps, start_steps
+from compute_agent.servers.records import described
+from compute_agent.servers.removal import Removal, find_guest
+from compute_agent.virt.driver import Guest
 
-WATCHABLE = 0.05
-"""Seconds after which a step that still goes on is announced."""
-
-Detail = Mapping[str, str]
-_NOTHING: Detail = {}
+BUILD_FAILED = "The host could not build the instance."
 
 
-class BuildCancelledError(Exception):
-    """The build was told to stop, and stopped between two steps."""
+class Build(ServerHandler[BuildRequest]):
+    """Makes a guest and starts it, or leaves nothing of it."""
 
+    heavy = makes = True
 
-class Build:
-    """One attempt to make one guest."""
+    async def run(self, context: CommandContext, request: BuildRequest) -> Outcome:
+        """Make the guest; when an earlier process began it, first look how far it came.
 
-    def __init__(self, command: Command, request: BuildRequest, parts: HostServices, outbox: Outbox) -> None:
-        """Prepare the steps; nothing is touched yet."""
-        self.command = command
-        self.spec: InstanceSpec = request.instance
-        self.cancelled = threading.Event()
-        self._parts = parts
-        self._outbox = outbox
-        self._bits: BootSources | None = None
-        self._power = PowerState.NOSTATE
-        self._wake = asyncio.Event()
-        self._reached = -1
-        self._work: dict[str, Callable[[], Detail]] = {
-            PLUG_NETWORK: self._plug_network,
-            FETCH_IMAGE: self._fetch_image,
-            CREATE_DISK: self._create_disk,
-            CREATE_SEED: self._create_seed,
-            DEFINE_DOMAIN: self._define_domain,
-            APPLY_FIREWALL: self._apply_firewall,
-            START_GUEST: self._start_guest,
-            WAIT_FOR_BOOT: self._wait_for_boot,
-        }
-
-    def cancel(self) -> None:
-        """Let the build stop before its next step."""
-        self.cancelled.set()
-        self._wake.set()
-
-    async def when_cancelled(self) -> None:
-        """Wait until somebody cancels the build."""
-        await self._wake.wait()
-
-    def reached(self, step: str) -> bool:
-        """Say whether ``step`` was begun."""
-        return self._reached >= BUILD_STEPS.index(step)
-
-    async def run(self) -> PowerState:
-        """Take every step in order and return the guest's power state; raises what a step raised, or
-        BuildCancelledError.
+        1. look for an earlier guest when there may be one; 2. note what the guest is to be; 3. take the steps;
+        4. report, or undo and report.
         """
-        for number, step in enumerate(BUILD_STEPS):
-            self._check_cancelled()
-            self._reached = number
-            await self._take(step)
-        self._check_cancelled()
-        return self._power
-
-    async def _take(self, step: str) -> None:
-        loop = asyncio.get_running_loop()
-        started_at = time.time()
-        announced: list[int] = []
-        announcement = loop.call_later(
-            WATCHABLE, lambda: announced.append(self._outbox.step_started(self.command, step, started_at))
-        )
+        uuid = context.subject.id
+        earlier = context.begun or uuid in self.powers or context.leftover
+        removal = Removal(self.host, uuid, context.generation, may_run=earlier)
         try:
-            detail = await in_thread(self._parts.threads.work, lambda: self._carry_out(step))
-        finally:
-            announcement.cancel()
-        report = StepReport(step, started_at, time.time(), detail)
-        self._outbox.step(self.command, report, replaces=announced[0] if announced else None)
+            if not (earlier and await self._runs_already(context)):
+                context.describe(described(request.instance))
+                # What an earlier process has made may be more than the steps that are begun now: then all is removed.
+                steps = self._steps(request.instance, context.generation, None if earlier else removal)
+                await context.take(steps, always_undo=True)
+        except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
+            failure = context.explain(error, BUILD_FAILED)
+            if earlier:
+                await removal.all()
+            return self._failed(failure, removal)
+        self.powers.reported(Guest(uuid, context.generation, PowerState.RUNNING))
+        return Outcome(power_state=PowerState.RUNNING)
 
-    def _carry_out(self, step: str) -> Detail:
-        detail = self._work[step]()
-        if self._parts.after_step is not None:
-            self._parts.after_step(step, self.cancelled)
-        return detail
+    def _steps(self, spec: InstanceSpec, attempt: int, removal: Removal | None) -> list[Step]:
+        steps = make_steps(self.host, spec, attempt) + start_steps(self.host, spec.uuid)
+        if removal is None:
+            return steps
+        undo = {PLUG_NETWORK: removal.network, CREATE_DISK: removal.guest, START_GUEST: removal.expect_running}
+        return [replace(step, undo=undo.get(step.name)) for step in steps]
 
-    def _check_cancelled(self) -> None:
-        if self.cancelled.is_set():
-            raise BuildCancelledError
+    async def _runs_already(self, context: CommandContext) -> bool:
+        """Return whether this very attempt runs; remove an earlier or half-made guest."""
+        guest = await find_guest(self.host, context.subject.id)
+        if guest is None:
+            return False
+        if guest.attempt > context.generation:
+            raise SupersededError
+        if _runs(guest, context.generation):
+            return True
+        await context.work(lambda: self.driver.destroy(context.subject.id))
+        self.powers.forget(context.subject.id)
+        return False
 
-    # ----- the steps; each may be repeated --------------------------------------------------------------------------
+    async def refuse(self, context: CommandContext, request: BuildRequest, failure: Failure) -> Outcome:
+        """Answer a build that is not carried out.
 
-    def _plug_network(self) -> Detail:
-        self._parts.network.plug(self.spec)
-        return _NOTHING
+        What an earlier process has made of it is kept when it runs and was only late; else it is undone, also when
+        the note that it began is lost, with the power or with the agent's store.
+        """
+        if not context.begun and failure is not LATE:
+            return Outcome(failure)
+        uuid = context.subject.id
+        found: list[Guest | None] = []
 
-    def _fetch_image(self) -> Detail:
-        spec = self.spec
-        self._bits = bits = fetch(self._parts.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk)
-        return bits.facts
+        async def look() -> None:
+            found.append(await find_guest(self.host, uuid))
 
-    def _create_disk(self) -> Detail:
-        bits = self._bits
-        self._parts.driver.create_disk(self.spec, bits.disk if bits else None)
-        self._parts.driver.create_boot_files(self.spec, bits.boot if bits else BootFiles())
-        return _NOTHING
+        await insist(look, f"look for server {uuid}", patient=True)
+        if failure is LATE and found and _runs(found[0], context.generation):
+            context.describe(described(request.instance))
+            return Outcome(power_state=PowerState.RUNNING)
+        removal = Removal(self.host, uuid, context.generation, may_run=True)
+        await removal.all()
+        return self._failed(failure, removal)
 
-    def _create_seed(self) -> Detail:
-        self._parts.driver.create_seed(self.spec)
-        return _NOTHING
+    def _failed(self, failure: Failure, removal: Removal) -> Outcome:
+        if removal.guest_left:  # it may come up yet: no second one elsewhere
+            failure = replace(failure, retryable=False)
+        if removal.gone:
+            self.powers.forget(removal.uuid)
+        return Outcome(failure, gone=removal.gone, leftover=not removal.complete)
 
-    def _define_domain(self) -> Detail:
-        self._parts.driver.define(self.spec, self.command.attempt)
-        return _NOTHING
 
-    def _apply_firewall(self) -> Detail:
-        self._parts.network.apply_firewall(self.spec)
-        return _NOTHING
-
-    def _start_guest(self) -> Detail:
-        self._parts.driver.start(self.spec.uuid)
-        return _NOTHING
-
-    def _wait_for_boot(self) -> Detail:
-        self._power = self._parts.driver.wait_for_boot(self.spec.uuid, self._parts.boot_timeout)
-        return _NOTHING
+def _runs(guest: Guest | None, attempt: int) -> bool:
+    return guest is not None and guest.attempt == attempt and guest.power_state == PowerState.RUNNING

@@ -37,9 +37,9 @@ _BUSY = CallError(code="failed", message="The host answers too many questions at
 class CallHandler:
     """Answers calls without ever blocking the event loop."""
 
-    def __init__(self, parts: HostServices) -> None:
-        """Use the means of one host."""
-        self._parts = parts
+    def __init__(self, services: HostServices) -> None:
+        """Ask the services of one host."""
+        self._services = services
         self._waiting = 0
 
     async def answer(self, body: CallBody) -> CallResult:
@@ -64,15 +64,15 @@ class CallHandler:
             return CallError(code="failed", message="The host could not answer.")
 
     async def _diagnostics(self, call: DiagnosticsCall) -> CallResult:
-        driver = self._parts.driver
-        return await in_thread(self._parts.threads.calls, lambda: driver.diagnostics(call.instance_id))
+        driver = self._services.driver
+        return await in_thread(self._services.threads.calls, lambda: driver.diagnostics(call.instance_id))
 
     async def _open(self, call: OpenConsoleCall) -> CallResult:
-        driver, consoles = self._parts.driver, self._parts.consoles
+        driver, consoles = self._services.driver, self._services.consoles
         if consoles is None:
             raise UnsupportedError("This host cannot open a console.")
         path = await in_thread(
-            self._parts.threads.calls, lambda: driver.console_socket(call.instance_id, call.protocol)
+            self._services.threads.calls, lambda: driver.console_socket(call.instance_id, call.protocol)
         )
         await consoles.open(call.tunnel, path, alone=call.protocol == "serial")
         return ConsoleOpened()
@@ -104,9 +104,9 @@ class CallHandler:
 
     async def _read(self, call: ConsoleOutputCall) -> ConsoleChunk:
         size = max(4, min(call.max_bytes, MAX_BYTES))
-        driver = self._parts.driver
+        driver = self._services.driver
         return await in_thread(
-            self._parts.threads.calls, lambda: driver.console_output(call.instance_id, call.offset, size)
+            self._services.threads.calls, lambda: driver.console_output(call.instance_id, call.offset, size)
         )
 
 

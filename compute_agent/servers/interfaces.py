@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from msgspec.structs import replace
 
+from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import (
@@ -15,10 +17,9 @@ from compute_agent.contract.steps import (
     PLUG_NETWORK,
     UNPLUG_NETWORK,
 )
-from compute_agent.engine.failures import LATE
-from compute_agent.servers.context import CommandCancelledError, CommandContext
-from compute_agent.servers.registry import handles
-from compute_agent.servers.resize import LateError
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import LateError
+from compute_agent.servers.base import GuestHandler
 from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
@@ -30,64 +31,79 @@ class NotTakenBackError(HostError):
     code = "not_taken_back"
 
 
-@handles(AttachInterfaceRequest, undoes=True)
-def attach(means: CommandContext, request: AttachInterfaceRequest) -> PowerState:
-    """Give the network the card, with its filters, then the guest; when that fails neither has it.
+class AttachInterface(GuestHandler[AttachInterfaceRequest]):
+    """Gives the network the card, with its filters, then the guest; when that fails neither has it.
 
-    An order that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
+    A command that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
     """
-    network, spec = means.parts.network, request.instance
-    if means.stopped() and not means.cancelled.is_set():
-        _take_back(means, request, LATE.message)
-        raise LateError(LATE.message)
-    means.driver.power_state(means.uuid)  # nothing is plugged for a guest that is not here
-    try:
-        with means.step(PLUG_NETWORK):
-            network.plug(spec)
-        with means.step(APPLY_FIREWALL):
-            network.apply_firewall(spec)
-        with means.step(ATTACH_INTERFACE):
-            means.driver.attach_interface(spec, request.port)
-        return means.driver.power_state(means.uuid)
-    except CommandCancelledError:
-        raise
-    except Exception as error:
-        said = error.message if isinstance(error, HostError) else "The host could not plug the card in."
-        _take_back(means, request, said)
-        raise
+
+    resumes_late = True
+
+    async def change(self, context: CommandContext, request: AttachInterfaceRequest) -> PowerState:
+        spec, power = request.instance, PowerState.NOSTATE
+        before = self.records.spec(spec.uuid) or spec
+        before = replace(before, ports=[port for port in before.ports if port.id != request.port.id])
+
+        async def take_back(error: Exception) -> None:
+            await context.work(lambda: self._take_back(before, request, error))
+
+        def plug_in() -> None:
+            nonlocal power
+            self.driver.attach_interface(spec, request.port)
+            power = self.driver.power_state(spec.uuid)
+
+        if context.late and not context.cancelled:
+            late = LateError()
+            await take_back(late)
+            raise late
+        await self.power_state(context)  # nothing is plugged for a guest that is not here
+        await context.take(
+            [
+                Step(PLUG_NETWORK, partial(self.network.plug, spec), undo=take_back),
+                Step(APPLY_FIREWALL, partial(self.network.apply_firewall, spec)),
+                Step(ATTACH_INTERFACE, plug_in),
+            ]
+        )
+        return power
+
+    def _take_back(self, before: InstanceSpec, request: AttachInterfaceRequest, error: Exception) -> None:
+        """Take the card from the guest and from the network; raises NotTakenBackError."""
+        try:
+            self.driver.detach_interface(before, request.port)
+            self.network.unplug_card(before, request.port)
+        except Exception as failure:
+            log.exception("Server %s: a card could not be taken back.", before.uuid)
+            said = error.message if isinstance(error, HostError) else "The host could not plug the card in."
+            raise NotTakenBackError(f"{said} The card could not be taken back.") from failure
 
 
-@handles(DetachInterfaceRequest, undoes=True)
-def detach(means: CommandContext, request: DetachInterfaceRequest) -> PowerState:
-    """Let the guest give the card back, then the network; a card that the guest does not give stays as it is."""
-    with means.step(DETACH_INTERFACE):
-        means.driver.detach_interface(request.instance, request.port)
-    with means.step(UNPLUG_NETWORK):
-        means.parts.network.unplug_card(request.instance, request.port)
-    return means.driver.power_state(means.uuid)
+class DetachInterface(GuestHandler[DetachInterfaceRequest]):
+    """Lets the guest give the card back, then the network; a card that the guest does not give stays as it is."""
+
+    resumes_late = True
+
+    async def change(self, context: CommandContext, request: DetachInterfaceRequest) -> PowerState:
+        await context.take(
+            [
+                Step(DETACH_INTERFACE, partial(self.driver.detach_interface, request.instance, request.port)),
+                Step(UNPLUG_NETWORK, partial(self.network.unplug_card, request.instance, request.port)),
+            ]
+        )
+        return await self.power_state(context)
 
 
-@handles(RefreshPortsRequest)
-def refresh(means: CommandContext, request: RefreshPortsRequest) -> PowerState:
-    """Bring leases and filters to what the order says.
+class RefreshPorts(GuestHandler[RefreshPortsRequest]):
+    """Brings leases and filters to what the command says.
 
     The rules of other guests that name a group follow: they are rendered anew with the members that are here now.
     """
-    power = means.driver.power_state(means.uuid)
-    with means.step(PLUG_NETWORK):
-        means.parts.network.plug(request.instance)
-    with means.step(APPLY_FIREWALL):
-        means.parts.network.apply_firewall(request.instance)
-    return power
 
-
-def _take_back(means: CommandContext, request: AttachInterfaceRequest, said: str) -> None:
-    """Take the card from the guest and from the network; raises NotTakenBackError."""
-    before = means.known or request.instance
-    before = replace(before, ports=[port for port in before.ports if port.id != request.port.id])
-    try:
-        means.driver.detach_interface(before, request.port)
-        means.parts.network.unplug_card(before, request.port)
-    except Exception as error:
-        log.exception("Instance %s: a card could not be taken back.", means.uuid)
-        raise NotTakenBackError(f"{said} The card could not be taken back.") from error
+    async def change(self, context: CommandContext, request: RefreshPortsRequest) -> PowerState:
+        power = await self.power_state(context)
+        await context.take(
+            [
+                Step(PLUG_NETWORK, partial(self.network.plug, request.instance)),
+                Step(APPLY_FIREWALL, partial(self.network.apply_firewall, request.instance)),
+            ]
+        )
+        return power

@@ -11,7 +11,7 @@ from compute_agent.virt.errors import HostError
 log = logging.getLogger(__name__)
 
 
-def look(parts: HostServices, described: set[str]) -> list[Belonging] | None:
+def find(services: HostServices, described: set[str]) -> list[Belonging] | None:
     """List the belongings; blocks on the hypervisor and the kernel.  None when one of them could not say.
 
     ``described``: guests of which this host knows what they are made of.
@@ -19,9 +19,9 @@ def look(parts: HostServices, described: set[str]) -> list[Belonging] | None:
     Guests are listed before and after: one that comes or goes meanwhile accounts for what it has.
     """
     try:
-        before = {guest.uuid for guest in parts.driver.guests()}
-        found = parts.driver.belongings() + parts.network.belongings(before)
-        guests = before | {guest.uuid for guest in parts.driver.guests()}
+        before = {guest.uuid for guest in services.driver.guests()}
+        found = services.driver.belongings() + services.network.belongings(before)
+        guests = before | {guest.uuid for guest in services.driver.guests()}
     except HostError as error:
         log.warning("Could not look for what is left over: %s %s", error.message, error.detail)
         return None
@@ -29,7 +29,7 @@ def look(parts: HostServices, described: set[str]) -> list[Belonging] | None:
     return lost + [each for each in found if each.instance_id not in guests]
 
 
-def but(found: list[Belonging] | None, busy: set[str]) -> list[Belonging] | None:
+def without(found: list[Belonging] | None, busy: set[str]) -> list[Belonging] | None:
     """Leave out what belongs to instances with which something is being done, and cut the list."""
     if found is None:
         return None

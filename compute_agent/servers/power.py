@@ -4,59 +4,65 @@ from __future__ import annotations
 
 import contextlib
 
+from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.servers.context import CommandContext
-from compute_agent.servers.registry import handles
+from compute_agent.engine.context import CommandContext
+from compute_agent.servers.base import GuestHandler
 from compute_agent.virt.errors import GuestGoneError, InstanceNotFoundError
 
 
-@handles(PowerRequest)
-def switch(means: CommandContext, request: PowerRequest) -> PowerState:
-    """Change the guest's power state."""
-    driver, uuid = means.driver, means.uuid
-    if request.action in {"start", "resume", "reboot_hard"}:
-        _make_again(means)
-    match request.action:
-        case "start":
-            driver.start(uuid)
-            return driver.wait_for_boot(uuid, means.parts.boot_timeout)
-        case "stop":
-            driver.stop(uuid, request.timeout)
-        case "reboot_soft" | "reboot_hard":
-            driver.reboot(uuid, hard=request.action == "reboot_hard", timeout=request.timeout)
-        case "pause":
-            driver.pause(uuid)
-        case "unpause":
-            driver.unpause(uuid)
-        case "suspend":
-            driver.suspend(uuid)
-        case "resume":
-            driver.resume(uuid)
-            return driver.wait_for_boot(uuid, means.parts.boot_timeout)
-        case "crash_dump":
-            driver.crash_dump(uuid)
-    return driver.power_state(uuid)
+class Power(GuestHandler[PowerRequest]):
+    """Changes the guest's power state."""
+
+    async def change(self, context: CommandContext, request: PowerRequest) -> PowerState:
+        uuid, known = context.subject.id, self.records.spec(context.subject.id)
+        if request.action in {"start", "resume", "reboot_hard"}:
+            await context.work(lambda: self._define_again(uuid, context.generation, known))
+        return await context.work(lambda: self._switch(uuid, request))
+
+    def _switch(self, uuid: str, request: PowerRequest) -> PowerState:
+        driver = self.driver
+        match request.action:
+            case "start":
+                driver.start(uuid)
+                return driver.wait_for_boot(uuid, self.host.boot_timeout)
+            case "stop":
+                driver.stop(uuid, request.timeout)
+            case "reboot_soft" | "reboot_hard":
+                driver.reboot(uuid, hard=request.action == "reboot_hard", timeout=request.timeout)
+            case "pause":
+                driver.pause(uuid)
+            case "unpause":
+                driver.unpause(uuid)
+            case "suspend":
+                driver.suspend(uuid)
+            case "resume":
+                driver.resume(uuid)
+                return driver.wait_for_boot(uuid, self.host.boot_timeout)
+            case "crash_dump":
+                driver.crash_dump(uuid)
+        return driver.power_state(uuid)
+
+    def _define_again(self, uuid: str, attempt: int, known: InstanceSpec | None) -> None:
+        """Define a guest anew whose domain somebody has removed by hand, from the disk that is here.
+
+        Raises GuestGoneError when there is no disk any more, or this host has forgotten what the guest was made of.
+        """
+        with contextlib.suppress(InstanceNotFoundError):
+            self.driver.power_state(uuid)
+            return
+        if known is None or not self.driver.has_disk(uuid):
+            raise GuestGoneError
+        self.network.plug(known)
+        self.driver.define(known, attempt)
+        self.network.apply_firewall(known)
 
 
-def _make_again(means: CommandContext) -> None:
-    """Define a guest anew whose domain somebody has removed by hand, from the disk that is here.
+class Password(GuestHandler[PasswordRequest]):
+    """Sets a password inside the guest."""
 
-    Raises GuestGoneError when there is no disk any more, or this host has forgotten what the guest was made of.
-    """
-    driver, spec = means.driver, means.known
-    with contextlib.suppress(InstanceNotFoundError):
-        driver.power_state(means.uuid)
-        return
-    if spec is None or not driver.has_disk(means.uuid):
-        raise GuestGoneError
-    means.parts.network.plug(spec)
-    driver.define(spec, means.command.attempt)
-    means.parts.network.apply_firewall(spec)
-
-
-@handles(PasswordRequest)
-def set_password(means: CommandContext, request: PasswordRequest) -> PowerState:
-    """Set a password inside the guest."""
-    means.driver.set_password(means.uuid, request.user, request.password)
-    return means.driver.power_state(means.uuid)
+    async def change(self, context: CommandContext, request: PasswordRequest) -> PowerState:
+        uuid = context.subject.id
+        await context.work(lambda: self.driver.set_password(uuid, request.user, request.password))
+        return await self.power_state(context)

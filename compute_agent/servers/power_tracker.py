@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.outbox import Outbox
+from compute_agent.engine.subjects import SERVER, Subject
 from compute_agent.virt.driver import Guest
 
 
@@ -36,11 +37,6 @@ class PowerTracker:
         self._guests[guest.uuid] = guest
         self._touch(guest.uuid)
 
-    def attempt(self, uuid: str) -> int | None:
-        """Return the attempt of the guest, None when there is no guest."""
-        guest = self._guests.get(uuid)
-        return guest.attempt if guest else None
-
     def forget(self, uuid: str) -> None:
         """The guest was destroyed by a command."""
         self._guests.pop(uuid, None)
@@ -59,7 +55,7 @@ class PowerTracker:
         if state is not None:
             self._tell(uuid, state)
 
-    def look(self) -> int:
+    def mark(self) -> int:
         """Return a mark for ``compare``, taken before the hypervisor is asked."""
         self._clock += 1
         return self._clock
@@ -84,4 +80,4 @@ class PowerTracker:
         self._touch(uuid)
         if guest.power_state != state:
             self._guests[uuid] = Guest(uuid, guest.attempt, state)
-            self._outbox.power(uuid, guest.attempt, state)
+            self._outbox.power(Subject(SERVER, uuid), guest.attempt, state)

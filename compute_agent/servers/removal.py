@@ -1,104 +1,83 @@
-"""Removing what a command has made, and insisting on it."""
+"""Removing what a host has of one attempt of a server, and insisting on it."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-
+from compute_agent.engine.retry import insist
 from compute_agent.engine.threads import in_thread
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import Guest
-from compute_agent.virt.errors import HypervisorUnavailableError
-
-log = logging.getLogger(__name__)
-
-TRIES = 6
-PAUSE = 0.1
-"""Seconds before the next try; doubles, at most ``PAUSE_MAX``."""
-PAUSE_MAX = 5.0
 
 
-@dataclass(frozen=True)
-class Undone:
-    """What an undo could not remove: the guest itself, or something beside it."""
+async def find_guest(host: HostServices, uuid: str) -> Guest | None:
+    """Return the guest as the hypervisor has it.  Raises HypervisorUnavailableError."""
+    guests = await in_thread(host.threads.work, host.driver.guests)
+    return next((guest for guest in guests if guest.uuid == uuid), None)
 
-    guest_left: bool = False
-    network_left: bool = False
-    newer_kept: bool = False
-    """A guest of a newer attempt is here; it was left alone."""
+
+class Removal:
+    """Removes a guest with its disks and seed, then its network, and knows what could not be removed.
+
+    A guest of a newer attempt is left alone with all it uses.  The methods that remove take and ignore an error: they
+    are the undo of steps.
+    """
+
+    def __init__(self, host: HostServices, uuid: str, attempt: int, *, may_run: bool = False) -> None:
+        """``may_run``: the guest may have been started, so a hypervisor that does not answer is waited for without
+        end.
+        """
+        self.uuid = uuid
+        self.guest_left = False
+        self.network_left = False
+        self.newer_kept = False
+        """A guest of a newer attempt is here."""
+        self._host = host
+        self._attempt = attempt
+        self._may_run = may_run
 
     @property
     def complete(self) -> bool:
-        """Say whether nothing of the attempt is left."""
+        """Whether nothing of the attempt is left."""
         return not (self.guest_left or self.network_left)
 
     @property
     def gone(self) -> bool:
-        """Say whether nothing of the instance is left."""
+        """Whether nothing of the server is left."""
         return self.complete and not self.newer_kept
 
+    async def all(self) -> None:
+        """Remove the guest, then its network."""
+        await self.guest()
+        await self.network()
 
-async def insist(action: Callable[[], Awaitable[object]], what: str, *, patient: bool) -> bool:
-    """Try until it works, at most ``TRIES`` times, and say whether it did; every failure is logged.
+    async def expect_running(self, error: Exception | None = None) -> None:
+        """Remember that the guest may have been started."""
+        self._may_run = True
 
-    ``patient``: tries do not count while the hypervisor does not answer, because nothing can be promised about a guest
-    that cannot be seen.
-    """
-    pause, failures = PAUSE, 0
-    while True:
-        try:
-            await action()
-        except HypervisorUnavailableError as error:
-            failures += 0 if patient else 1
-            log.warning("Could not %s: %s", what, error.detail or error.message)
-        except Exception:
-            failures += 1
-            log.exception("Could not %s.", what)
-        else:
-            return True
-        if failures >= TRIES:
-            log.error("Gave up for now: could not %s.", what)
-            return False
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, PAUSE_MAX)
+    async def guest(self, error: Exception | None = None) -> None:
+        """Remove the guest with its disks and seed; when it cannot even be looked for, its network stays as well."""
+        found: list[Guest | None] = []
 
+        async def look() -> None:
+            found.append(await find_guest(self._host, self.uuid))
 
-async def find_guest(parts: HostServices, uuid: str) -> Guest | None:
-    """Return the guest as the hypervisor has it.  Raises HypervisorUnavailableError."""
-    guests = await in_thread(parts.threads.work, parts.driver.guests)
-    return next((guest for guest in guests if guest.uuid == uuid), None)
+        if not await insist(look, f"look for server {self.uuid}", patient=self._may_run):
+            self.guest_left = self.network_left = True
+            return
+        if found[0] is not None and found[0].attempt > self._attempt:
+            self.newer_kept = True
+            return
+        self.guest_left = not await insist(
+            lambda: in_thread(self._host.threads.work, lambda: self._host.driver.destroy(self.uuid)),
+            f"remove server {self.uuid}",
+            patient=self._may_run,
+        )
 
-
-async def undo(parts: HostServices, uuid: str, attempt: int, *, may_run: bool) -> Undone:
-    """Undo a build, last step first: the guest with its disks and seed, then its network.
-
-    A guest of a newer attempt is left alone with all it uses.  ``may_run``: the guest may have been started, so a
-    hypervisor that does not answer is waited for without end.
-    """
-    found: list[Guest | None] = []
-
-    async def look() -> None:
-        found.append(await find_guest(parts, uuid))
-
-    if not await insist(look, f"look for instance {uuid}", patient=may_run):
-        return Undone(guest_left=True, network_left=True)
-    guest = found[0]
-    if guest is not None and guest.attempt > attempt:
-        return Undone(newer_kept=True)
-    guest_gone = await insist(
-        lambda: in_thread(parts.threads.work, lambda: parts.driver.destroy(uuid)),
-        f"remove instance {uuid}",
-        patient=may_run,
-    )
-    return Undone(guest_left=not guest_gone, network_left=not await unplug(parts, uuid))
-
-
-async def unplug(parts: HostServices, uuid: str) -> bool:
-    """Undo the network of an instance that has no guest; False when something is left."""
-    return await insist(
-        lambda: in_thread(parts.threads.work, lambda: parts.network.unplug(uuid)),
-        f"unplug instance {uuid}",
-        patient=False,
-    )
+    async def network(self, error: Exception | None = None) -> None:
+        """Remove the network of a server whose guest is removed, or was never made."""
+        if self.newer_kept or self.network_left:
+            return
+        self.network_left = not await insist(
+            lambda: in_thread(self._host.threads.work, lambda: self._host.network.unplug(self.uuid)),
+            f"unplug server {self.uuid}",
+            patient=False,
+        )

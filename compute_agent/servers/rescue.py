@@ -3,72 +3,70 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from msgspec.structs import replace
 
 from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import (
-    CREATE_DISK,
-    DEFINE_DOMAIN,
-    FETCH_IMAGE,
-    START_GUEST,
-    STOP_GUEST,
-    WAIT_FOR_BOOT,
-)
-from compute_agent.servers.boot_sources import fetch
-from compute_agent.servers.context import CommandCancelledError, CommandContext
-from compute_agent.servers.registry import handles
+from compute_agent.contract.steps import CREATE_DISK, DEFINE_DOMAIN, STOP_GUEST
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.servers.base import GuestHandler
+from compute_agent.servers.boot_sources import BootSources
+from compute_agent.servers.guest_steps import start_steps
 from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
 
-@handles(RescueRequest, heavy=True)
-def rescue(means: CommandContext, request: RescueRequest) -> PowerState:
-    """Start the guest from the rescue image; when that fails it has its own disk again, and runs if it did."""
-    image = request.instance.rescue
-    if image is None:
-        raise HostError("The order to rescue the instance names no image.")
-    means.driver.power_state(means.uuid)  # a guest that is not here cannot be given back what it had
-    with means.step(FETCH_IMAGE) as facts:
-        bits = fetch(means.parts.images, means.uuid, image.image, image.kernel, image.ramdisk)
-        facts.update(bits.facts)
-    try:
-        with means.step(STOP_GUEST):
-            means.driver.stop(means.uuid, request.timeout)
-        with means.step(CREATE_DISK):
-            means.driver.rescue(request.instance, means.command.attempt, bits.disk, bits.boot)
-        return _start(means)
-    except CommandCancelledError:
-        raise
-    except Exception:
-        _go_back(means, request)
-        raise
+class Rescue(GuestHandler[RescueRequest]):
+    """Starts the guest from the rescue image; when that fails it has its own disk again, and runs if it did."""
+
+    heavy = True
+
+    async def change(self, context: CommandContext, request: RescueRequest) -> PowerState:
+        spec, image, driver = request.instance, request.instance.rescue, self.driver
+        if image is None:
+            raise HostError("The command to rescue the server names no image.")
+        await self.power_state(context)  # a guest that is not here cannot be given back what it had
+        sources = BootSources(self.host.images, spec.uuid, image.image, image.kernel, image.ramdisk)
+
+        async def go_back(error: Exception) -> None:
+            await context.work(lambda: self._go_back(request, context.generation))
+
+        await context.take(
+            [
+                sources.step(),
+                Step(STOP_GUEST, partial(driver.stop, spec.uuid, request.timeout), undo=go_back),
+                Step(CREATE_DISK, lambda: driver.rescue(spec, context.generation, sources.disk, sources.boot)),
+                *start_steps(self.host, spec.uuid),
+            ]
+        )
+        return PowerState.RUNNING
+
+    def _go_back(self, request: RescueRequest, attempt: int) -> None:
+        """Undo a rescue that failed, as far as that goes."""
+        uuid = request.instance.uuid
+        try:
+            self.driver.unrescue(replace(request.instance, rescue=None), attempt)
+            if request.ran:
+                self.driver.start(uuid)
+        except HostError as error:
+            log.warning("Server %s could not be brought back: %s %s", uuid, error.message, error.detail)
 
 
-@handles(UnrescueRequest, heavy=True)
-def unrescue(means: CommandContext, request: UnrescueRequest) -> PowerState:
-    """Start the guest from its own disk."""
-    with means.step(STOP_GUEST):
-        means.driver.stop(means.uuid, request.timeout)
-    with means.step(DEFINE_DOMAIN):
-        means.driver.unrescue(request.instance, means.command.attempt)
-    return _start(means)
+class Unrescue(GuestHandler[UnrescueRequest]):
+    """Starts the guest from its own disk."""
 
+    heavy = True
 
-def _start(means: CommandContext) -> PowerState:
-    with means.step(START_GUEST):
-        means.driver.start(means.uuid)
-    with means.step(WAIT_FOR_BOOT):
-        return means.driver.wait_for_boot(means.uuid, means.parts.boot_timeout)
-
-
-def _go_back(means: CommandContext, request: RescueRequest) -> None:
-    """Undo a rescue that failed, as far as that goes."""
-    try:
-        means.driver.unrescue(replace(request.instance, rescue=None), means.command.attempt)
-        if request.ran:
-            means.driver.start(means.uuid)
-    except HostError as error:
-        log.warning("Instance %s could not be brought back: %s %s", means.uuid, error.message, error.detail)
+    async def change(self, context: CommandContext, request: UnrescueRequest) -> PowerState:
+        spec = request.instance
+        await context.take(
+            [
+                Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, request.timeout)),
+                Step(DEFINE_DOMAIN, partial(self.driver.unrescue, spec, context.generation)),
+                *start_steps(self.host, spec.uuid),
+            ]
+        )
+        return PowerState.RUNNING

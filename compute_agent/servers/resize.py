@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
+from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import START_GUEST, STOP_GUEST, WAIT_FOR_BOOT
-from compute_agent.engine.failures import LATE
-from compute_agent.servers.context import CommandCancelledError, CommandContext
-from compute_agent.servers.registry import handles
+from compute_agent.contract.steps import STOP_GUEST
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import LateError
+from compute_agent.servers.base import GuestHandler
+from compute_agent.servers.guest_steps import start_steps
 from compute_agent.virt.errors import HostError, InstanceNotFoundError
 
 log = logging.getLogger(__name__)
@@ -29,94 +31,80 @@ class NotRestoredError(HostError):
     code = "not_restored"
 
 
-class LateError(HostError):
-    """The order was begun, and goes on only after its deadline."""
-
-    code = LATE.code
-
-
-@handles(ResizeRequest, heavy=True, undoes=True)
-def resize(means: CommandContext, request: ResizeRequest) -> PowerState:
-    """Stop the guest, give it the new size, start it.  Whatever fails, the guest has its old size and runs again.
+class Resize(GuestHandler[ResizeRequest]):
+    """Stops the guest, gives it the new size, starts it.  Whatever fails, the guest has its old size and runs again.
 
     A guest that is being deleted is left as it is.
     """
-    driver, uuid = means.driver, means.uuid
-    before = msgspec.structs.replace(request.instance, flavor=request.old_flavor)
-    if means.stopped() and not means.cancelled.is_set():
-        raise _too_late(means, before, start=request.start)
-    try:
-        with means.step(STOP_GUEST):
-            driver.stop(uuid, request.timeout)
-        with means.step(RESIZE_GUEST):
-            driver.resize(request.instance, means.command.attempt)
-        if not request.start:
-            return driver.power_state(uuid)
-        return _start(means)
-    except CommandCancelledError:
-        raise
-    except Exception as error:
-        _restore(means, before, error, start=request.start)
-        raise
+
+    heavy = resumes_late = True
+
+    async def change(self, context: CommandContext, request: ResizeRequest) -> PowerState:
+        spec = request.instance
+        restore = partial(self._restore, context, request)
+        if context.late and not context.cancelled:
+            error = LateError()
+            if await self.power_state(context) != PowerState.RUNNING:  # one that runs is left alone
+                await restore(error)
+            raise error
+        await context.take(
+            [
+                Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, request.timeout), undo=restore),
+                Step(RESIZE_GUEST, partial(self.driver.resize, spec, context.generation)),
+                *(start_steps(self.host, spec.uuid) if request.start else []),
+            ]
+        )
+        return PowerState.RUNNING if request.start else await self.power_state(context)
+
+    async def _restore(self, context: CommandContext, request: ResizeRequest, error: Exception) -> None:
+        """Bring the guest back; NotRestoredError when it will not come.  A guest that is gone needs nothing."""
+        before = replace(request.instance, flavor=request.old_flavor)
+        for pause in (*PAUSES, None):
+            if context.cancelled:
+                return
+            try:
+                await context.work(lambda: self._give_back(before, context.generation, start=request.start))
+            except InstanceNotFoundError:
+                return
+            except Exception:
+                log.exception("Server %s could not be brought back to its size before.", before.uuid)
+                if pause is not None:
+                    await asyncio.sleep(pause)
+            else:
+                return
+        said = error.message if isinstance(error, HostError) else "The host could not resize the server."
+        raise NotRestoredError(f"{said} It could not be brought back to what it was.") from error
+
+    def _give_back(self, before: InstanceSpec, attempt: int, *, start: bool) -> None:
+        self.driver.stop(before.uuid, 0)
+        self.driver.revert_resize(before, attempt)
+        if start:
+            self.driver.start(before.uuid)
+            self.driver.wait_for_boot(before.uuid, self.host.boot_timeout)
 
 
-@handles(ConfirmResizeRequest, heavy=True)
-def confirm(means: CommandContext, request: ConfirmResizeRequest) -> PowerState:
-    """Throw away what was kept, while the guest goes on."""
-    with means.step(FLATTEN_DISK):
-        means.driver.confirm_resize(means.uuid)
-    return means.driver.power_state(means.uuid)
+class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
+    """Throws away what was kept to revert a resize, while the guest goes on."""
+
+    heavy = True
+
+    async def change(self, context: CommandContext, request: ConfirmResizeRequest) -> PowerState:
+        await context.take([Step(FLATTEN_DISK, partial(self.driver.confirm_resize, context.subject.id))])
+        return await self.power_state(context)
 
 
-@handles(RevertResizeRequest, heavy=True, undoes=True)
-def revert(means: CommandContext, request: RevertResizeRequest) -> PowerState:
-    """Give the guest its old size and disk; what it has written since is lost, so it is not asked to stop."""
-    driver, uuid = means.driver, means.uuid
-    with means.step(STOP_GUEST):
-        driver.stop(uuid, 0)
-    with means.step(RESTORE_GUEST):
-        driver.revert_resize(request.instance, means.command.attempt)
-    return _start(means) if request.start else driver.power_state(uuid)
+class RevertResize(GuestHandler[RevertResizeRequest]):
+    """Gives the guest its old size and disk; what it has written since is lost, so it is not asked to stop."""
 
+    heavy = resumes_late = True
 
-def _start(means: CommandContext) -> PowerState:
-    with means.step(START_GUEST):
-        means.driver.start(means.uuid)
-    with means.step(WAIT_FOR_BOOT):
-        return means.driver.wait_for_boot(means.uuid, means.parts.boot_timeout)
-
-
-def _too_late(means: CommandContext, before: InstanceSpec, *, start: bool) -> Exception:
-    """Bring back a guest that a resize has left off, when it goes on after its deadline; one that runs is left alone.
-
-    Returns what is to be told.
-    """
-    error = LateError(LATE.message)
-    if means.driver.power_state(means.uuid) != PowerState.RUNNING:
-        _restore(means, before, error, start=start)
-    return error
-
-
-def _restore(means: CommandContext, before: InstanceSpec, error: Exception, *, start: bool) -> None:
-    """Bring the guest back; NotRestoredError when it will not come.  A guest that is gone needs nothing."""
-    driver, uuid = means.driver, means.uuid
-    for pause in (*PAUSES, None):
-        if means.cancelled.is_set():
-            return
-        try:
-            driver.stop(uuid, 0)
-            driver.revert_resize(before, means.command.attempt)
-            if start:
-                driver.start(uuid)
-                driver.wait_for_boot(uuid, means.parts.boot_timeout)
-        except InstanceNotFoundError:
-            return
-        except Exception:
-            log.exception("Instance %s could not be brought back to its size before.", uuid)
-            if pause is None:
-                break
-            time.sleep(pause)
-        else:
-            return
-    said = error.message if isinstance(error, HostError) else "The host could not resize the server."
-    raise NotRestoredError(f"{said} It could not be brought back to what it was.") from error
+    async def change(self, context: CommandContext, request: RevertResizeRequest) -> PowerState:
+        spec = request.instance
+        await context.take(
+            [
+                Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, 0)),
+                Step(RESTORE_GUEST, partial(self.driver.revert_resize, spec, context.generation)),
+                *(start_steps(self.host, spec.uuid) if request.start else []),
+            ]
+        )
+        return PowerState.RUNNING if request.start else await self.power_state(context)

@@ -4,52 +4,65 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from functools import partial
+from pathlib import Path
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import COPY_DISK, STOP_GUEST, UPLOAD_IMAGE
-from compute_agent.servers.context import CommandCancelledError, CommandContext
-from compute_agent.servers.registry import handles
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.servers.base import GuestHandler
 from compute_agent.servers.services import ImageOutlet
 from compute_agent.virt.errors import HostError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
 
-@handles(SnapshotRequest, heavy=True)
-def take(means: CommandContext, request: SnapshotRequest) -> PowerState:
-    """Stop the guest when that is wanted, copy its disk, send the copy, and remove it.
+class Snapshot(GuestHandler[SnapshotRequest]):
+    """Stops the guest when that is wanted, copies its disk, sends the copy, and removes it.
 
     A guest that was stopped for nothing is started again.
     """
-    outlet = means.parts.outgoing
-    if outlet is None:
-        raise UnsupportedError("This host sends no images.")
-    ran = request.stop and means.driver.power_state(means.uuid) == PowerState.RUNNING
-    try:
-        _take(means, request, outlet)
-    except BaseException as error:
-        if means.cancelled.is_set():
-            raise CommandCancelledError from error
-        if ran:
-            _start_again(means)
-        raise
-    return means.driver.power_state(means.uuid)
 
+    heavy = True
 
-def _take(means: CommandContext, request: SnapshotRequest, outlet: ImageOutlet) -> None:
-    if request.stop:
-        with means.step(STOP_GUEST):
-            means.driver.stop(means.uuid, request.timeout)
-    with outlet.file(means.command.id) as copy:
-        with means.step(COPY_DISK) as facts:
-            means.driver.snapshot(means.uuid, copy, request.disk_format, means.stopped)
+    async def change(self, context: CommandContext, request: SnapshotRequest) -> PowerState:
+        outlet, uuid = self.host.outgoing, context.subject.id
+        if outlet is None:
+            raise UnsupportedError("This host sends no images.")
+        steps = []
+        if request.stop:
+            ran = await self.power_state(context) == PowerState.RUNNING
+
+            async def start_again(error: Exception) -> None:
+                if ran:
+                    await context.work(lambda: self._start_again(uuid))
+
+            steps.append(Step(STOP_GUEST, partial(self.driver.stop, uuid, request.timeout), undo=start_again))
+        held = contextlib.ExitStack()
+        copy = await context.work(lambda: held.enter_context(outlet.file(context.command.id)))
+        try:
+            await context.take([*steps, *self._copy_steps(context, request, outlet, copy)])
+        finally:
+            await context.work(held.close)
+        return await self.power_state(context)
+
+    def _copy_steps(
+        self, context: CommandContext, request: SnapshotRequest, outlet: ImageOutlet, copy: Path
+    ) -> list[Step]:
+        uuid = context.subject.id
+        facts: dict[str, str] = {}
+
+        def copy_disk() -> None:
+            self.driver.snapshot(uuid, copy, request.disk_format, context.stopped)
             facts["bytes"] = str(copy.stat().st_size)
-        with means.step(UPLOAD_IMAGE):
-            outlet.send(copy, means.uuid, request.image_id, means.stopped)
 
+        return [
+            Step(COPY_DISK, copy_disk, facts=facts),
+            Step(UPLOAD_IMAGE, lambda: outlet.send(copy, uuid, request.image_id, context.stopped)),
+        ]
 
-def _start_again(means: CommandContext) -> None:
-    with contextlib.suppress(HostError):
-        means.driver.start(means.uuid)
-        log.info("Instance %s runs again: it was stopped for an image that could not be made.", means.uuid)
+    def _start_again(self, uuid: str) -> None:
+        with contextlib.suppress(HostError):
+            self.driver.start(uuid)
+            log.info("Server %s runs again: it was stopped for an image that could not be made.", uuid)

@@ -32,7 +32,7 @@ class Machine:
     """``kvm`` or ``qemu``; empty for simulated hosts."""
 
 
-def fake_parts(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
+def fake_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
     """Make a simulated host: it keeps its guests in the state folder and touches nothing else."""
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = FakeDriver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
@@ -61,8 +61,8 @@ def make_host(settings: AgentSettings, threads: Threads, machine: Machine) -> Ho
     """Make the host of the settings; nothing is started.  Raises HostUnfitError."""
     settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.simulated:
-        parts = fake_parts(settings, threads, machine)
+        services = fake_services(settings, threads, machine)
     else:
         real: Any = load("compute_agent.start.libvirt_host")
-        parts = real.libvirt_parts(settings, threads, machine)
-    return Host(settings.host, parts, settings.state_dir / STORE_NAME, durable=settings.durable)
+        services = real.libvirt_services(settings, threads, machine)
+    return Host(settings.host, services, settings.state_dir / STORE_NAME, durable=settings.durable)

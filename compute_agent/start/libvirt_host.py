@@ -17,8 +17,8 @@ from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 
 
-def libvirt_parts(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
-    """Put the parts of a real host together; nothing is connected yet."""
+def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
+    """Put a real host together; nothing is connected yet."""
     return HostServices(
         driver=LibvirtDriver(settings, cast(VirtType, machine.virt_type)),
         network=LinuxNetwork(settings),

@@ -126,7 +126,6 @@ class AgentConsumer(Consumer):
                 host_id=str(host.id),
                 heartbeat_interval=float(settings.HEARTBEAT_INTERVAL),
                 audit_interval=float(settings.AUDIT_INTERVAL),
-                ownership=True,
             )
         )
         await self._tell(await in_thread(agents.ownership, host.id))

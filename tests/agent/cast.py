@@ -12,7 +12,8 @@ from pathlib import Path
 
 from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, PowerRequest
-from compute_agent.contract.messages import AgentEvent, Command
+from compute_agent.contract.messages import AgentEvent, Command, Owned, Ownership
+from compute_agent.engine.subjects import subject_of
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
 from compute_agent.network.fake import FakeNetwork
@@ -145,18 +146,29 @@ def make_stage(
     threads = Threads(workers)
     if after_step is None and isinstance(driver, FakeDriver) and driver.fault is not None:
         after_step = driver.fault.strike
-    parts = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
-    return Stage(Host("host-1", parts, state_dir / "agent.sqlite3"), driver, network, images, threads)
+    services = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
+    return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
+
+
+def all_of(stage: Stage) -> Ownership:
+    """What the portal says of a host of which it knows everything that the host itself knows."""
+    commands = [stored.command for stored in stage.host._store.unfinished()]
+    records = {command.instance_id: stage.host._store.subject(subject_of(command)) for command in commands}
+    return Ownership(
+        instances=[Owned(instance_id=uuid, attempt=record.generation) for uuid, record in records.items() if record]
+    )
 
 
 @contextlib.asynccontextmanager
-async def on_stage(stage: Stage, *, grace: float = 2.0, heard: bool = True) -> AsyncIterator[Stage]:
-    """Start the host and listen to it; at the end stop it in an orderly way.  ``heard``: the portal has welcomed it."""
+async def on_stage(stage: Stage, *, grace: float = 2.0, welcomed: bool = True) -> AsyncIterator[Stage]:
+    """Start the host and listen to it; at the end stop it in an orderly way.  ``welcomed``: the portal
+    has said that everything here is this host's.
+    """
     listener = asyncio.ensure_future(stage.listen())
     try:
         await stage.host.start()
-        if heard:
-            stage.host.heard(None)
+        if welcomed:
+            stage.host.take_ownership(all_of(stage))
         yield stage
     finally:
         await stage.host.stop(grace)

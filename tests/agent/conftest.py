@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compute_agent.servers import removal
+from compute_agent.engine import retry
 
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what is tried again be tried again at once."""
-    monkeypatch.setattr(removal, "PAUSE", 0.001)
-    monkeypatch.setattr(removal, "PAUSE_MAX", 0.01)
+    monkeypatch.setattr(retry, "PAUSE", 0.001)
+    monkeypatch.setattr(retry, "PAUSE_MAX", 0.01)

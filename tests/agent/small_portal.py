@@ -15,12 +15,15 @@ from websockets.http11 import Request, Response
 
 from compute_agent.contract.messages import (
     AgentEvent,
+    Command,
     CommandAck,
     Enrol,
     Events,
     EventsAck,
     Hello,
     Message,
+    Owned,
+    Ownership,
     Refused,
     ToPortal,
     Welcome,
@@ -43,6 +46,9 @@ class SmallPortal:
     forget_answer: bool = False
     """Take the enrolment, but break the connection before saying so."""
     heartbeat: float = 10.0
+    owned: dict[str, int] = field(default_factory=dict)
+    """Instances that a host holds by the records, with their attempts: what commands were said about."""
+    tells_ownership: bool = True
     frames: list[ToPortal] = field(default_factory=list)
     handshakes: list[tuple[str | None, str | None]] = field(default_factory=list)
     links: list[ServerConnection] = field(default_factory=list)
@@ -96,6 +102,9 @@ class SmallPortal:
             await connection.send(encode(answer), text=True)
             if isinstance(answer, Refused):
                 return
+            if self.tells_ownership:
+                owned = [Owned(instance_id=uuid, attempt=attempt) for uuid, attempt in self.owned.items()]
+                await connection.send(encode(Ownership(instances=owned)), text=True)
             async for frame in connection:
                 if connection not in self.links:
                     self.links.append(connection)  # the agent has heard the welcome: it goes on talking
@@ -140,6 +149,8 @@ class SmallPortal:
         return [number for frame in self.heard(CommandAck) for number in frame.ids]
 
     async def say(self, message: Message, link: int = -1) -> None:
+        if isinstance(message, Command):
+            self.owned[message.instance_id] = message.attempt
         await self.links[link].send(encode(message), text=True)
 
 

@@ -11,8 +11,8 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.engine.context import WATCHABLE
 from compute_agent.network.fake import FakeNetwork
-from compute_agent.servers.build import WATCHABLE
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, build, destroy, make_spec, make_stage, on_stage

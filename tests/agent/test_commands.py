@@ -210,7 +210,7 @@ async def test_one_instance_has_one_command_at_a_time(tmp_path: Path) -> None:
 async def test_a_store_that_cannot_be_written_delays_a_command_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compute_agent.servers.runner.AGAIN", 0.01)
+    monkeypatch.setattr("compute_agent.engine.runner.AGAIN", 0.01)
     driver = FlakyDriver(tmp_path, "destroy", RuntimeError("must not be called"), failures=0)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         spec = make_spec()

@@ -118,7 +118,7 @@ async def test_a_password_is_not_remembered_once_the_guest_has_it(tmp_path: Path
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
     with contextlib.closing(sqlite3.connect(tmp_path / "agent.sqlite3")) as memory:
-        [(kept,)] = memory.execute("SELECT spec FROM instances")
+        [(kept,)] = memory.execute("SELECT description FROM subjects")
         orders = memory.execute("SELECT body FROM commands").fetchall()
     assert spec.uuid.encode() in kept
     assert b"sesame" not in kept

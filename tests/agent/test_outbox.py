@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.engine.failures import Failure
 from compute_agent.engine.outbox import FRAME_EVENTS, Outbox, StepReport
-from compute_agent.engine.store import KEEP_DESTROYED, KEEP_DONE, SEQ_LEAP, StateStore
+from compute_agent.engine.outcomes import Failure, Outcome
+from compute_agent.engine.store import KEEP_DONE, KEEP_REMOVED, SEQ_LEAP, StateStore
+from compute_agent.engine.subjects import subject_of
+from compute_agent.servers.records import ServerRecords, described
 from tests.agent.cast import build, destroy, make_spec
 
 STEP = StepReport("plug_network", 1.0, 2.0, {})
@@ -27,7 +29,7 @@ async def test_what_is_ready_together_travels_together() -> None:
     command = build(make_spec())
     for _ in range(8):
         outbox.step(command, STEP)
-    outbox.finished(command, 1)
+    outbox.end(command, Outcome(power_state=1))
     events = await frame(outbox)
     assert [event.kind for event in events] == ["step"] * 8 + ["finished"]
 
@@ -68,7 +70,11 @@ async def test_a_new_connection_is_told_everything_not_recorded() -> None:
     assert await frame(outbox) == first[1:]
     outbox.acknowledged(first[-1].seq)
     outbox.acknowledged(first[-1].seq)
-    assert outbox.unrecorded == 0
+    assert outbox._store.events() == []
+    outbox.rewind()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await outbox.next_frame()
 
 
 async def test_events_outlive_the_process_and_numbers_never_come_back(tmp_path: Path) -> None:
@@ -77,7 +83,7 @@ async def test_events_outlive_the_process_and_numbers_never_come_back(tmp_path: 
     outbox, command = Outbox(store), build(make_spec())
     outbox.step(command, STEP)
     outbox.step_started(command, "fetch_image", 1.0)
-    outbox.failed(command, Failure("x", "It failed.", retryable=True))
+    outbox.end(command, Outcome(Failure("x", "It failed.", retryable=True)))
     told = await frame(outbox)
     store.close()
     again = StateStore(path)
@@ -116,14 +122,14 @@ async def test_what_ended_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pyt
     old, gone, new = build(make_spec()), destroy(make_spec().uuid), build(make_spec())
     for command in (old, gone, new):
         store.accept(command)
-    store.begin(old)
-    outbox.finished(old, 1)
-    outbox.finished(gone, 0, gone=True)
+    store.describe(subject_of(old), described(old.body.instance))
+    outbox.end(old, Outcome(power_state=1))
+    outbox.end(gone, Outcome(power_state=0, gone=True))
     now = time.time()
-    monkeypatch.setattr("compute_agent.engine.store.time.time", lambda: now + KEEP_DONE + KEEP_DESTROYED)
+    monkeypatch.setattr("compute_agent.engine.store.time.time", lambda: now + KEEP_DONE + KEEP_REMOVED)
     store.prune()
     assert [stored.command for stored in store.unfinished()] == [new]
     assert store.accept(old)  # its number is free again
-    assert store.instance(gone.instance_id) is None
-    assert store.images() == {old.body.instance.image.id}
-    assert set(store.specs({old.instance_id, new.instance_id})) == {old.instance_id}
+    assert store.subject(subject_of(gone)) is None
+    assert ServerRecords(store).images() == {old.body.instance.image.id}
+    assert set(ServerRecords(store).specs()) == {old.instance_id}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.contract.messages import Owned, Ownership, Welcome
+from compute_agent.contract.messages import Owned, Ownership
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
 from compute_agent.network.fake import FakeNetwork
 from tests.agent.cast import build, destroy, make_spec, make_stage, on_stage, power
@@ -31,8 +31,8 @@ async def test_a_begun_build_of_a_server_that_is_gone_meanwhile_is_undone(tmp_pa
     command = build(make_spec())
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
-        stage.host.heard(owning())
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
+        stage.host.take_ownership(owning())
         assert (await stage.end_of(command)).error_code == "superseded"
         assert stage.is_clean()
 
@@ -43,8 +43,8 @@ async def test_a_begun_build_of_another_attempt_is_undone(tmp_path: Path, step: 
     command = build(spec, attempt=2)
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
-        stage.host.heard(owning((spec.uuid, 3)))
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
+        stage.host.take_ownership(owning((spec.uuid, 3)))
         assert (await stage.end_of(command)).error_code == "superseded"
         assert stage.is_clean()
 
@@ -54,8 +54,8 @@ async def test_a_begun_build_that_is_still_wanted_goes_on(tmp_path: Path) -> Non
     command = build(spec)
     async with killed_at(tmp_path, "create_disk") as stage:
         stage.host.accept(command)
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
-        stage.host.heard(owning((spec.uuid, 1)))
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
+        stage.host.take_ownership(owning((spec.uuid, 1)))
         assert (await stage.end_of(command)).kind == "finished"
 
 
@@ -67,7 +67,7 @@ async def test_nothing_is_touched_before_the_portal_has_spoken(tmp_path: Path, s
         await stage.do(build(other))
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
         before = stage.driver.guests()
         stage.host.accept(end_it)  # kept, and acknowledged; done when the portal has spoken
         await stage.host.check()
@@ -76,7 +76,7 @@ async def test_nothing_is_touched_before_the_portal_has_spoken(tmp_path: Path, s
         assert not stage.ends(command) + stage.ends(end_it)
         assert isinstance(stage.network, FakeNetwork)
         assert other.uuid in stage.network.plugged  # the network of guests is restored all the same
-        stage.host.heard(owning((spec.uuid, 1)))
+        stage.host.take_ownership(owning((spec.uuid, 1)))
         assert (await stage.end_of(end_it)).kind == "finished"
         assert (await stage.end_of(command)).kind == "finished"
         assert [guest.uuid for guest in stage.driver.guests()] == [spec.uuid]
@@ -87,8 +87,8 @@ async def test_guests_that_run_are_left_alone_whatever_the_records_say(tmp_path:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
-        stage.host.heard(owning())
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
+        stage.host.take_ownership(owning())
         await still()
         assert [guest.uuid for guest in stage.driver.guests()] == [spec.uuid]
 
@@ -98,9 +98,9 @@ async def test_an_order_for_a_server_that_is_elsewhere_is_not_carried_out(tmp_pa
     stop = power(spec.uuid, "stop", attempt=1)
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
         stage.host.accept(stop)
-        stage.host.heard(owning())
+        stage.host.take_ownership(owning())
         assert (await stage.end_of(stop)).error_code == "superseded"
         assert stage.driver.guests()[0].power_state == 1
 
@@ -110,32 +110,31 @@ async def test_an_old_destroy_does_not_hit_a_server_that_came_back(tmp_path: Pat
     end_it = destroy(spec.uuid, attempt=2)
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
         stage.host.accept(end_it)
-        stage.host.heard(owning((spec.uuid, 3)))
+        stage.host.take_ownership(owning((spec.uuid, 3)))
         assert (await stage.end_of(end_it)).error_code == "superseded"
         assert stage.driver.guests()
 
 
 async def test_only_the_first_word_counts_while_the_process_runs(tmp_path: Path) -> None:
     spec = make_spec()
-    async with on_stage(make_stage(tmp_path), heard=False) as stage:
-        stage.host.heard(owning())
-        stage.host.heard(owning())
+    async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
+        stage.host.take_ownership(owning())
+        stage.host.take_ownership(owning())
         assert (await stage.do(build(spec))).kind == "finished"
 
 
 # ----- over the link --------------------------------------------------------------------------------------------------
 
 
-async def test_the_agent_waits_for_what_the_welcome_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_agent_waits_for_the_word_on_ownership(tmp_path: Path) -> None:
     spec = make_spec()
     command = build(spec)
     async with killed_at(tmp_path, "create_disk") as stage:
         stage.host.accept(command)
     async with small_portal() as portal:
-        promising = Welcome(host="host-1", host_id="h", ownership=True)
-        monkeypatch.setattr(type(portal), "_answer", lambda *_: promising)
+        portal.tells_ownership = False
         stage = make_stage(tmp_path)
         async with linked(stage, enrolled(tmp_path, portal)):
             await portal.connected()
@@ -143,11 +142,3 @@ async def test_the_agent_waits_for_what_the_welcome_promises(tmp_path: Path, mon
             assert not [event for event in portal.events() if event.kind == "finished"]
             await portal.say(owning((spec.uuid, 1)))
             await portal.until(lambda: [e for e in portal.events() if e.kind == "finished"])
-
-
-async def test_with_an_older_portal_the_agent_goes_on_at_its_welcome(tmp_path: Path) -> None:
-    command = build(make_spec())
-    async with killed_at(tmp_path, "create_disk") as stage:
-        stage.host.accept(command)
-    async with small_portal() as portal, linked(make_stage(tmp_path), enrolled(tmp_path, portal)):
-        await portal.until(lambda: [e for e in portal.events() if e.kind == "finished"])

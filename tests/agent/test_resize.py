@@ -111,7 +111,7 @@ async def test_a_restarted_agent_knows_the_new_size(tmp_path: Path) -> None:
         await stage.do(build(spec))
         await stage.do(resize(spec))
     async with on_stage(make_stage(tmp_path)) as stage:
-        known = stage.host._store.specs({spec.uuid})[spec.uuid]
+        known = stage.host.servers.records.specs()[spec.uuid]
         assert known.flavor == larger(spec).flavor
 
 
@@ -160,7 +160,7 @@ async def test_a_resize_whose_deadline_passed_meanwhile_leaves_a_guest_that_runs
         await built(stage, spec)
         stage.host.accept(command)
     for module in ("runner", "context"):
-        monkeypatch.setattr(f"compute_agent.servers.{module}.time", SimpleNamespace(time=lambda: command.deadline + 1))
+        monkeypatch.setattr(f"compute_agent.engine.{module}.time", SimpleNamespace(time=lambda: command.deadline + 1))
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
         assert (end.kind, end.error_code) == ("failed", "deadline_passed")
@@ -220,7 +220,7 @@ async def test_a_resize_that_fails_leaves_the_guest_as_it_was(
         assert (end.kind, end.error_code) == ("failed", code)
         guest = guest_of(stage, spec)
         assert (size(stage, spec), guest.power, guest.before) == (OLD, PowerState.RUNNING, None)
-        assert stage.host._store.specs({spec.uuid})[spec.uuid].flavor == spec.flavor
+        assert stage.host.servers.records.specs()[spec.uuid].flavor == spec.flavor
         assert (await stage.do(resize(spec))).kind == "finished"
 
 

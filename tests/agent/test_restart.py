@@ -73,7 +73,7 @@ async def test_a_build_whose_deadline_passed_meanwhile_is_undone_unless_it_runs(
     command = build(make_spec(), deadline=time.time() + 60)
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
-    monkeypatch.setattr("compute_agent.servers.runner.time", SimpleNamespace(time=lambda: command.deadline + 1))
+    monkeypatch.setattr("compute_agent.engine.runner.time", SimpleNamespace(time=lambda: command.deadline + 1))
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
         if BUILD_STEPS.index(step) >= BUILD_STEPS.index(START_GUEST):

@@ -16,7 +16,6 @@ import pytest
 from compute_agent.contract.commands import DestroyRequest, RefreshPortsRequest, SnapshotRequest
 from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
-from compute_agent.engine.store import StateStore
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
 from compute_agent.link import image_send
@@ -30,7 +29,7 @@ from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import Gate, Stage, build, make_spec, on_stage, order
+from tests.agent.cast import Gate, Stage, build, make_spec, make_stage, on_stage, order
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"
 STEPS = ["copy_disk", "upload_image"]
@@ -254,19 +253,17 @@ async def test_a_snapshot_broken_off_after_any_step_is_made_by_the_next_process(
     assert {path for path, *_ in portal.got} == {f"/agent/v1/instances/{command.instance_id}/images/{IMAGE}"}
 
 
-def test_orders_that_make_no_disk_do_not_change_what_the_disk_lies_upon(tmp_path: Path) -> None:
-    memory = StateStore(tmp_path / "agent.sqlite3")
+async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(tmp_path: Path) -> None:
     spec = make_spec()
-    built = build(spec)
-    memory.accept(built)
-    memory.begin(built)
     renamed = make_spec(spec.uuid, number=2)
     other = type(spec.image)(id="other", name="o", disk_format="raw", size=1, hash_algo="md5", hash_value="")
     body = RefreshPortsRequest(instance=type(spec)(**{**as_fields(renamed), "image": other}))
-    memory.describe(order(body, spec.uuid))
-    assert memory.specs({spec.uuid})[spec.uuid].ports == renamed.ports
-    assert memory.images() == {spec.image.id}
-    memory.close()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec))
+        await stage.do(order(body, spec.uuid))
+        records = stage.host.servers.records
+        assert records.specs()[spec.uuid].ports == renamed.ports
+        assert records.images() == {spec.image.id}
 
 
 def as_fields(spec: object) -> dict[str, object]:

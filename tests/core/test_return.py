@@ -48,8 +48,8 @@ def come_back(folder: Path, ownership: Ownership, commands: list[Command]) -> tu
     """The next agent hears what it owns and what is ordered; returns what it reports, and its guests at the end."""
 
     async def live() -> tuple[list[AgentEvent], Ran]:
-        async with on_stage(make_stage(folder), heard=False) as stage:
-            stage.host.heard(ownership)
+        async with on_stage(make_stage(folder), welcomed=False) as stage:
+            stage.host.take_ownership(ownership)
             for command in commands:
                 stage.host.accept(command)
             await stage.host.idle()

@@ -1,0 +1,177 @@
+"""What a command is carried out with: its steps, its cancellation, the host's threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from compute_agent.contract.messages import Command
+from compute_agent.engine.outbox import Outbox, StepReport
+from compute_agent.engine.outcomes import CANCELLED, CommandCancelledError, Failure, failure_of
+from compute_agent.engine.store import StateStore, StoredCommand
+from compute_agent.engine.subjects import generation_of, subject_of
+from compute_agent.engine.threads import AfterStep, in_thread
+from compute_agent.virt.errors import HostError
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+WATCHABLE = 0.05
+"""Seconds after which a step that still goes on is announced."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a command: what is done in a worker's thread, and what undoes it.
+
+    The work may be repeated, and the undo too; the undo is also called for a step that failed half way.
+    """
+
+    name: str
+    work: Callable[[], object]
+    undo: Callable[[Exception], Awaitable[None]] | None = None
+    """Called with the error that ended the steps."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What is worth telling of the step once it is done; the work may fill it."""
+
+
+class Cancellation:
+    """Tells a command to stop: seen by the event loop and in worker threads."""
+
+    def __init__(self) -> None:
+        self.failure: Failure = CANCELLED
+        """What is reported of the command that was stopped."""
+        self.event = threading.Event()
+        self._wake = asyncio.Event()
+
+    def set(self, failure: Failure) -> None:
+        """Let the command stop before its next step, and long work now; the first reason counts."""
+        if not self.event.is_set():
+            self.failure = failure
+        self.event.set()
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Wait until the command is told to stop."""
+        await self._wake.wait()
+
+
+class CommandContext:
+    """One command's hold on the host; for the event loop's thread, but for ``stopped``."""
+
+    def __init__(
+        self,
+        stored: StoredCommand,
+        store: StateStore,
+        outbox: Outbox,
+        pool: Executor,
+        *,
+        announces: bool = False,
+        after_step: AfterStep | None = None,
+    ) -> None:
+        """``announces``: a step that lasts is reported while it goes on."""
+        self.command: Command = stored.command
+        self.subject = subject_of(stored.command)
+        self.generation = generation_of(stored.command)
+        self.begun = stored.begun
+        """Whether an earlier process, or an earlier try, began the command."""
+        self.cancellation = Cancellation()
+        self._store = store
+        self._outbox = outbox
+        self._pool = pool
+        self._announces = announces
+        self._after_step = after_step
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the command is told to stop."""
+        return self.cancellation.event.is_set()
+
+    @property
+    def late(self) -> bool:
+        """Whether the command's deadline has passed."""
+        return 0 < self.command.deadline < time.time()
+
+    def stopped(self) -> bool:
+        """Return whether long work is to end now; called in worker threads."""
+        return self.cancelled or self.late
+
+    @property
+    def leftover(self) -> bool:
+        """Whether an earlier command of the subject left something that could not be removed."""
+        record = self._store.subject(self.subject)
+        return record is not None and record.leftover
+
+    def describe(self, description: bytes) -> None:
+        """Keep what the subject is to be made of, before anything of it is made."""
+        self._store.describe(self.subject, description)
+
+    def explain(self, error: Exception, generic: str) -> Failure:
+        """Return what is reported of ``error``, and log what an operator must know of it."""
+        if self.cancelled or isinstance(error, CommandCancelledError):
+            return self.cancellation.failure
+        what = f"{type(self.command.body).__name__} of {self.subject}"
+        if isinstance(error, HostError):
+            log.warning("Failed: %s: %s %s", what, error.message, error.detail)
+        else:
+            log.error("Failed: %s.", what, exc_info=error)
+        return failure_of(error, generic)
+
+    async def work(self, action: Callable[[], T]) -> T:
+        """Do what may block in a worker's thread."""
+        return await in_thread(self._pool, action)
+
+    async def take(self, steps: Sequence[Step], *, always_undo: bool = False) -> None:
+        """Take the steps in order and report each; when one fails, undo those that were begun, last first.
+
+        A command that is told to stop raises CommandCancelledError instead of what its steps raise.  Its subject is
+        about to be removed, so its steps are undone only with ``always_undo``, which also counts a command as stopped
+        that was told so in its last step.
+        """
+        begun: list[Step] = []
+        try:
+            for step in steps:
+                self._check_cancelled()
+                begun.append(step)
+                await self._take_one(step)
+            if always_undo:
+                self._check_cancelled()
+        except Exception as error:
+            stopped = self.cancelled
+            for step in reversed(begun):
+                if step.undo is not None and (always_undo or not stopped):
+                    await step.undo(error)
+            if stopped and not isinstance(error, CommandCancelledError):
+                raise CommandCancelledError from error
+            raise
+
+    def _check_cancelled(self) -> None:
+        if self.cancelled:
+            raise CommandCancelledError
+
+    async def _take_one(self, step: Step) -> None:
+        started_at = time.time()
+        announced: list[int] = []
+        announcement = asyncio.get_running_loop().call_later(
+            WATCHABLE, lambda: announced.append(self._outbox.step_started(self.command, step.name, started_at))
+        )
+        if not self._announces:
+            announcement.cancel()
+        try:
+            await self.work(lambda: self._carry_out(step))
+        finally:
+            announcement.cancel()
+        report = StepReport(step.name, started_at, time.time(), step.facts)
+        self._outbox.step(self.command, report, replaces=announced[0] if announced else None)
+
+    def _carry_out(self, step: Step) -> None:
+        step.work()
+        if self._after_step is not None:
+            self._after_step(step.name, self.cancellation.event)

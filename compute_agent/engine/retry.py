@@ -1,0 +1,41 @@
+"""Trying again until something works."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from compute_agent.virt.errors import HypervisorUnavailableError
+
+log = logging.getLogger(__name__)
+
+TRIES = 6
+PAUSE = 0.1
+"""Seconds before the next try; doubles, at most ``PAUSE_MAX``."""
+PAUSE_MAX = 5.0
+
+
+async def insist(action: Callable[[], Awaitable[object]], what: str, *, patient: bool) -> bool:
+    """Try until it works, at most ``TRIES`` times, and return whether it did; every failure is logged.
+
+    ``patient``: tries do not count while the hypervisor does not answer, because nothing can be promised about a guest
+    that cannot be seen.
+    """
+    pause, failures = PAUSE, 0
+    while True:
+        try:
+            await action()
+        except HypervisorUnavailableError as error:
+            failures += 0 if patient else 1
+            log.warning("Could not %s: %s", what, error.detail or error.message)
+        except Exception:
+            failures += 1
+            log.exception("Could not %s.", what)
+        else:
+            return True
+        if failures >= TRIES:
+            log.error("Gave up for now: could not %s.", what)
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, PAUSE_MAX)

@@ -1,0 +1,278 @@
+"""The commands of a host: one at a time for each subject in order of arrival, a removal before all others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compute_agent.contract.messages import Command
+from compute_agent.engine.context import CommandContext
+from compute_agent.engine.handlers import CommandHandler, SubjectKind
+from compute_agent.engine.outbox import Outbox
+from compute_agent.engine.outcomes import CANCELLED, LATE, SUPERSEDED, UNKNOWN, Failure, Outcome
+from compute_agent.engine.store import StateStore, StoredCommand, SubjectRecord
+from compute_agent.engine.subjects import Subject, generation_of, subject_of
+from compute_agent.engine.threads import AfterStep, Threads
+
+log = logging.getLogger(__name__)
+
+AGAIN = 5.0
+"""Seconds until a command is tried again whose end could not be recorded (a full disk, for example)."""
+COMMAND_FAILED = "The host could not do it."
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Try again to remove what a failed command has left of a subject."""
+
+    record: SubjectRecord
+
+
+@dataclass(frozen=True)
+class Running:
+    """The command that is being carried out."""
+
+    handler: CommandHandler[Any]
+    context: CommandContext
+
+
+@dataclass
+class Lane:
+    """The commands of one subject that wait, and the one that runs."""
+
+    queue: deque[StoredCommand | Sweep] = field(default_factory=deque)
+    running: Running | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class CommandRunner:
+    """Stores commands, keeps their order, and hands each to the handler of its subject's kind and its body."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        outbox: Outbox,
+        threads: Threads,
+        *,
+        on_end: Callable[[], None],
+        after_step: AfterStep | None = None,
+    ) -> None:
+        """``on_end`` is called after every command."""
+        self._store = store
+        self._outbox = outbox
+        self._threads = threads
+        self._on_end = on_end
+        self._after_step = after_step
+        self._kinds: dict[str, SubjectKind] = {}
+        self._lanes: dict[Subject, Lane] = {}
+        self._workers = asyncio.Semaphore(threads.workers)
+        self._stopping = False
+        self._open = False
+
+    def register(self, kind: SubjectKind) -> None:
+        """Let commands of this kind of subjects be carried out."""
+        self._kinds[kind.kind] = kind
+
+    # ----- what others ask for --------------------------------------------------------------------------------------
+
+    def busy(self, subject: Subject) -> bool:
+        """Return whether something is being done to the subject."""
+        return subject in self._lanes
+
+    def at_work(self) -> set[Subject]:
+        """Return the subjects to which something is being done, or will be."""
+        return {*self._lanes, *(subject_of(stored.command) for stored in self._store.unfinished())}
+
+    @property
+    def open(self) -> bool:
+        """Whether commands are carried out."""
+        return self._open
+
+    def accept(self, command: Command) -> None:
+        """Store the command and carry it out in its turn; one that was delivered before is left alone.
+
+        When this returns the command may be acknowledged.  Before ``resume`` it is only stored.
+        """
+        if self._store.accept(command) and self._open:
+            self._enqueue(StoredCommand(command, begun=False))
+
+    def resume(self, owned: Mapping[Subject, int]) -> None:
+        """Go on with what an earlier process has not ended, and be open for more.
+
+        ``owned``: the newest generation of each subject that is this host's by the records; commands for others, or of
+        an older generation, are superseded.
+        """
+        if stale := self._store.fence(owned, self._removes):
+            log.warning("%s commands of an earlier process are outdated by the records.", stale)
+        self._open = True
+        for stored in self._store.unfinished():
+            self._enqueue(stored)
+
+    def sweep(self) -> None:
+        """Try again to remove what failed commands have left, of subjects to which nothing is being done."""
+        if not self._open:
+            return
+        for record in self._store.leftovers():
+            if record.subject not in self._lanes:
+                self._lane(record.subject).queue.append(Sweep(record))
+
+    async def idle(self) -> None:
+        """Wait until no command is being carried out."""
+        while tasks := [lane.task for lane in self._lanes.values() if lane.task is not None]:
+            await asyncio.wait(tasks)
+
+    async def stop(self, grace: float) -> None:
+        """Begin nothing more and wait at most ``grace`` seconds for the steps that run.
+
+        What is not done goes on at the next start.
+        """
+        self._stopping = True
+        lanes = list(self._lanes.values())
+        tasks = [lane.task for lane in lanes if lane.task is not None]
+        for task in tasks:
+            task.cancel()
+        for lane in lanes:
+            if lane.running is not None:  # ends long work; the task is cancelled and reports nothing
+                lane.running.context.cancellation.set(CANCELLED)
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+
+    # ----- lanes ----------------------------------------------------------------------------------------------------
+
+    def _lane(self, subject: Subject) -> Lane:
+        lane = self._lanes.get(subject)
+        if lane is None:
+            lane = self._lanes[subject] = Lane()
+            lane.task = asyncio.get_running_loop().create_task(self._run_lane(subject, lane), name=f"lane {subject}")
+        return lane
+
+    def _enqueue(self, stored: StoredCommand) -> None:
+        command = stored.command
+        lane = self._lane(subject_of(command))
+        removes = self._removes(command)
+        if removes:
+            lane.queue.appendleft(stored)  # what it overtakes is outdated when its turn comes
+        else:
+            lane.queue.append(stored)
+        if lane.running is not None and self._ends(command, lane.running):
+            lane.running.context.cancellation.set(CANCELLED if removes else SUPERSEDED)
+
+    def _ends(self, command: Command, running: Running) -> bool:
+        """Return whether ``command`` makes the running one pointless."""
+        if self._removes(command):
+            return generation_of(command) >= running.context.generation
+        return running.handler.makes and generation_of(command) > running.context.generation
+
+    def _handler(self, command: Command) -> CommandHandler[Any] | None:
+        kind = self._kinds.get(subject_of(command).kind)
+        return kind.handlers.get(type(command.body)) if kind is not None else None
+
+    def _removes(self, command: Command) -> bool:
+        handler = self._handler(command)
+        return handler is not None and handler.removes
+
+    async def _run_lane(self, subject: Subject, lane: Lane) -> None:
+        try:
+            while lane.queue and not self._stopping:
+                await self._take_first(subject, lane)
+        finally:
+            del self._lanes[subject]
+        if subject.kind in self._kinds:
+            self._kinds[subject.kind].settled(subject.id)
+
+    async def _take_first(self, subject: Subject, lane: Lane) -> None:
+        item = lane.queue.popleft()
+        try:
+            if isinstance(item, Sweep):
+                await self._sweep(item.record)
+            else:
+                await self._carry_out(item, lane)
+                self._on_end()
+        except Exception:
+            log.exception("A command for %s broke off and is tried again in %s s.", subject, AGAIN)
+            if isinstance(item, StoredCommand):
+                lane.queue.appendleft(StoredCommand(item.command, begun=True))
+            await asyncio.sleep(AGAIN)
+
+    async def _sweep(self, record: SubjectRecord) -> None:
+        kind = self._kinds.get(record.subject.kind)
+        if kind is not None and await kind.sweep(record):
+            self._store.mark_gone(record.subject)
+            log.info("Removed what was left of %s.", record.subject)
+
+    # ----- one command ----------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, stored: StoredCommand, lane: Lane) -> None:
+        command, handler = stored.command, self._handler(stored.command)
+        if handler is None:
+            self._outbox.end(command, Outcome(UNKNOWN))
+            return
+        pool = self._threads.work if handler.heavy else self._threads.power
+        context = CommandContext(
+            stored, self._store, self._outbox, pool, announces=handler.makes, after_step=self._after_step
+        )
+        failure = self._refusal(stored, handler)
+        if failure is not None:
+            outcome = await handler.refuse(context, command.body, failure)
+        else:
+            lane.running = Running(handler, context)
+            try:
+                outcome = await self._run(lane.running)
+            finally:
+                lane.running = None
+        self._outbox.end(command, outcome)
+
+    def _refusal(self, stored: StoredCommand, handler: CommandHandler[Any]) -> Failure | None:
+        """Return why the command is not carried out, None when it is."""
+        command, generation = stored.command, generation_of(stored.command)
+        record = self._store.subject(subject_of(command))
+        if record is not None and generation < record.generation:
+            return SUPERSEDED
+        if handler.removes:
+            return None
+        if record is not None and generation <= record.removed:
+            return SUPERSEDED
+        late = 0 < command.deadline < time.time() and not (stored.begun and handler.resumes_late)
+        return LATE if late else None
+
+    async def _run(self, running: Running) -> Outcome:
+        """Wait for a worker, or until the command is told to stop; note the beginning; let the handler work."""
+        handler, context = running.handler, running.context
+        if handler.heavy and not await self._worker(context):
+            return await handler.refuse(context, context.command.body, context.cancellation.failure)
+        try:
+            self._store.begin(context.command, removes=handler.removes)
+            try:
+                return await handler.run(context, context.command.body)
+            except Exception as error:  # noqa: BLE001 (every failure has the same end: report)
+                return Outcome(context.explain(error, COMMAND_FAILED))
+        finally:
+            if handler.heavy:
+                self._workers.release()
+
+    async def _worker(self, context: CommandContext) -> bool:
+        """Take one of the host's workers; False when the command is told to stop while it waits."""
+        acquired = asyncio.ensure_future(self._workers.acquire())
+        cancelled = asyncio.ensure_future(context.cancellation.wait())
+        try:
+            await asyncio.wait((acquired, cancelled), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._give_back(acquired)
+            raise
+        finally:
+            cancelled.cancel()
+        if context.cancelled:
+            self._give_back(acquired)
+            return False
+        return True
+
+    def _give_back(self, acquired: asyncio.Future[Any]) -> None:
+        if acquired.done() and not acquired.cancelled():
+            self._workers.release()
+        else:
+            acquired.cancel()

@@ -1,0 +1,35 @@
+"""What a command is about: one thing of a kind (a server), in one generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compute_agent.contract.messages import Command, Ownership
+
+SERVER = "server"
+
+
+class Subject(NamedTuple):
+    """One thing that commands are about; its kind says who handles them."""
+
+    kind: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"
+
+
+def subject_of(command: Command) -> Subject:
+    """Return what the command is about."""
+    return Subject(SERVER, command.instance_id)
+
+
+def generation_of(command: Command) -> int:
+    """Return the fencing number of the command: a greater one for the same subject outdates it."""
+    return command.attempt
+
+
+def owned(ownership: Ownership) -> Mapping[Subject, int]:
+    """Return what the host holds by the records, with the newest generation of each."""
+    return {Subject(SERVER, each.instance_id): each.attempt for each in ownership.instances}

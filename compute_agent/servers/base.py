@@ -1,0 +1,55 @@
+"""What the handlers of commands for servers share."""
+
+from __future__ import annotations
+
+import abc
+
+from msgspec.structs import replace
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.commands import spec_of
+from compute_agent.contract.power import PowerState
+from compute_agent.engine.context import CommandContext
+from compute_agent.engine.handlers import B, CommandHandler
+from compute_agent.engine.outcomes import Outcome
+from compute_agent.servers.power_tracker import PowerTracker
+from compute_agent.servers.records import ServerRecords, described
+from compute_agent.servers.services import HostServices
+from compute_agent.virt.driver import Guest
+
+
+class ServerHandler(CommandHandler[B]):
+    """A handler with the services of its host."""
+
+    def __init__(self, host: HostServices, records: ServerRecords, powers: PowerTracker) -> None:
+        self.host = host
+        self.driver = host.driver
+        self.network = host.network
+        self.records = records
+        self.powers = powers
+
+    async def power_state(self, context: CommandContext) -> PowerState:
+        """Ask the hypervisor for the guest's power state.  Raises InstanceNotFoundError."""
+        return await context.work(lambda: self.driver.power_state(context.subject.id))
+
+
+class GuestHandler(ServerHandler[B]):
+    """A handler of a command that changes a guest which is here, and ends with its power state."""
+
+    replaces_image = False
+    """Whether the guest's disk lies on the image of the command afterwards."""
+
+    @abc.abstractmethod
+    async def change(self, context: CommandContext, request: B) -> PowerState:
+        """Do what the command wants, and return the guest's power state; see ``CommandHandler.run``."""
+
+    async def run(self, context: CommandContext, request: B) -> Outcome:
+        power = await self.change(context, request)
+        self.powers.reported(Guest(context.subject.id, context.generation, power))
+        spec = spec_of(request)
+        description = None if spec is None else described(self._made_of(spec))
+        return Outcome(power_state=power, description=description)
+
+    def _made_of(self, spec: InstanceSpec) -> InstanceSpec:
+        known = self.records.spec(spec.uuid)
+        return spec if known is None or self.replaces_image else replace(spec, image=known.image)

@@ -1,0 +1,45 @@
+"""The steps in which a guest is made and started: the whole of a build, and parts of other commands."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.steps import (
+    APPLY_FIREWALL,
+    CREATE_DISK,
+    CREATE_SEED,
+    DEFINE_DOMAIN,
+    PLUG_NETWORK,
+    START_GUEST,
+    WAIT_FOR_BOOT,
+)
+from compute_agent.engine.context import Step
+from compute_agent.servers.boot_sources import BootSources
+from compute_agent.servers.services import HostServices
+
+
+def make_steps(host: HostServices, spec: InstanceSpec, attempt: int, *, keep_ephemeral: bool = False) -> list[Step]:
+    """Return the steps that make a stopped guest; what is there of it is replaced."""
+    sources = BootSources(host.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk)
+
+    def create_disk() -> None:
+        host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
+        host.driver.create_boot_files(spec, sources.boot)
+
+    return [
+        Step(PLUG_NETWORK, partial(host.network.plug, spec)),
+        sources.step(),
+        Step(CREATE_DISK, create_disk),
+        Step(CREATE_SEED, partial(host.driver.create_seed, spec)),
+        Step(DEFINE_DOMAIN, partial(host.driver.define, spec, attempt)),
+        Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
+    ]
+
+
+def start_steps(host: HostServices, uuid: str) -> list[Step]:
+    """Return the steps after which a defined guest runs."""
+    return [
+        Step(START_GUEST, partial(host.driver.start, uuid)),
+        Step(WAIT_FOR_BOOT, partial(host.driver.wait_for_boot, uuid, host.boot_timeout)),
+    ]

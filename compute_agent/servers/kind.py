@@ -1,0 +1,82 @@
+"""Servers as the engine knows them: the handlers of their commands, and what is done between commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compute_agent.contract import commands
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.engine.handlers import SubjectKind
+from compute_agent.engine.outbox import Outbox
+from compute_agent.engine.store import StateStore, SubjectRecord
+from compute_agent.engine.subjects import SERVER, Subject
+from compute_agent.servers.base import ServerHandler
+from compute_agent.servers.build import Build
+from compute_agent.servers.destroy import Destroy
+from compute_agent.servers.interfaces import AttachInterface, DetachInterface, RefreshPorts
+from compute_agent.servers.power import Password, Power
+from compute_agent.servers.power_tracker import PowerTracker
+from compute_agent.servers.rebuild import Rebuild
+from compute_agent.servers.records import ServerRecords
+from compute_agent.servers.removal import Removal
+from compute_agent.servers.rescue import Rescue, Unrescue
+from compute_agent.servers.resize import ConfirmResize, Resize, RevertResize
+from compute_agent.servers.services import HostServices
+from compute_agent.servers.snapshot import Snapshot
+from compute_agent.virt.driver import Guest
+
+log = logging.getLogger(__name__)
+
+HANDLERS: dict[type, type[ServerHandler[Any]]] = {
+    commands.BuildRequest: Build,
+    commands.DestroyRequest: Destroy,
+    commands.PowerRequest: Power,
+    commands.PasswordRequest: Password,
+    commands.RescueRequest: Rescue,
+    commands.UnrescueRequest: Unrescue,
+    commands.RebuildRequest: Rebuild,
+    commands.ResizeRequest: Resize,
+    commands.ConfirmResizeRequest: ConfirmResize,
+    commands.RevertResizeRequest: RevertResize,
+    commands.SnapshotRequest: Snapshot,
+    commands.AttachInterfaceRequest: AttachInterface,
+    commands.DetachInterfaceRequest: DetachInterface,
+    commands.RefreshPortsRequest: RefreshPorts,
+}
+
+
+class Servers(SubjectKind):
+    """The servers of one host."""
+
+    kind = SERVER
+
+    def __init__(self, host: HostServices, store: StateStore, outbox: Outbox, busy: Callable[[Subject], bool]) -> None:
+        """``busy`` says whether a command for the subject is being carried out."""
+        self.records = ServerRecords(store)
+        self.powers = PowerTracker(outbox, lambda uuid: busy(Subject(SERVER, uuid)))
+        self.handlers = {body: handler(host, self.records, self.powers) for body, handler in HANDLERS.items()}
+        self._host = host
+        self._store = store
+
+    def load(self, guests: Iterable[Guest]) -> list[InstanceSpec]:
+        """Begin with the guests that the hypervisor has, and return what the network is to be restored for."""
+        here = {guest.uuid: guest for guest in guests}
+        for guest in here.values():
+            self._store.adopt(Subject(SERVER, guest.uuid), guest.attempt)
+        self.powers.load(here.values())
+        specs = self.records.specs() | self.records.being_attached()
+        for uuid in here.keys() - specs.keys():
+            log.warning("Server %s is here, but its description is lost; its network is not restored.", uuid)
+        return [spec for uuid, spec in specs.items() if uuid in here]
+
+    def settled(self, subject_id: str) -> None:
+        self.powers.settle(subject_id)
+
+    async def sweep(self, record: SubjectRecord) -> bool:
+        removal = Removal(self._host, record.subject.id, record.generation)
+        await removal.all()
+        if removal.complete:
+            self.powers.forget(record.subject.id)
+        return removal.complete

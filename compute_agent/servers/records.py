@@ -1,0 +1,50 @@
+"""What the servers of this host are made of, kept as descriptions in the engine's store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compute_agent.contract.build import InstanceSpec, image_refs
+from compute_agent.contract.commands import AttachInterfaceRequest
+from compute_agent.engine.store import StateStore
+from compute_agent.engine.subjects import SERVER, subject_of
+
+_spec = msgspec.json.Decoder(InstanceSpec)
+
+
+def described(spec: InstanceSpec) -> bytes:
+    """Return a description as it is kept: without the password, which only the seed needs."""
+    return msgspec.json.encode(msgspec.structs.replace(spec, admin_password=None))
+
+
+class ServerRecords:
+    """Reads the descriptions of servers; for the event loop's thread only."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def specs(self) -> dict[str, InstanceSpec]:
+        """Return what the servers are made of, by their ids, as far as this host knows."""
+        return {uuid: _spec.decode(found) for uuid, found in self._store.descriptions(SERVER).items()}
+
+    def spec(self, uuid: str) -> InstanceSpec | None:
+        """Return what one server is made of; None when this host does not know it, or no longer."""
+        found = self._store.descriptions(SERVER).get(uuid)
+        return _spec.decode(found) if found is not None else None
+
+    def described(self) -> set[str]:
+        """Return the servers of which this host knows what they are made of."""
+        return set(self._store.descriptions(SERVER))
+
+    def images(self) -> set[str]:
+        """Return the ids of the images that servers of this host are made of, or boot from."""
+        return {image.id for spec in self.specs().values() for image in image_refs(spec)}
+
+    def being_attached(self) -> dict[str, InstanceSpec]:
+        """Return servers with the cards that an earlier process may have plugged in, by commands that go on."""
+        begun = [stored.command for stored in self._store.unfinished() if stored.begun]
+        return {
+            subject_of(command).id: command.body.instance
+            for command in begun
+            if isinstance(command.body, AttachInterfaceRequest)
+        }
