@@ -75,7 +75,7 @@ class SignInMiddleware(AuthenticationMiddleware):
 
 
 class OperatorBackend(BaseBackend):
-    """Lets whom ``ops:admin`` allows on any project, of the first domain, sign in by Django's form in the admin."""
+    """Lets whom ``novella:admin`` allows on any project, of the first domain, sign in by Django's form in the admin."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
@@ -245,7 +245,7 @@ def _operators_project(user: User) -> Project | None:
 def _operates(user: User, project: Project) -> bool:
     """Whether the policy calls the user an operator in this project."""
     roles = frozenset(selectors.roles_of(user.id, project.id))
-    return policy.allows(RequestContext(user.id, user.name, project.id, roles=roles), "ops:admin")
+    return policy.allows(RequestContext(user.id, user.name, project.id, roles=roles), "novella:admin")
 
 
 def _keep(request: HttpRequest, value: str, data: TokenData) -> None:
@@ -277,7 +277,7 @@ def _user_of(context: RequestContext | None) -> User | AnonymousUser:
     user = User.objects.select_related("domain").filter(id=context.user_id).first()
     if user is None:
         return AnonymousUser()
-    user.is_staff = policy.allows(context, "ops:admin")
+    user.is_staff = policy.allows(context, "novella:admin")
     return user
 
 

@@ -37,7 +37,7 @@ def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) ->
         return ""
     if page == "overview":
         return _overview(context)
-    rule = "compute:servers:list" if page == "instances" else "compute:servers:show"
+    rule = "os_compute_api:servers:detail" if page == "instances" else "os_compute_api:servers:show"
     if not policy.allows(context, rule):
         return ""
     if page == "instances":
@@ -62,7 +62,7 @@ def _instances(ids: Collection[uuid.UUID], context: RequestContext) -> str:
 
 def _images(ids: set[uuid.UUID], context: RequestContext) -> str:
     """Render the rows of images whose import moved on or ended."""
-    if not ids or not policy.allows(context, "image:images:list"):
+    if not ids or not policy.allows(context, "get_images"):
         return ""
     images = list(selectors.visible_images(context).filter(pk__in=ids))
     rows = [{**row, "said": said_of(row)} for row in image_rows(context, images)]

@@ -26,27 +26,47 @@ class Entry:
 ENTRIES = (
     Entry("overview", "Overview", "dashboard:overview", "grid-1x2", "g-o", on_phone=True),
     Entry(
-        "instances", "Instances", "dashboard:instances", "hdd-stack", "g-i", on_phone=True, rule="compute:servers:list"
+        "instances",
+        "Instances",
+        "dashboard:instances",
+        "hdd-stack",
+        "g-i",
+        on_phone=True,
+        rule="os_compute_api:servers:detail",
     ),
-    Entry("project", "Project", "dashboard:own_project", "folder2", "g-p", rule="identity:projects:show"),
-    Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="image:images:list"),
-    Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="compute:flavors:list"),
-    Entry("key_pairs", "Key pairs", "dashboard:key_pairs", "key", "g-k", "Library", rule="compute:keypairs:list"),
-    Entry("projects", "Projects", "dashboard:projects", "collection", "g-j", "Identity", rule="identity:projects:list"),
-    Entry("users", "Users", "dashboard:users", "person", "g-u", "Identity", rule="identity:users:list"),
-    Entry("groups", "Groups", "dashboard:groups", "people", "g-g", "Identity", rule="identity:groups:list"),
-    Entry("roles", "Roles", "dashboard:roles", "shield-check", "g-l", "Identity", rule="identity:roles:list"),
-    Entry("domains", "Domains", "dashboard:domains", "diagram-3", "g-d", "Identity", rule="identity:domains:list"),
+    Entry("project", "Project", "dashboard:own_project", "folder2", "g-p", rule="identity:get_project"),
+    Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="get_images"),
+    Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
+    Entry(
+        "key_pairs",
+        "Key pairs",
+        "dashboard:key_pairs",
+        "key",
+        "g-k",
+        "Library",
+        rule="os_compute_api:os-keypairs:index",
+    ),
+    Entry("projects", "Projects", "dashboard:projects", "collection", "g-j", "Identity", rule="identity:list_projects"),
+    Entry("users", "Users", "dashboard:users", "person", "g-u", "Identity", rule="identity:list_users"),
+    Entry("groups", "Groups", "dashboard:groups", "people", "g-g", "Identity", rule="identity:list_groups"),
+    Entry("roles", "Roles", "dashboard:roles", "shield-check", "g-l", "Identity", rule="identity:list_roles"),
+    Entry("domains", "Domains", "dashboard:domains", "diagram-3", "g-d", "Identity", rule="identity:list_domains"),
     Entry(
         *("application_credentials", "Application credentials", "dashboard:application_credentials"),
         *("robot", "g-c", "Identity"),
-        rule="identity:application_credentials:list",
+        rule="identity:list_application_credentials",
     ),
     Entry(
-        "api_access", "API access", "dashboard:api_access", "terminal", "g-t", "Identity", rule="identity:auth:catalog"
+        "api_access",
+        "API access",
+        "dashboard:api_access",
+        "terminal",
+        "g-t",
+        "Identity",
+        rule="identity:get_auth_catalog",
     ),
 )
-OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="ops:admin")
+OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
 
 
 def entries_for(context: RequestContext) -> tuple[Entry, ...]:

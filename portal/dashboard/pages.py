@@ -97,7 +97,7 @@ class Page(View):
             "me": self.context,
             "section": self.section,
             "entries": entries,
-            "can_launch": self.allows("compute:servers:create"),
+            "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.projects(), place),
             "live_page": self.live_page,
             "now": time.time(),

@@ -17,13 +17,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import policy, selectors
 
-RULE = "ops:metrics"
+RULE = "novella:metrics"
 
 
 @never_cache
 @require_GET
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the metrics: to who bears METRICS_TOKEN, and to whom ``ops:metrics`` allows by a token or a session.
+    """Return the metrics: to who bears METRICS_TOKEN, and to whom ``novella:metrics`` allows by a token or a session.
 
     ``?hosts=1``: of each host as well.
     """

@@ -32,7 +32,7 @@ class NovellaAdminSite(admin.AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         """Let in whose session is in a project where the policy makes them an operator."""
         context = getattr(request, "context", None)
-        return context is not None and policy.allows(context, "ops:admin")
+        return context is not None and policy.allows(context, "novella:admin")
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
         """As Django's; ids that are none, which Django's pages look up as they come, are answered 400."""

@@ -28,7 +28,7 @@ class BrowserConsumer(Follower):
     the page must be fetched anew.
     """
 
-    rule = "live:events:follow"
+    rule = "novella:events:follow"
 
     def __init__(self, *, render: Render) -> None:
         """``render`` is the dashboard's, given by the root routing: faces do not import each other."""

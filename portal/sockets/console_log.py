@@ -34,7 +34,7 @@ class ConsoleLogConsumer(Follower):
     cannot be read.
     """
 
-    rule = "compute:servers:console_output"
+    rule = "os_compute_api:os-console-output"
     _instance: Instance
 
     def token(self) -> str:

@@ -11,8 +11,8 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 from provisioning.notifications.messages import TOPIC
 
-OWN = "live:notifications:follow"
-ALL = "live:notifications:follow:all_projects"
+OWN = "novella:notifications:follow"
+ALL = "novella:notifications:follow:all_projects"
 _DATA = "nova_object.data"
 _HOSTS = ("host", "node")
 
@@ -27,7 +27,7 @@ class ScriptsConsumer(Follower):
     ``all_projects=1`` with it: all of them, as they are, for operators.
     """
 
-    rule = "live:events:follow"
+    rule = "novella:events:follow"
     own_pages_only = False  # no page can send the header
 
     def token(self) -> str:

@@ -14,7 +14,7 @@ from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
 
 KEPT = 100
-RULE = "ops:doctor:run"
+RULE = "novella:doctor:run"
 Trigger = Literal["clock", "command", "operator"]
 
 

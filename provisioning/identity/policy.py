@@ -47,8 +47,9 @@ logger = logging.getLogger(__name__)
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
     """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule.
 
-    A rule about what a project owns is asked about the caller's own project unless ``target`` says another.  The cloud
-    itself, which is no user, may what it does as an administrator.
+    A rule about what a project owns is asked about the caller's own project unless ``target`` names another, and a rule
+    about what a user owns (key pairs) about the caller.
+    The cloud itself, which is no user, may do what it does as an administrator.
     """
     scopes, scope = RULES[rule].scopes, _scope_of(context)
     if context.user_id is None:
@@ -57,7 +58,8 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
         return False
     target = target or {}
     if scopes == PROJECT:
-        target = {"project_id": context.project_id, **target}
+        own = {"user_id": context.user_id} if "user_id" in policy_file.targets_of(rule) else {}
+        target = {"project_id": context.project_id, **own, **target}
     rules = _current()
     question: tuple[object, ...] = (rule, context.roles, scope)
     if rule not in rules.by_role:

@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from provisioning.identity.policies import RULES
+from provisioning.identity.policies.base import PROJECT
 
 CALLER = frozenset(
     {
@@ -92,11 +93,11 @@ def targets_of(name: str) -> frozenset[str]:
     """Return what a rule's check may name of the object; a rule for other rules may name what any of them may."""
     if name not in RULES or not RULES[name].operations:
         return frozenset().union(*(targets_of(rule.name) for rule in RULES.values() if rule.operations))
-    part = name.partition(":")[0]
-    same = (rule for rule in RULES.values() if rule.name.partition(":")[0] == part)
-    named = {found for rule in same for found in _NAMED.findall(rule.check)}
-    shared = {"user_id", "project_id", "domain_id"} if part == "identity" else {"project_id"}
-    return frozenset(named | shared)
+    if RULES[name].scopes == PROJECT:
+        return frozenset({"project_id", *_NAMED.findall(RULES[name].check)})
+    identity = (rule for rule in RULES.values() if rule.scopes != PROJECT and rule.operations)
+    named = {found for rule in identity for found in _NAMED.findall(rule.check)}
+    return frozenset(named | {"user_id", "project_id", "domain_id"})
 
 
 def _entries(text: str) -> tuple[list[str], Checks]:

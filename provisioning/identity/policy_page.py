@@ -13,6 +13,10 @@ INTRODUCTION = """\
 
 <!-- Written by `manage.py show_policy --markdown > docs/policy.md`; a test fails when it is stale. -->
 
+The names are OpenStack's: `os_compute_api:` of Nova, `identity:` of Keystone, those of Glance and Neutron without a
+prefix, and `novella:` for what this cloud alone has. A line of an operator's own policy file for OpenStack means here
+what it means there.
+
 Every operation of the cloud has one rule, and every way to it asks the same one: the API, the button of the dashboard,
 the WebSocket, the action in the Django admin. This page lists them all with their defaults. Which objects there are for
 a caller is not a matter of rules: a project's objects do not exist for other projects, whatever a rule says.
@@ -25,15 +29,15 @@ that differs, its name and its check, both in quotes. Rules that the file does n
 
 ```yaml
 # Members look, and only administrators launch.
-"compute:servers:create": "rule:admin_required"
+"os_compute_api:servers:create": "rule:admin_required"
 # A role of our own may stop and start servers; give it with "openstack role add".
-"compute:servers:stop": "role:caretaker or role:member"
-"compute:servers:start": "role:caretaker or role:member"
+"os_compute_api:servers:stop": "role:caretaker or role:member"
+"os_compute_api:servers:start": "role:caretaker or role:member"
 # Nobody may upload images.
-"image:images:upload": "!"
+"upload_image": "!"
 # A rule of our own, which others ask for: its name has no colon.
 "staff": "role:member and user_domain_id:default"
-"compute:keypairs:create": "rule:staff"
+"os_compute_api:os-keypairs:create": "rule:staff"
 ```
 
 A running cloud takes a changed file within a second or two; open pages and WebSockets are asked again as well. A file

@@ -42,8 +42,8 @@ MAX_PROPERTIES_SIZE = 131_072
 """Characters of all additional properties of an image together: servers keep a copy of them."""
 MAX_INT = 2_147_483_647
 BECOMING = {
-    Image.Visibility.PUBLIC.value: ("image:images:publicize", "publicize_image"),
-    Image.Visibility.COMMUNITY.value: ("image:images:communitize", "communitize_image"),
+    Image.Visibility.PUBLIC.value: ("publicize_image", "publicize_image"),
+    Image.Visibility.COMMUNITY.value: ("communitize_image", "communitize_image"),
 }
 """Visibility → the rule that lets an image become so, and its name in Glance."""
 
@@ -101,7 +101,7 @@ def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uu
     """Return the project; whose image it is now stays so for anybody, the rest is for operators."""
     found = read_id(owner)
     same = found is not None and found == (context.project_id if image is None else image.project_id)
-    if not same and not policy.allows(context, "image:images:set_owner"):
+    if not same and not policy.allows(context, "novella:set_image_owner"):
         msg = (
             f"You are not permitted to create images owned by '{owner!s:.80}'."
             if image is None

@@ -158,7 +158,7 @@ def test_each_version_has_its_fields(api: Api, operator: Api, version: str, more
 def test_extra_specs_are_for_those_who_may_see_them(api: Api, tmp_path: Path, settings: Settings) -> None:
     make("a", extra_specs={"k": "v"})
     settings.POLICY_FILE = tmp_path / "policy.yaml"
-    settings.POLICY_FILE.write_text('"compute:flavor_extra_specs:list": "role:admin"\n')
+    settings.POLICY_FILE.write_text('"os_compute_api:os-flavor-extra-specs:index": "role:admin"\n')
     policy.load()
     assert "extra_specs" not in api.get(f"{FLAVORS}/a", **at("2.61")).json()["flavor"]
     settings.POLICY_FILE.unlink()

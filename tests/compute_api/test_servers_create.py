@@ -207,8 +207,8 @@ def test_an_operator_may_ask_for_a_host(cloud: Cloud, people: People, field: str
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"availability_zone": "nova:h1"}, "compute:servers:create:forced_host"),
-        ({"availability_zone": "nova::h1"}, "compute:servers:create:forced_host"),
+        ({"availability_zone": "nova:h1"}, "os_compute_api:servers:create:forced_host"),
+        ({"availability_zone": "nova::h1"}, "os_compute_api:servers:create:forced_host"),
         ({"host": "h1"}, "compute:servers:create:requested_destination"),
         ({"hypervisor_hostname": "h1"}, "compute:servers:create:requested_destination"),
     ],

@@ -183,7 +183,7 @@ def test_what_policy_forbids_has_no_button(
     at_alice: Client, alice: Person, settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text('"identity:application_credentials:create": "!"\n"identity:application_credentials:delete": "!"\n')
+    path.write_text('"identity:create_application_credential": "!"\n"identity:delete_application_credential": "!"\n')
     settings.POLICY_FILE = path
     record = made(alice)
     page = words(at_alice.get(LIST))

@@ -195,6 +195,6 @@ def test_decisions_hide_with_their_rule(
     at_alice: Client, web: Instance, monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Any
 ) -> None:
     settings.POLICY_FILE = tmp_path / "policy.yaml"
-    settings.POLICY_FILE.write_text('"compute:servers:scheduling": "!"\n')
+    settings.POLICY_FILE.write_text('"novella:servers:scheduling": "!"\n')
     monkeypatch.setattr("provisioning.identity.policy.LOOK_EVERY", 0)
     assert decisions_on(at_alice, web) == []

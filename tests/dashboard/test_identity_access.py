@@ -133,13 +133,13 @@ def test_the_policy_file_opens_a_panel_and_its_entry(
     signed_in: SignedIn, bob: Person, settings: Settings, tmp_path: Path
 ) -> None:
     settings.POLICY_FILE = tmp_path / "policy.yaml"
-    settings.POLICY_FILE.write_text('"identity:projects:list": "role:reader"\n')
+    settings.POLICY_FILE.write_text('"identity:list_projects": "role:reader"\n')
     client = signed_in(bob)
     page = client.get("/projects/").content.decode()
     assert 'href="/projects/"' in page
     assert 'href="/users/"' not in page
     assert "New project" not in page
-    assert not policy.allows(bob.context, "identity:projects:create")
+    assert not policy.allows(bob.context, "identity:create_project")
 
 
 def test_names_are_text(at_operator: Client, alice: Person) -> None:

@@ -84,7 +84,7 @@ def test_the_profile_changes_oneself_only(at_alice: Client, bob: Person) -> None
 def strict(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> None:
     """An operator who lets nobody change or end anything of their own."""
     path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text('"identity:profile:update": "!"\n"identity:sign_ins:end": "!"\n"identity:users:password": "!"\n')
+    path.write_text('"novella:update_profile": "!"\n"novella:end_sign_in": "!"\n"identity:change_password": "!"\n')
     settings.POLICY_FILE = path
 
 

@@ -58,7 +58,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class ErrorsView(ServiceView):
-    rules = {"GET": "compute:servers:list", "POST": "compute:servers:create"}
+    rules = {"GET": "os_compute_api:servers:detail", "POST": "os_compute_api:servers:create"}
 
     def get(self, request: Request) -> Response:
         raise ERRORS[request.query_params["error"]]
@@ -70,7 +70,7 @@ class ErrorsView(ServiceView):
 class VersionedView(ServiceView):
     service = "compute"
     microversions = Microversions("compute", (2, 1), (2, 96), "X-OpenStack-Nova-API-Version")
-    rules = {"GET": "compute:servers:list"}
+    rules = {"GET": "os_compute_api:servers:detail"}
 
     def get(self, request: Request) -> Response:
         return Response({"version": text_of(self.microversion), "project": str(self.context.project_id)})
@@ -78,7 +78,7 @@ class VersionedView(ServiceView):
 
 class PagedView(ServiceView):
     service = "compute"
-    rules = {"GET": "compute:servers:list"}
+    rules = {"GET": "os_compute_api:servers:detail"}
     items = [uuid.UUID(int=number) for number in range(1, 8)]
 
     def get(self, request: Request) -> Response:

@@ -272,7 +272,7 @@ def test_view_without_a_rule_is_refused_when_it_is_written() -> None:
     with pytest.raises(TypeError, match="no rule for DELETE"):
 
         class Forgotten(ServiceView):
-            rules = {"GET": "compute:servers:list"}
+            rules = {"GET": "os_compute_api:servers:detail"}
 
             def get(self, request: Request) -> Response:
                 return Response({})

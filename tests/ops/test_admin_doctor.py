@@ -76,7 +76,7 @@ def test_who_may_read_may_not_examine_when_policy_says_so(
 ) -> None:
     run = DoctorRun.objects.create(started_at=timezone.now(), finished_at=timezone.now(), trigger="clock")
     settings.POLICY_FILE = tmp_path / "policy.yaml"
-    settings.POLICY_FILE.write_text('"ops:doctor:run": "!"\n')
+    settings.POLICY_FILE.write_text('"novella:doctor:run": "!"\n')
     for name in ("LOOK_EVERY", "AT_REST"):
         monkeypatch.setattr(policy, name, 0.0)
     assert admin.get(f"{PAGE}{run.pk}/change/").status_code == 200

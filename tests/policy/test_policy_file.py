@@ -20,7 +20,7 @@ from provisioning.common.context import RequestContext
 from provisioning.identity import policy, policy_file, policy_page
 
 Write = Callable[[str], Path]
-LAUNCH, STOP = "compute:servers:create", "compute:servers:stop"
+LAUNCH, STOP = "os_compute_api:servers:create", "os_compute_api:servers:stop"
 
 
 def somebody(*roles: str) -> RequestContext:
@@ -82,14 +82,14 @@ def test_the_file_is_looked_at_now_and_then_only(write: Write, monkeypatch: pyte
 
 
 def test_an_answer_is_for_one_caller_and_one_object(write: Write) -> None:
-    write('"identity:users:show": "user_id:%(user_id)s and not role:banned"')
+    write('"identity:get_user": "user_id:%(user_id)s and not role:banned"')
     one, other = somebody("reader"), somebody("reader")
     banned = RequestContext(one.user_id, "somebody", one.project_id, roles=frozenset({"reader", "banned"}))
     for _ in range(2):
-        assert policy.allows(one, "identity:users:show", {"user_id": one.user_id})
-        assert not policy.allows(one, "identity:users:show", {"user_id": other.user_id})
-        assert not policy.allows(other, "identity:users:show", {"user_id": one.user_id})
-        assert not policy.allows(banned, "identity:users:show", {"user_id": one.user_id})
+        assert policy.allows(one, "identity:get_user", {"user_id": one.user_id})
+        assert not policy.allows(one, "identity:get_user", {"user_id": other.user_id})
+        assert not policy.allows(other, "identity:get_user", {"user_id": one.user_id})
+        assert not policy.allows(banned, "identity:get_user", {"user_id": one.user_id})
 
 
 def test_answers_that_are_remembered_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +134,8 @@ WRONG = {
     "a name that is no text": ('[1, 2]: "@"', "the check of a rule must be text in quotes"),
     "a rule twice": (f'"{STOP}": "!"\n"{STOP}": "@"', f"Line 2: {STOP} is there twice"),
     "an unknown rule": (
-        '"compute:servers:stop2": "@"',
-        "no rule compute:servers:stop2, .* did you mean compute:servers:stop",
+        '"os_compute_api:servers:stop2": "@"',
+        "no rule os_compute_api:servers:stop2, .* did you mean os_compute_api:servers:stop",
     ),
     "a rule of one's own that nobody asks": ('"staff": "role:a"', "There is no rule staff"),
     "an empty check": (f'"{STOP}": ""', "It is empty"),
@@ -181,7 +181,7 @@ def test_a_wrong_file_is_refused_and_lets_nobody_in(
 
 def test_a_process_that_finds_a_wrong_file_refuses_everything_until_it_is_repaired(write: Write) -> None:
     write("- nothing")
-    assert not policy.allows(somebody("admin", "member", "reader"), "compute:servers:list")
+    assert not policy.allows(somebody("admin", "member", "reader"), "os_compute_api:servers:detail")
     write("")
     assert policy.allows(MEMBER, LAUNCH)
 
@@ -232,10 +232,10 @@ def test_the_whole_language_is_taken(write: Write, check: str, expected: bool) -
 
 
 def test_every_problem_is_listed_by_the_command_and_by_django_s_checks(write: Write) -> None:
-    path = write('"nothing:here": "@"\n"compute:servers:stop": "admin"\n"compute:servers:start": 1')
+    path = write('"nothing:here": "@"\n"os_compute_api:servers:stop": "admin"\n"os_compute_api:servers:start": 1')
     with pytest.raises(CommandError) as refused:
         call_command("check_policy", str(path))
-    for said in ("nothing:here", "'admin' is no check", "compute:servers:start must be text"):
+    for said in ("nothing:here", "'admin' is no check", "os_compute_api:servers:start must be text"):
         assert said in str(refused.value)
     with pytest.raises(SystemCheckError, match=r"(?s)novella\.policy.*'admin' is no check"):
         call_command("check")
@@ -268,13 +268,13 @@ def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> N
 @pytest.mark.slow
 def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    path.write_text('"compute:servers:stop": "admin"')
+    path.write_text('"os_compute_api:servers:stop": "admin"')
     environment = os.environ | {"NOVELLA_POLICY_FILE": str(path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
     done = subprocess.run(
         [sys.executable, "-c", "import portal.asgi"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode != 0
-    assert "compute:servers:stop: 'admin' is no check" in done.stderr.splitlines()[-1]
+    assert "os_compute_api:servers:stop: 'admin' is no check" in done.stderr.splitlines()[-1]
 
 
 def test_the_page_of_the_documentation_is_fresh() -> None:
@@ -292,7 +292,7 @@ def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
 
 @pytest.mark.slow
 def test_workers_do_not_load_the_library() -> None:
-    modules = "conductor.inbox", "compute.schedule", "compute.services", "identity.policy", "identity.apps"
+    modules = "conductor.inbox", "compute.launch.schedule", "identity.policy", "identity.apps"
     lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)
     program = f"""
 import os, sys, django
@@ -302,7 +302,7 @@ django.setup()
 {lines}
 from provisioning.common.context import system_context
 from provisioning.identity import policy
-assert policy.allows(system_context(), "compute:servers:list:all_projects")
+assert policy.allows(system_context(), "os_compute_api:servers:detail:get_all_tenants")
 assert not [name for name in sys.modules if name.startswith("oslo_policy")]
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -314,9 +314,9 @@ def test_an_answer_is_shared_by_those_alone_whom_the_rule_cannot_tell_apart(writ
         {STOP: "rule:own", "own": "rule:mine and role:member", "mine": "project_domain_id:default"}
     )
     shared = policy_file.by_role(everything)
-    assert {LAUNCH, "admin_required", "ops:admin"} <= shared
-    assert not {STOP, "own", "mine", "domain_admin", "identity:users:show"} & shared
-    write('"compute:servers:create": "rule:own"\n"own": "user_domain_id:default"')
+    assert {LAUNCH, "admin_required", "novella:admin"} <= shared
+    assert not {STOP, "own", "mine", "domain_admin", "identity:get_user"} & shared
+    write('"os_compute_api:servers:create": "rule:own"\n"own": "user_domain_id:default"')
     other = RequestContext(MEMBER.user_id, "x", MEMBER.project_id, user_domain_id="other", roles=MEMBER.roles)
     for _ in range(2):
         assert policy.allows(MEMBER, LAUNCH)

@@ -17,9 +17,13 @@ __all__ = ["rule_of_operator"]
 pytestmark = pytest.mark.usefixtures("plain_static")
 V3 = "/identity/v3"
 DELEGATED = (
-    "ops:admin",
-    *(f"identity:users:{deed}" for deed in ("list", "show", "create", "update", "delete")),
-    *(f"identity:groups:{deed}" for deed in ("list", "show", "update", "delete", "users:add", "users:remove")),
+    "novella:admin",
+    "identity:list_users",
+    "identity:list_groups",
+    *(f"identity:{verb}_user" for verb in ("get", "create", "update", "delete")),
+    *(f"identity:{verb}_group" for verb in ("get", "update", "delete")),
+    "identity:add_user_to_group",
+    "identity:remove_user_from_group",
 )
 
 
@@ -70,7 +74,7 @@ def test_who_makes_a_user_gives_no_role_that_policy_does_not_let_them_give(helpe
     fields = {"domain": "default", "name": "mallory", "how": "type", "password": "correct horse 2"}
     answer = browser.post("/users/create/", {**fields, "project": project.name, "role": "admin"})
     assert answer.status_code == 422
-    assert "identity:grants:create" in answer.content.decode()
+    assert "identity:create_grant" in answer.content.decode()
     assert not User.objects.filter(name="mallory").exists()
     assert browser.post("/users/create/", fields).status_code == 303
 

@@ -27,7 +27,7 @@ def test_who_has_no_project_is_not_at_home_where_there_is_none(people: People, r
     assert status(realm.api.get(f"{V3}/projects/default")) == 404
     assert status(realm.api.get(f"{V3}/projects/other")) == 200
     nobody = RequestContext(alice.id, "alice", None)
-    assert not policy.allows(nobody, "identity:projects:show", {"project_id": None, "domain_id": None})
+    assert not policy.allows(nobody, "identity:get_project", {"project_id": None, "domain_id": None})
 
 
 @pytest.mark.parametrize("name", ["Admin", "ADMIN", "aDmin", "Member", "READER"])

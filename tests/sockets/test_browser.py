@@ -220,5 +220,5 @@ async def test_other_rules_fetch_the_page_anew(
         monkeypatch.setattr(module, name, 0.02)
     socket = await browser(open_socket, people.alice)
     await socket.json()
-    settings.POLICY_FILE.write_text('"compute:servers:stop": "!"\n')
+    settings.POLICY_FILE.write_text('"os_compute_api:servers:stop": "!"\n')
     assert await socket.json() == {"resync": True, "id": await in_db(latest_id)()}

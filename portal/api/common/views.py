@@ -101,10 +101,15 @@ class ServiceView(APIView):
     def check_rule(self, request: Request) -> None:
         """Ask the policy; a view whose rule needs to know the object says so in ``policy_target``."""
         method = "GET" if request.method == "HEAD" else str(request.method)
-        if method in self.rules:
-            policy.enforce(self.context, self.rules[method], self.policy_target())
+        rule = self.rule_of(str(request.method))
+        if rule is not None:
+            policy.enforce(self.context, rule, self.policy_target())
         if method in self.versions:
             self.require(*self.versions[method])
+
+    def rule_of(self, method: str) -> str | None:
+        """Return the rule of a method, None: anybody may.  HEAD asks what GET does unless it has its own rule."""
+        return self.rules.get(method) or (self.rules.get("GET") if method == "HEAD" else None)
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the object in question, for rules like ``user_id:%(user_id)s``; from ``self.kwargs``."""

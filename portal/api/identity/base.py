@@ -25,7 +25,7 @@ class DomainView(ServiceView):
         try:
             super().check_rule(request)
         except ForbiddenError:
-            self.hide(self.rules["GET" if request.method == "HEAD" else str(request.method)])
+            self.hide(self.rule_of(str(request.method)) or "")
             raise
 
     def hide(self, rule: str) -> None:

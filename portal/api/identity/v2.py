@@ -66,7 +66,7 @@ class TokenView(V2View):
     """``GET``, ``HEAD`` and ``DELETE /v2.0/tokens/{id}``."""
 
     public = False
-    rules = {"GET": "identity:tokens:validate_v2", "DELETE": "identity:tokens:revoke"}
+    rules = {"GET": "novella:validate_token_v2", "DELETE": "identity:revoke_token"}
     _subject: TokenData
     _worth: RequestContext
 
@@ -99,7 +99,7 @@ class TokenView(V2View):
 class EndpointsView(TokenView):
     """``GET /v2.0/tokens/{id}/endpoints``."""
 
-    rules = {"GET": "identity:tokens:validate_v2"}
+    rules = {"GET": "novella:validate_token_v2"}
     http_method_names = ["get", "head"]
 
     def get(self, request: Request, token_id: str) -> Response:
@@ -118,7 +118,7 @@ class TenantsView(V2View):
     """``GET /v2.0/tenants``."""
 
     public = False
-    rules = {"GET": "identity:auth:projects"}
+    rules = {"GET": "identity:get_auth_projects"}
 
     def get(self, request: Request) -> Response:
         """List the caller's own projects."""

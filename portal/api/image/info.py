@@ -19,7 +19,7 @@ from provisioning.images.selectors.storage import store_properties, usage_of
 class ImportInfo(ImageView):
     """``/image/v2/info/import``."""
 
-    rules = {"GET": "image:info:import"}
+    rules = {"GET": "novella:get_import_info"}
 
     def get(self, request: Request) -> Response:
         """List the import methods."""
@@ -30,7 +30,7 @@ class ImportInfo(ImageView):
 class StoresInfo(ImageView):
     """``/image/v2/info/stores``."""
 
-    rules = {"GET": "image:info:stores"}
+    rules = {"GET": "novella:get_stores_info"}
 
     def get(self, request: Request) -> Response:
         """List the one store."""
@@ -40,7 +40,7 @@ class StoresInfo(ImageView):
 class StoresDetail(ImageView):
     """``/image/v2/info/stores/detail``."""
 
-    rules = {"GET": "image:info:stores:detail"}
+    rules = {"GET": "stores_info_detail"}
 
     def get(self, request: Request) -> Response:
         """List the one store with what it is."""
@@ -50,7 +50,7 @@ class StoresDetail(ImageView):
 class Usage(ImageView):
     """``/image/v2/info/usage``."""
 
-    rules = {"GET": "image:info:usage"}
+    rules = {"GET": "novella:get_usage_info"}
 
     def get(self, request: Request) -> Response:
         """Show what the project's images use, of what it may; sizes in MiB, -1 without a limit."""
@@ -62,7 +62,7 @@ class Usage(ImageView):
 class StoredImage(ImageView):
     """``/image/v2/stores/{store}/{image}``: the copy of an image in a store."""
 
-    rules = {"DELETE": "image:stores:remove_image"}
+    rules = {"DELETE": "delete_image_location"}
 
     def delete(self, request: Request, store_id: str, image_id: str) -> Response:
         """Refuse: a copy in the only store is the last one, which is never removed by itself."""
@@ -85,10 +85,10 @@ def _uncached(**rules: str) -> type[ImageView]:
     return answering(ImageView, {method: Operation(rule, NO_CACHE) for method, rule in rules.items()})
 
 
-Cache = _uncached(GET="image:cache:list", DELETE="image:cache:clear")
-CachedImage = _uncached(PUT="image:cache:queue", DELETE="image:cache:remove")
-CacheClean = _uncached(POST="image:cache:clean")
-CachePrune = _uncached(POST="image:cache:prune")
+Cache = _uncached(GET="cache_list", DELETE="cache_delete")
+CachedImage = _uncached(PUT="cache_image", DELETE="cache_delete")
+CacheClean = _uncached(POST="cache_clean")
+CachePrune = _uncached(POST="cache_prune")
 
 
 def _store() -> dict[str, Any]:

@@ -41,7 +41,7 @@ def shape(alias: str) -> dict[str, object]:
 class Extensions(NetworkView):
     """``GET /network/v2.0/extensions``."""
 
-    rules = {"GET": "network:extensions:list"}
+    rules = {"GET": "novella:get_extensions"}
 
     def get(self, request: Request) -> Response:
         """List the extensions."""
@@ -51,7 +51,7 @@ class Extensions(NetworkView):
 class Extension(NetworkView):
     """``GET /network/v2.0/extensions/{alias}``."""
 
-    rules = {"GET": "network:extensions:show"}
+    rules = {"GET": "novella:get_extensions"}
 
     def get(self, request: Request, alias: str) -> Response:
         """Show one extension."""

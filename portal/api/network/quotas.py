@@ -63,7 +63,7 @@ class QuotaView(NetworkView):
 class Quotas(QuotaView):
     """``GET /network/v2.0/quotas``."""
 
-    rules = {"GET": "network:quotas:list"}
+    rules = {"GET": "novella:get_quotas"}
 
     def get(self, request: Request) -> Response:
         """List the projects that have quotas of their own."""
@@ -74,7 +74,7 @@ class Quotas(QuotaView):
 class QuotaDetail(QuotaView):
     """``GET``, ``PUT`` and ``DELETE /network/v2.0/quotas/{project}``."""
 
-    rules = {"GET": "network:quotas:show", "PUT": "network:quotas:update", "DELETE": "network:quotas:delete"}
+    rules = {"GET": "get_quota", "PUT": "update_quota", "DELETE": "delete_quota"}
     schemas: ClassVar[Schemas] = {"PUT": _QUOTA}
 
     def get(self, request: Request, project_id: str) -> Response:
@@ -100,7 +100,11 @@ class QuotaDetail(QuotaView):
 class QuotaDefaults(QuotaView):
     """``GET /network/v2.0/quotas/{project}/default``."""
 
-    rules = {"GET": "network:quotas:default"}
+    rules = {"GET": "get_quota"}
+
+    def policy_target(self) -> dict[str, object]:
+        """The caller's own project: what is shown is no secret of another."""
+        return {}
 
     def get(self, request: Request, project_id: str) -> Response:
         """What a project has without quotas of its own."""
@@ -112,7 +116,7 @@ class QuotaDefaults(QuotaView):
 class QuotaUsage(QuotaView):
     """``GET /network/v2.0/quotas/{project}/details``."""
 
-    rules = {"GET": "network:quotas:show:detail"}
+    rules = {"GET": "get_quota"}
 
     def get(self, request: Request, project_id: str) -> Response:
         """Limits, what is used and what is reserved."""
@@ -131,7 +135,11 @@ class QuotaUsage(QuotaView):
 class QuotaTenant(QuotaView):
     """``GET /network/v2.0/quotas/tenant`` and ``/quotas/project``."""
 
-    rules = {"GET": "network:quotas:tenant"}
+    rules = {"GET": "get_quota"}
+
+    def policy_target(self) -> dict[str, object]:
+        """The caller's own project: what is shown is no secret of another."""
+        return {}
 
     def get(self, request: Request) -> Response:
         """Whose quotas bind the caller."""

@@ -35,7 +35,7 @@ def _standard(row: Network | Subnet | Port | SecurityGroup) -> Shape:
     }
 
 
-def network(row: Network, *, operator: bool) -> Shape:
+def network(row: Network) -> Shape:
     """Show a network with its subnets' ids.  Its bridges of different hosts are not joined: provider type ``local``."""
     provider = {
         "provider:network_type": "local",
@@ -53,11 +53,11 @@ def network(row: Network, *, operator: bool) -> Shape:
         ],
         "router:external": False,
         "port_security_enabled": True,
-        **(provider if operator else {}),
+        **provider,
     }
 
 
-def subnet(row: Subnet, *, operator: bool) -> Shape:
+def subnet(row: Subnet) -> Shape:
     """Show a subnet."""
     return {
         **_standard(row),
@@ -76,7 +76,7 @@ def subnet(row: Subnet, *, operator: bool) -> Shape:
     }
 
 
-def port(row: Port, *, operator: bool) -> Shape:
+def port(row: Port) -> Shape:
     """Show a port; where it is bound is for operators."""
     binding = {
         "binding:host_id": row.host,
@@ -100,11 +100,11 @@ def port(row: Port, *, operator: bool) -> Shape:
         "allowed_address_pairs": [],
         "extra_dhcp_opts": [],
         "port_security_enabled": True,
-        **(binding if operator else {}),
+        **binding,
     }
 
 
-def security_group(row: SecurityGroup, *, operator: bool) -> Shape:
+def security_group(row: SecurityGroup) -> Shape:
     """Show a security group with its rules."""
     rules = sorted(row.rules.all(), key=lambda rule: (rule.created_at, rule.id))
     return {
@@ -115,7 +115,7 @@ def security_group(row: SecurityGroup, *, operator: bool) -> Shape:
     }
 
 
-def security_group_rule(row: SecurityGroupRule, *, operator: bool) -> Shape:
+def security_group_rule(row: SecurityGroupRule) -> Shape:
     """Show a rule."""
     return _rule(row, row.group.project_id)
 

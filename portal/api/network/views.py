@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
@@ -22,24 +23,41 @@ from portal.api.network.resources import (
 from provisioning.network import services
 from provisioning.network.selectors import part_of
 
-ALL_PROJECTS = "network:list:all_projects"
+ALL_PROJECTS = "novella:get_networks:all_projects"
+PROVIDER = {
+    "provider:network_type": "get_network:provider:network_type",
+    "provider:physical_network": "get_network:provider:physical_network",
+    "provider:segmentation_id": "get_network:provider:segmentation_id",
+}
+BINDING = {
+    "binding:host_id": "get_port:binding:host_id",
+    "binding:profile": "get_port:binding:profile",
+    "binding:vif_details": "get_port:binding:vif_details",
+    "binding:vif_type": "get_port:binding:vif_type",
+    "binding:vnic_type": "get_port:binding:host_id",
+}
 
 
 class ResourceView(NetworkView):
     """Base of lists and details: what is shown depends on whether the caller operates the cloud."""
 
     resource: ClassVar[Resource]
-    operator_rule: ClassVar[str] = ALL_PROJECTS
+    many: ClassVar[bool] = False
+    operator_rules: ClassVar[Mapping[str, str]] = {}
+    """Attribute → the rule of who sees it; others are shown to everybody."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Say for the OpenAPI document what lists and details can be asked for."""
         super().__init_subclass__(**kwargs)
-        listed = cls.rules.get("GET", "").endswith(":list")
-        cls.queries = {"GET": query_of(cls.resource.filters, cls.resource.sort_keys) if listed else FIELDS}
+        cls.queries = {"GET": query_of(cls.resource.filters, cls.resource.sort_keys) if cls.many else FIELDS}
 
     def show(self, row: Any) -> dict[str, Any]:
-        """Return the object in Neutron's words."""
-        return self.resource.shape(row, operator=self.allows(self.operator_rule))
+        """Return the object in Neutron's words, without the attributes that the caller may not see."""
+        shape = self.resource.shape(row)
+        for attribute, rule in self.operator_rules.items():
+            if not self.allows(rule):
+                del shape[attribute]
+        return shape
 
     def make_default_group(self) -> None:
         """Make the project's default security group before the first look at it, as Neutron does."""
@@ -76,8 +94,9 @@ class Networks(ResourceView):
     """``/network/v2.0/networks``."""
 
     resource = NETWORK
-    rules = {"GET": "network:networks:list"}
-    operator_rule = "network:networks:show:provider"
+    many = True
+    rules = {"GET": "get_network"}
+    operator_rules = PROVIDER
 
     def get(self, request: Request) -> Response:
         """List them."""
@@ -88,8 +107,8 @@ class NetworkDetail(ResourceView):
     """``/network/v2.0/networks/{id}``."""
 
     resource = NETWORK
-    rules = {"GET": "network:networks:show"}
-    operator_rule = "network:networks:show:provider"
+    rules = {"GET": "get_network"}
+    operator_rules = PROVIDER
 
     def get(self, request: Request, identity: str) -> Response:
         """Show one."""
@@ -100,7 +119,8 @@ class Subnets(ResourceView):
     """``/network/v2.0/subnets``."""
 
     resource = SUBNET
-    rules = {"GET": "network:subnets:list"}
+    many = True
+    rules = {"GET": "get_subnet"}
 
     def get(self, request: Request) -> Response:
         """List them."""
@@ -111,7 +131,7 @@ class SubnetDetail(ResourceView):
     """``/network/v2.0/subnets/{id}``."""
 
     resource = SUBNET
-    rules = {"GET": "network:subnets:show"}
+    rules = {"GET": "get_subnet"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Show one."""
@@ -122,8 +142,9 @@ class Ports(ResourceView):
     """``/network/v2.0/ports``."""
 
     resource = PORT
-    rules = {"GET": "network:ports:list"}
-    operator_rule = "network:ports:show:binding"
+    many = True
+    rules = {"GET": "get_port"}
+    operator_rules = BINDING
 
     def get(self, request: Request) -> Response:
         """List them."""
@@ -134,8 +155,8 @@ class PortDetail(ResourceView):
     """``/network/v2.0/ports/{id}``."""
 
     resource = PORT
-    rules = {"GET": "network:ports:show"}
-    operator_rule = "network:ports:show:binding"
+    rules = {"GET": "get_port"}
+    operator_rules = BINDING
 
     def get(self, request: Request, identity: str) -> Response:
         """Show one."""
@@ -146,7 +167,8 @@ class SecurityGroups(ResourceView):
     """``/network/v2.0/security-groups``."""
 
     resource = SECURITY_GROUP
-    rules = {"GET": "network:security_groups:list"}
+    many = True
+    rules = {"GET": "get_security_group"}
 
     def get(self, request: Request) -> Response:
         """List them."""
@@ -157,7 +179,7 @@ class SecurityGroupDetail(ResourceView):
     """``/network/v2.0/security-groups/{id}``."""
 
     resource = SECURITY_GROUP
-    rules = {"GET": "network:security_groups:show"}
+    rules = {"GET": "get_security_group"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Show one."""
@@ -168,7 +190,8 @@ class SecurityGroupRules(ResourceView):
     """``/network/v2.0/security-group-rules``."""
 
     resource = SECURITY_GROUP_RULE
-    rules = {"GET": "network:security_group_rules:list"}
+    many = True
+    rules = {"GET": "get_security_group_rule"}
 
     def get(self, request: Request) -> Response:
         """List them."""
@@ -179,7 +202,7 @@ class SecurityGroupRuleDetail(ResourceView):
     """``/network/v2.0/security-group-rules/{id}``."""
 
     resource = SECURITY_GROUP_RULE
-    rules = {"GET": "network:security_group_rules:show"}
+    rules = {"GET": "get_security_group_rule"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Show one."""

@@ -49,7 +49,7 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
 @functools.cache
 def statuses_of(method: str, path: str, rule: str = "") -> tuple[int, ...]:
     """Return the statuses of good answers; 410 or 501 alone for what nobody gets."""
-    if rule == "compute:removed":
+    if rule == "novella:removed_apis":
         return (410,)
     operation = f"{method} {path}"
     return next((found for pattern, found in OTHER if re.fullmatch(pattern, operation)), (USUAL[method],))

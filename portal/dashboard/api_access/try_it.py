@@ -20,7 +20,7 @@ class TryIt(Page):
     """``/api/``: every operation, with a form that sends it."""
 
     section = "api_access"
-    rule = "identity:auth:catalog"
+    rule = "identity:get_auth_catalog"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the frame; the script fetches the document of the service that is chosen."""
@@ -37,7 +37,7 @@ class TryItToken(Page):
     """``POST /api/token/``: a token for the page's script, in the body alone."""
 
     http_method_names = ["post"]
-    rule = "identity:auth:catalog"
+    rule = "identity:get_auth_catalog"
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Give out a token that ends in a quarter of an hour, or with the session."""

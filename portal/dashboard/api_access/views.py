@@ -23,7 +23,7 @@ class ApiAccess(Page):
     """How to use this project by programs."""
 
     section = "api_access"
-    rule = "identity:auth:catalog"
+    rule = "identity:get_auth_catalog"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show endpoints, files and the first commands."""
@@ -41,7 +41,7 @@ class ApiAccess(Page):
             "openrc_name": f"{slugify(self.context.project_name) or 'project'}-openrc.sh",
             "examples": [(words, f"openstack --os-cloud {CLOUD} {command}") for words, command in EXAMPLES],
             "can_make_credential": self.allows(
-                "identity:application_credentials:create", {"user_id": self.context.user_id}
+                "identity:create_application_credential", {"user_id": self.context.user_id}
             ),
         }
         return self.page("dashboard/api_access/page.html", context)

@@ -21,14 +21,15 @@ from provisioning.identity import selectors, services
 from provisioning.identity.models import Project, User
 
 LIST = "dashboard:application_credentials"
-RULE = "identity:application_credentials"
+CREATE = "identity:create_application_credential"
+DELETE = "identity:delete_application_credential"
 
 
 class CredentialPage(Page):
     """Base of the pages of this panel; their rules are asked about the person's own."""
 
     section = "application_credentials"
-    rule = f"{RULE}:list"
+    rule = "identity:list_application_credentials"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """The person."""
@@ -65,8 +66,8 @@ class CredentialList(CredentialPage):
         ]
         context = {
             "rows": rows,
-            "can_create": self.allows(f"{RULE}:create", self.target()),
-            "can_delete": self.allows(f"{RULE}:delete", self.target()),
+            "can_create": self.allows(CREATE, self.target()),
+            "can_delete": self.allows(DELETE, self.target()),
         }
         return self.page("dashboard/application_credentials/list.html", context)
 
@@ -75,7 +76,7 @@ class CredentialList(CredentialPage):
 class CredentialCreate(FormPage, CredentialPage):
     """The form for a new one, whose secret is shown once."""
 
-    rule = f"{RULE}:create"
+    rule = CREATE
     template = "dashboard/application_credentials/create.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -106,7 +107,7 @@ class CredentialCreate(FormPage, CredentialPage):
 class CredentialDelete(CredentialPage):
     """One that no program may use any more."""
 
-    rule = f"{RULE}:delete"
+    rule = DELETE
 
     def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""

@@ -15,7 +15,7 @@ class FlavorPage(Page):
     """Base of the pages of this panel."""
 
     section = "flavors"
-    rule = "compute:flavors:list"
+    rule = "novella:flavors:index"
 
     def back(self) -> str:
         """Refusals are shown on the list."""
@@ -29,8 +29,8 @@ class FlavorList(FlavorPage):
         """Show them, the smallest first."""
         context = {
             "rows": selectors.flavors_for(self.context),
-            "can_create": self.allows("compute:flavors:create"),
-            "can_delete": self.allows("compute:flavors:delete"),
+            "can_create": self.allows("os_compute_api:os-flavor-manage:create"),
+            "can_delete": self.allows("os_compute_api:os-flavor-manage:delete"),
         }
         return self.page("dashboard/flavors/list.html", context)
 
@@ -38,7 +38,7 @@ class FlavorList(FlavorPage):
 class FlavorCreate(FormPage, FlavorPage):
     """The form for a new flavor."""
 
-    rule = "compute:flavors:create"
+    rule = "os_compute_api:os-flavor-manage:create"
     template = "dashboard/flavors/create.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -52,7 +52,7 @@ class FlavorCreate(FormPage, FlavorPage):
 class FlavorDelete(FlavorPage):
     """The end of a size."""
 
-    rule = "compute:flavors:delete"
+    rule = "os_compute_api:os-flavor-manage:delete"
 
     def get(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         """Ask."""

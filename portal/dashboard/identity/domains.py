@@ -20,7 +20,7 @@ class DomainList(ListPage):
 
     section = "domains"
     kind = "domain"
-    rule = "identity:domains:list"
+    rule = "identity:list_domains"
     template = "dashboard/identity/domains.html"
 
     def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
@@ -30,8 +30,8 @@ class DomainList(ListPage):
     def further(self) -> dict[str, Any]:
         """Add what may be done here."""
         return {
-            "can_update": self.allows("identity:domains:update"),
-            "can_delete": self.allows("identity:domains:delete"),
+            "can_update": self.allows("identity:update_domain"),
+            "can_delete": self.allows("identity:delete_domain"),
         }
 
 
@@ -40,7 +40,7 @@ class DomainCreate(RecordFormPage):
 
     section = "domains"
     kind = "domain"
-    rule = "identity:domains:create"
+    rule = "identity:create_domain"
 
     def form(self, data: QueryDict | None = None) -> Form:
         return RecordForm(data)
@@ -53,7 +53,7 @@ class DomainCreate(RecordFormPage):
 class DomainEdit(RecordFormPage, DomainPage):
     """The form for a domain's name and description."""
 
-    rule = "identity:domains:update"
+    rule = "identity:update_domain"
 
     def form(self, data: QueryDict | None = None) -> Form:
         return RecordForm(data, initial={"name": self.domain.name, "description": self.domain.description})
@@ -66,7 +66,7 @@ class DomainEdit(RecordFormPage, DomainPage):
 class DomainSwitchOff(QuestionPage[Domain], DomainPage):
     """Closing a domain with everything in it."""
 
-    rule = "identity:domains:update"
+    rule = "identity:update_domain"
     question = "Disable {name}?"
     text = "Its users are signed out and cannot sign in, and nobody can work in its projects, at once. Instances go on."
     label = "Disable"
@@ -80,7 +80,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 class DomainSwitchOn(DomainPage):
     """Opening a domain again."""
 
-    rule = "identity:domains:update"
+    rule = "identity:update_domain"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
@@ -92,7 +92,7 @@ class DomainSwitchOn(DomainPage):
 class DomainDelete(QuestionPage[Domain], DomainPage):
     """The end of a domain."""
 
-    rule = "identity:domains:delete"
+    rule = "identity:delete_domain"
     text = (
         "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
         " when its projects own nothing. This cannot be undone."

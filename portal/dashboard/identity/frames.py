@@ -30,7 +30,7 @@ class ListPage(Page):
             "rows": self.rows(found.rows),
             "wanted": wanted,
             "states": self.states,
-            "can_create": self.allows(f"identity:{self.kind}s:create"),
+            "can_create": self.allows(f"identity:create_{self.kind}"),
             **self.further(),
         }
         return self.page(self.template, context)

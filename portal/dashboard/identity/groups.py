@@ -25,7 +25,7 @@ class GroupList(ListPage):
 
     section = "groups"
     kind = "group"
-    rule = "identity:groups:list"
+    rule = "identity:list_groups"
     template = "dashboard/identity/groups.html"
 
     def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
@@ -42,7 +42,7 @@ class GroupCreate(RecordFormPage):
 
     section = "groups"
     kind = "group"
-    rule = "identity:groups:create"
+    rule = "identity:create_group"
 
     def form(self, data: QueryDict | None = None) -> Form:
         initial = {"domain": self.context.user_domain_id}
@@ -58,23 +58,23 @@ class GroupCreate(RecordFormPage):
 class GroupDetail(GroupPage):
     """One group."""
 
-    rule = "identity:groups:show"
+    rule = "identity:get_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Show members and roles."""
         group, wanted = self.group, base.wanted_of(request)
         target = base.target_of(group)
-        shows_roles = self.allows("identity:role_assignments:list", target)
+        shows_roles = self.allows("identity:list_role_assignments", target)
         context = {
             "group": group,
             "found": panels.users_in(group, wanted),
             "wanted": wanted,
             "standings": members.standings_of(group) if shows_roles else None,
             "may": {
-                "update": self.allows("identity:groups:update", target),
-                "delete": self.allows("identity:groups:delete", target),
-                "add": self.allows("identity:groups:users:add", target),
-                "remove": self.allows("identity:groups:users:remove", target),
+                "update": self.allows("identity:update_group", target),
+                "delete": self.allows("identity:delete_group", target),
+                "add": self.allows("identity:add_user_to_group", target),
+                "remove": self.allows("identity:remove_user_from_group", target),
                 "grant": self.allows(GRANT, target),
                 "revoke": self.allows(REVOKE, target),
             },
@@ -85,7 +85,7 @@ class GroupDetail(GroupPage):
 class GroupEdit(RecordFormPage, GroupPage):
     """The form for a group's name and description."""
 
-    rule = "identity:groups:update"
+    rule = "identity:update_group"
 
     def form(self, data: QueryDict | None = None) -> Form:
         return RecordForm(data, initial={"name": self.group.name, "description": self.group.description})
@@ -98,7 +98,7 @@ class GroupEdit(RecordFormPage, GroupPage):
 class GroupDelete(QuestionPage[Group], GroupPage):
     """The end of a group."""
 
-    rule = "identity:groups:delete"
+    rule = "identity:delete_group"
     text = "Its members lose the roles that they have by it, at once. The users themselves stay."
 
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
@@ -111,7 +111,7 @@ class GroupDelete(QuestionPage[Group], GroupPage):
 class GroupUserAdd(FormPage, GroupPage):
     """The form for one more user in a group, among those that a search finds."""
 
-    rule = "identity:groups:users:add"
+    rule = "identity:add_user_to_group"
     template = "dashboard/identity/group_add.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -129,7 +129,7 @@ class GroupUserAdd(FormPage, GroupPage):
 class GroupUserRemove(GroupPage):
     """A user taken out of a group."""
 
-    rule = "identity:groups:users:remove"
+    rule = "identity:remove_user_from_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         """Ask."""

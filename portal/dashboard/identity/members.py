@@ -20,7 +20,7 @@ from provisioning.identity.models import Group, Project, Role, User
 from provisioning.identity.selectors import members, panels
 from provisioning.identity.services import onboarding
 
-GRANT, REVOKE = "identity:grants:create", "identity:grants:revoke"
+GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
 
 
 def members_of(page: Page, project: Project) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ProjectList(ListPage):
 
     section = "projects"
     kind = "project"
-    rule = "identity:projects:list"
+    rule = "identity:list_projects"
     template = "dashboard/identity/projects.html"
     states = STATES
 
@@ -44,7 +44,10 @@ class ProjectList(ListPage):
 
     def further(self) -> dict[str, Any]:
         """Add the domains, and what else may be done here."""
-        return {"domains": panels.all_domains(), "can_set_defaults": self.allows("compute:quota_classes:update")}
+        return {
+            "domains": panels.all_domains(),
+            "can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update"),
+        }
 
 
 class ProjectCreate(RecordFormPage):
@@ -52,7 +55,7 @@ class ProjectCreate(RecordFormPage):
 
     section = "projects"
     kind = "project"
-    rule = "identity:projects:create"
+    rule = "identity:create_project"
 
     def form(self, data: QueryDict | None = None) -> Form:
         initial = {"domain": self.context.user_domain_id}
@@ -78,13 +81,13 @@ class ProjectCreate(RecordFormPage):
 class ProjectDetail(ProjectPage):
     """One project."""
 
-    rule = "identity:projects:show"
+    rule = "identity:get_project"
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Show facts and quotas, members to whom policy shows them, and what may be done."""
         project = self.project
         target = base.target_of(project)
-        shown = members_of(self, project) if self.allows("identity:role_assignments:list", target) else {}
+        shown = members_of(self, project) if self.allows("identity:list_role_assignments", target) else {}
         context = {
             "project": project,
             "status": wording.project_status(project),
@@ -93,10 +96,10 @@ class ProjectDetail(ProjectPage):
             "own_roles": sorted(self.context.roles) if project.id == self.context.project_id else [],
             **shown,
             "may": {
-                "update": self.allows("identity:projects:update", target),
-                "delete": self.allows("identity:projects:delete", target),
-                "quotas": self.allows("compute:quotas:update", target),
-                "add_user": self.allows("identity:users:create", target),
+                "update": self.allows("identity:update_project", target),
+                "delete": self.allows("identity:delete_project", target),
+                "quotas": self.allows("os_compute_api:os-quota-sets:update", target),
+                "add_user": self.allows("identity:create_user", target),
             },
         }
         return self.page("dashboard/identity/project.html", context)
@@ -105,7 +108,7 @@ class ProjectDetail(ProjectPage):
 class ProjectEdit(RecordFormPage, ProjectPage):
     """The form for a project's name, description and tags."""
 
-    rule = "identity:projects:update"
+    rule = "identity:update_project"
 
     def form(self, data: QueryDict | None = None) -> Form:
         project = self.project
@@ -122,7 +125,7 @@ class ProjectEdit(RecordFormPage, ProjectPage):
 class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
     """Closing a project to everybody."""
 
-    rule = "identity:projects:update"
+    rule = "identity:update_project"
     question = "Disable {name}?"
     text = "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on."
     label = "Disable"
@@ -136,7 +139,7 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
 class ProjectSwitchOn(ProjectPage):
     """Opening a project again."""
 
-    rule = "identity:projects:update"
+    rule = "identity:update_project"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
@@ -148,7 +151,7 @@ class ProjectSwitchOn(ProjectPage):
 class ProjectDelete(QuestionPage[Project], ProjectPage):
     """The end of a project that owns nothing any more."""
 
-    rule = "identity:projects:delete"
+    rule = "identity:delete_project"
     text = (
         "Its members lose their roles on it. A project that still owns something is not deleted:"
         " the answer says what it is. This cannot be undone."

@@ -27,7 +27,7 @@ class RoleList(ListPage):
 
     section = "roles"
     kind = "role"
-    rule = "identity:roles:list"
+    rule = "identity:list_roles"
     template = "dashboard/identity/roles.html"
 
     def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
@@ -41,9 +41,9 @@ class RoleList(ListPage):
     def further(self) -> dict[str, Any]:
         """Add what may be done here."""
         return {
-            "can_update": self.allows("identity:roles:update"),
-            "can_delete": self.allows("identity:roles:delete"),
-            "can_imply": self.allows("identity:implied_roles:create"),
+            "can_update": self.allows("identity:update_role"),
+            "can_delete": self.allows("identity:delete_role"),
+            "can_imply": self.allows("identity:create_implied_role"),
         }
 
 
@@ -52,7 +52,7 @@ class RoleCreate(RecordFormPage):
 
     section = "roles"
     kind = "role"
-    rule = "identity:roles:create"
+    rule = "identity:create_role"
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -66,7 +66,7 @@ class RoleCreate(RecordFormPage):
 class RoleEdit(RecordFormPage, RolePage):
     """The form for a role's name and description."""
 
-    rule = "identity:roles:update"
+    rule = "identity:update_role"
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -80,7 +80,7 @@ class RoleEdit(RecordFormPage, RolePage):
 class RoleImplications(FormPage, RolePage):
     """The form for the roles that a role implies."""
 
-    rule = "identity:implied_roles:create"
+    rule = "identity:create_implied_role"
     template = "dashboard/identity/role_implications.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -92,8 +92,8 @@ class RoleImplications(FormPage, RolePage):
     def save(self, form: Form) -> HttpResponse:
         role, wanted = self.role, form.cleaned_data["roles"]
         present = panels.implied_by(role)
-        self._check("identity:implied_roles:create", [each for each in wanted if each not in present])
-        self._check("identity:implied_roles:delete", [each for each in present if each not in wanted])
+        self._check("identity:create_implied_role", [each for each in wanted if each not in present])
+        self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
         onboarding.set_implied(role, wanted)
         return self.go("dashboard:roles", said=f"The roles that {role.name} implies are saved.")
 
@@ -109,7 +109,7 @@ class RoleImplications(FormPage, RolePage):
 class RoleDelete(QuestionPage[Role], RolePage):
     """The end of a role."""
 
-    rule = "identity:roles:delete"
+    rule = "identity:delete_role"
     question = "Delete the role {name}?"
     text = "Everybody who has it loses it, at once. This cannot be undone."
 

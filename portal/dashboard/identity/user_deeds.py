@@ -39,7 +39,7 @@ DEEDS = {
     for each in (
         Deed(
             "disable",
-            "identity:users:update",
+            "identity:update_user",
             "Disable {name}?",
             "The user is signed out everywhere, at once, and cannot sign in until enabled again. Roles are kept.",
             "Disable",
@@ -48,7 +48,7 @@ DEEDS = {
         ),
         Deed(
             "enable",
-            "identity:users:update",
+            "identity:update_user",
             "Enable {name}?",
             "The user can sign in again with the password and the roles of before.",
             "Enable",
@@ -58,7 +58,7 @@ DEEDS = {
         ),
         Deed(
             "sign-out",
-            "identity:users:update",
+            "identity:update_user",
             "Sign {name} out everywhere?",
             "Every browser and every token of the user ends now. The user may sign in again.",
             "Sign out everywhere",
@@ -67,7 +67,7 @@ DEEDS = {
         ),
         Deed(
             "unlock",
-            "identity:users:update",
+            "identity:update_user",
             "Let {name} try again?",
             "Wrong passwords until now are forgotten, so that the user need not wait for the next try.",
             "Lift the lockout",
@@ -77,7 +77,7 @@ DEEDS = {
         ),
         Deed(
             "delete",
-            "identity:users:delete",
+            "identity:delete_user",
             "Delete {name}?",
             "The user is signed out everywhere and loses all roles, key pairs and credentials. What the user made stays"
             " with the projects. This cannot be undone.",
@@ -120,7 +120,7 @@ class UserDeed(UserPage):
 class UserPassword(FormPage, UserPage):
     """The form for a new password of a user."""
 
-    rule = "identity:users:update"
+    rule = "identity:update_user"
     template = "dashboard/identity/password_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -142,7 +142,7 @@ class UserPassword(FormPage, UserPage):
 class CredentialDelete(UserPage):
     """The end of an application credential of a user."""
 
-    rule = "identity:application_credentials:delete"
+    rule = "identity:delete_application_credential"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""

@@ -30,7 +30,7 @@ class UserList(ListPage):
 
     section = "users"
     kind = "user"
-    rule = "identity:users:list"
+    rule = "identity:list_users"
     template = "dashboard/identity/users.html"
     states = STATES
 
@@ -53,7 +53,7 @@ class UserCreate(RecordFormPage):
 
     section = "users"
     kind = "user"
-    rule = "identity:users:create"
+    rule = "identity:create_user"
 
     def form(self, data: QueryDict | None = None) -> Form:
         """Return the form for a user of the project that the address names."""
@@ -92,13 +92,13 @@ class UserCreate(RecordFormPage):
 class UserDetail(UserPage):
     """One user."""
 
-    rule = "identity:users:show"
+    rule = "identity:get_user"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
         """Show facts, roles and how they come, groups, and what signs in for the user."""
         user = self.user
         target = base.target_of(user)
-        shows_roles = self.allows("identity:role_assignments:list", target)
+        shows_roles = self.allows("identity:list_role_assignments", target)
         context = {
             "person": user,
             "status": wording.user_status(user),
@@ -106,15 +106,15 @@ class UserDetail(UserPage):
             "standings": members.standings_of(user) if shows_roles else None,
             "groups": panels.groups_of(user),
             "sessions": len(selectors.sign_ins_of(user))
-            if shows_roles or self.allows("identity:sign_ins:list", target)
+            if shows_roles or self.allows("novella:list_sign_ins", target)
             else None,
             "credentials": selectors.application_credentials_of(user),
             "may": {
-                "update": self.allows("identity:users:update", target),
-                "delete": self.allows("identity:users:delete", target),
-                "sign_out": self.allows("identity:users:update", target),
-                "see_groups": self.allows("identity:groups:list"),
-                "delete_credentials": self.allows("identity:application_credentials:delete", target),
+                "update": self.allows("identity:update_user", target),
+                "delete": self.allows("identity:delete_user", target),
+                "sign_out": self.allows("identity:update_user", target),
+                "see_groups": self.allows("identity:list_groups"),
+                "delete_credentials": self.allows("identity:delete_application_credential", target),
                 "grant": self.allows(GRANT, target),
                 "revoke": self.allows(REVOKE, target),
             },
@@ -125,7 +125,7 @@ class UserDetail(UserPage):
 class UserEdit(RecordFormPage, UserPage):
     """The form for a user's name, email address, description and first project."""
 
-    rule = "identity:users:update"
+    rule = "identity:update_user"
 
     def form(self, data: QueryDict | None = None) -> Form:
         user = self.user

@@ -29,14 +29,14 @@ def rows_for(
 
 def may_delete(context: RequestContext, image: Image) -> bool:
     """Whether the caller's button is there: policy, ownership, protection."""
-    own = image.project_id == context.project_id or policy.allows(context, "image:images:list:all_projects")
-    return own and not image.protected and policy.allows(context, "image:images:delete")
+    own = image.project_id == context.project_id or policy.allows(context, "novella:get_images:all_projects")
+    return own and not image.protected and policy.allows(context, "delete_image")
 
 
 def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> Row:
     mine = image.project_id == context.project_id
     offered = answer is not None and answer.status != ImageMember.Status.ACCEPTED
-    answers = answer is not None and not mine and policy.allows(context, "image:members:update")
+    answers = answer is not None and not mine and policy.allows(context, "modify_member")
     seen_by = image.visibility if answer is None or mine else "offered" if offered else "lent"
     shareable = mine and image.visibility == Image.Visibility.SHARED
     return {
@@ -45,7 +45,7 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
         "mine": mine,
         "seen_by": wording.SEEN_BY[seen_by],
         "can_delete": may_delete(context, image),
-        "can_share": shareable and policy.allows(context, "image:members:add"),
+        "can_share": shareable and policy.allows(context, "add_member"),
         "can_accept": answers and offered,
         "can_decline": answers,
     }

@@ -20,7 +20,7 @@ from provisioning.images.models import ImageMember
 class ImageShare(FormPage, ImagePage):
     """The projects that an image is shared with, and the form for one more."""
 
-    rule = "image:members:add"
+    rule = "add_member"
     template = "dashboard/images/share.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -39,13 +39,13 @@ class ImageShare(FormPage, ImagePage):
             {"id": member.project_id, "name": str(known.get(member.project_id) or ""), "status": member.status}
             for member in members
         ]
-        return {"image": image, "rows": rows, "can_remove": self.allows("image:members:remove")}
+        return {"image": image, "rows": rows, "can_remove": self.allows("delete_member")}
 
 
 class ImageUnshare(ImagePage):
     """The end of sharing with one project."""
 
-    rule = "image:members:remove"
+    rule = "delete_member"
 
     def get(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
         """Ask."""
@@ -62,7 +62,7 @@ class ImageUnshare(ImagePage):
 class ImageAnswer(ImagePage):
     """What this project says to an image that it is offered."""
 
-    rule = "image:members:update"
+    rule = "modify_member"
     status = ImageMember.Status.ACCEPTED
 
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:

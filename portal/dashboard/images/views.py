@@ -29,7 +29,7 @@ class ImagePage(Page):
     """Base of the pages of this panel."""
 
     section = "images"
-    rule = "image:images:list"
+    rule = "get_images"
 
     def back(self) -> str:
         """Refusals are shown on the list."""
@@ -56,7 +56,7 @@ class ImageList(ImagePage):
         if not marker:
             shown = [*offers, *(image for image in shown if image not in offers)]
         rows = rows_for(self.context, shown, answers)
-        can_create = self.allows("image:images:create")
+        can_create = self.allows("add_image")
         values = {"live_since": since, "rows": rows, "more": more, "can_create": can_create}
         return self.page("dashboard/images/list.html", values)
 
@@ -64,15 +64,15 @@ class ImageList(ImagePage):
 class ImageUpload(FormPage, ImagePage):
     """The form for a new image; the browser then sends the file to ImageData."""
 
-    rule = "image:images:create"
+    rule = "add_image"
     template = "dashboard/images/upload.html"
 
     def form(self, data: QueryDict | None = None) -> UploadForm:
         return UploadForm(
             data,
-            can_import=WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("image:images:import"),
-            can_publish=self.allows("image:images:publicize"),
-            can_communitize=self.allows("image:images:communitize"),
+            can_import=WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("modify_image"),
+            can_publish=self.allows("publicize_image"),
+            can_communitize=self.allows("communitize_image"),
         )
 
     def save(self, form: Form) -> HttpResponse:
@@ -81,7 +81,7 @@ class ImageUpload(FormPage, ImagePage):
         if typed["source"] != "web":
             image = services.create(self.context, **record)
             return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
-        policy.enforce(self.context, "image:images:import")
+        policy.enforce(self.context, "modify_image")
         with transaction.atomic():
             image = services.create(self.context, **record)
             services.import_image(self.context, image.id, services.ImportRequest(WEB_DOWNLOAD, uri=typed["uri"]))
@@ -99,7 +99,7 @@ class ImageUpload(FormPage, ImagePage):
 class ImageData(ImagePage):
     """The file of a new image, streamed as it arrives."""
 
-    rule = "image:images:upload"
+    rule = "upload_image"
     http_method_names = ["put"]
 
     def put(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
@@ -127,7 +127,7 @@ class ImageData(ImagePage):
 class ImageDelete(ImagePage):
     """The end of an image."""
 
-    rule = "image:images:delete"
+    rule = "delete_image"
 
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         """Ask."""

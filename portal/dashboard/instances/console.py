@@ -14,7 +14,7 @@ from provisioning.compute.services.console import console_output
 class ConsoleLog(InstancePage):
     """What the guest wrote, to download."""
 
-    rule = "compute:servers:console_output"
+    rule = "os_compute_api:os-console-output"
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
         """Send all that is kept, as text that no browser takes for a page."""

@@ -28,20 +28,22 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "deeds": timeline.deeds(_actions(context, instance)),
         "connect": connect_for(context, instance, row.addresses),
         "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
-        "host": instance.host.name if instance.host and policy.allows(context, "compute:servers:show:host") else "",
+        "host": instance.host.name
+        if instance.host and policy.allows(context, "os_compute_api:os-extended-server-attributes")
+        else "",
     }
 
 
 def _decisions(context: RequestContext, instance: Instance) -> list[Explained]:
-    seen = policy.allows(context, "compute:servers:scheduling")
+    seen = policy.allows(context, "novella:servers:scheduling")
     return compute.decisions_for(context, instance.id) if seen else []
 
 
 def _steps(context: RequestContext, instance: Instance) -> list[compute.Step]:
-    seen = policy.allows(context, "compute:instance_actions:events")
+    seen = policy.allows(context, "os_compute_api:os-instance-actions:events")
     return compute.timeline_for(context, instance.id) if seen else []
 
 
 def _actions(context: RequestContext, instance: Instance) -> list[InstanceAction]:
-    seen = policy.allows(context, "compute:instance_actions:list")
+    seen = policy.allows(context, "os_compute_api:os-instance-actions:list")
     return compute.actions_for(context, instance.id) if seen else []

@@ -37,71 +37,71 @@ LOCK, UNLOCK = "lock", "unlock"
 
 VERBS = (
     Verb(
-        "start", "Start", "play-fill", "power_on", "compute:servers:start",
+        "start", "Start", "play-fill", "power_on", "os_compute_api:servers:start",
         "Start {name}?", "The guest boots from the disk it was stopped with.",
     ),
     Verb(
-        "stop", "Stop", "stop-fill", "power_off", "compute:servers:stop",
+        "stop", "Stop", "stop-fill", "power_off", "os_compute_api:servers:stop",
         "Stop {name}?", "The guest is asked to shut down. Disk and addresses stay, and it still counts in the quota.",
     ),
     Verb(
-        "reboot", "Reboot", "arrow-clockwise", "reboot", "compute:servers:reboot",
+        "reboot", "Reboot", "arrow-clockwise", "reboot", "os_compute_api:servers:reboot",
         "Reboot {name}?", "The guest is asked to restart.",
     ),
     Verb(
-        "reset", "Reset", "lightning-charge", "reboot_hard", "compute:servers:reboot",
+        "reset", "Reset", "lightning-charge", "reboot_hard", "os_compute_api:servers:reboot",
         "Reset {name}?", "The power is cut and switched on again. What the guest has not written is lost.",
     ),
     Verb(
-        "pause", "Pause", "pause-fill", "pause", "compute:servers:pause",
+        "pause", "Pause", "pause-fill", "pause", "os_compute_api:os-pause-server:pause",
         "Pause {name}?", "Its processors stop; it stays in the memory of its host.",
     ),
     Verb(
-        "unpause", "Unpause", "play-fill", "unpause", "compute:servers:unpause",
+        "unpause", "Unpause", "play-fill", "unpause", "os_compute_api:os-pause-server:unpause",
         "Let {name} go on?", "It goes on where it was paused.",
     ),
     Verb(
-        "suspend", "Suspend", "moon", "suspend", "compute:servers:suspend",
+        "suspend", "Suspend", "moon", "suspend", "os_compute_api:os-suspend-server:suspend",
         "Suspend {name}?", "Its memory is written to disk and its power is cut. It goes on there when resumed.",
     ),
     Verb(
-        "resume", "Resume", "sun", "resume", "compute:servers:resume",
+        "resume", "Resume", "sun", "resume", "os_compute_api:os-suspend-server:resume",
         "Resume {name}?", "It goes on where it was suspended.",
     ),
     Verb(
-        "confirm", "Confirm resize", "check-lg", "confirm_resize", "compute:servers:confirm_resize",
+        "confirm", "Confirm resize", "check-lg", "confirm_resize", "os_compute_api:servers:confirm_resize",
         "Keep the new size of {name}?", "What was kept to go back to the old size is removed.",
     ),
     Verb(
-        "revert", "Revert resize", "arrow-counterclockwise", "revert_resize", "compute:servers:revert_resize",
+        "revert", "Revert resize", "arrow-counterclockwise", "revert_resize", "os_compute_api:servers:revert_resize",
         "Go back to the old size of {name}?", "It gets its old size and disk back. What was written since is lost.",
     ),
     Verb(
-        "unrescue", "Leave rescue", "life-preserver", "unrescue", "compute:servers:unrescue",
+        "unrescue", "Leave rescue", "life-preserver", "unrescue", "os_compute_api:os-unrescue",
         "Start {name} from its own disk again?", "The rescue disk is removed.",
     ),
     Verb(
-        "shelve", "Shelve", "archive", "shelve", "compute:servers:shelve",
+        "shelve", "Shelve", "archive", "shelve", "os_compute_api:os-shelve:shelve",
         "Shelve {name}?", "It is stopped and leaves its host; its disk is kept as an image. It still counts.",
     ),
     Verb(
-        "unshelve", "Unshelve", "box-arrow-up", "unshelve", "compute:servers:unshelve",
+        "unshelve", "Unshelve", "box-arrow-up", "unshelve", "os_compute_api:os-shelve:unshelve",
         "Bring {name} back?", "It is built again from the disk it had, with its addresses.",
     ),
     Verb(
-        "restore", "Restore", "arrow-counterclockwise", "restore", "compute:servers:restore",
+        "restore", "Restore", "arrow-counterclockwise", "restore", "os_compute_api:os-deferred-delete:restore",
         "Restore {name}?", "It comes back as it was when it was deleted.",
     ),
     Verb(
-        "lock", "Lock", "lock", LOCK, "compute:servers:lock",
+        "lock", "Lock", "lock", LOCK, "os_compute_api:os-lock-server:lock",
         "Lock {name}?", "Nothing can be done to it until it is unlocked, not even deleting it.",
     ),
     Verb(
-        "unlock", "Unlock", "unlock", UNLOCK, "compute:servers:unlock",
+        "unlock", "Unlock", "unlock", UNLOCK, "os_compute_api:os-lock-server:unlock",
         "Unlock {name}?", "Everybody in the project can act on it again.",
     ),
     Verb(
-        "delete", "Delete", "trash", "delete", "compute:servers:delete",
+        "delete", "Delete", "trash", "delete", "os_compute_api:servers:delete",
         "Delete {name}?", "The guest is stopped and its disk is removed. This cannot be undone.", danger=True,
     ),
 )  # fmt: skip
@@ -145,7 +145,7 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
     """Return the rows of these instances: three queries."""
     addresses = network.addresses_of([item.id for item in instances])
     faults, progress = compute.fault_of(instances), progress_of(instances)
-    masters = policy.allows(context, "compute:servers:override_lock")
+    masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
     allowed = {verb.rule: policy.allows(context, verb.rule) for verb in VERBS}
     return [
         InstanceRow(

@@ -80,7 +80,7 @@ class InstancePage(Page):
     """Base of the pages of this panel."""
 
     section = "instances"
-    rule = "compute:servers:list"
+    rule = "os_compute_api:servers:detail"
 
     def back(self) -> str:
         """Refusals are shown on the list."""
@@ -105,8 +105,8 @@ class InstanceList(InstancePage):
                 "rows": rows_for(self.context, instances[:PAGE_SIZE]),
                 "filters": {"text": text, "status": status},
                 "statuses": statuses(),
-                "can_launch": self.allows("compute:servers:create"),
-                "can_delete": self.allows("compute:servers:delete"),
+                "can_launch": self.allows("os_compute_api:servers:create"),
+                "can_delete": self.allows("os_compute_api:servers:delete"),
                 "more": more,
             },
         )
@@ -115,7 +115,7 @@ class InstanceList(InstancePage):
 class InstanceDetail(InstancePage):
     """One instance."""
 
-    rule = "compute:servers:show"
+    rule = "os_compute_api:servers:show"
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
         """Show everything that is known of it."""
@@ -123,8 +123,8 @@ class InstanceDetail(InstancePage):
         instance = compute.instance_for(self.context, instance_id)
         self.live_page = f"instance/{instance.id}"
         parts = detail_for(self.context, instance)
-        has_console = self.allows("compute:servers:console_output")
-        can_open = self.allows("compute:remote_consoles:create")
+        has_console = self.allows("os_compute_api:os-console-output")
+        can_open = self.allows("os_compute_api:os-remote-consoles")
         given = {"live_since": since, "has_console": has_console, "can_open_console": can_open}
         return self.page("dashboard/instances/detail.html", {**given, **parts})
 
@@ -167,7 +167,7 @@ class InstanceVerb(InstancePage):
 class InstancesDelete(InstancePage):
     """Several instances deleted together."""
 
-    rule = "compute:servers:delete"
+    rule = "os_compute_api:servers:delete"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Ask, naming all of them."""

@@ -17,7 +17,7 @@ class KeyPairPage(Page):
     """Base of the pages of this panel."""
 
     section = "key_pairs"
-    rule = "compute:keypairs:list"
+    rule = "os_compute_api:os-keypairs:index"
 
     def back(self) -> str:
         """Refusals are shown on the list."""
@@ -31,8 +31,8 @@ class KeyPairList(KeyPairPage):
         """Show them by name."""
         context = {
             "rows": selectors.key_pairs_for(self.context),
-            "can_create": self.allows("compute:keypairs:create"),
-            "can_delete": self.allows("compute:keypairs:delete"),
+            "can_create": self.allows("os_compute_api:os-keypairs:create"),
+            "can_delete": self.allows("os_compute_api:os-keypairs:delete"),
         }
         return self.page("dashboard/key_pairs/list.html", context)
 
@@ -41,7 +41,7 @@ class KeyPairList(KeyPairPage):
 class KeyPairCreate(FormPage, KeyPairPage):
     """The form for a new pair, or for the public half of one that exists."""
 
-    rule = "compute:keypairs:create"
+    rule = "os_compute_api:os-keypairs:create"
     template = "dashboard/key_pairs/create.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -64,7 +64,7 @@ class KeyPairCreate(FormPage, KeyPairPage):
 class KeyPairDelete(KeyPairPage):
     """A key that is no longer offered."""
 
-    rule = "compute:keypairs:delete"
+    rule = "os_compute_api:os-keypairs:delete"
 
     def get(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask."""

@@ -21,7 +21,7 @@ class Launch(FormPage):
     """The wizard's page; it opens with something in it that can be launched as it stands."""
 
     section = "launch"
-    rule = "compute:servers:create"
+    rule = "os_compute_api:servers:create"
     template = "dashboard/launch/page.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -41,7 +41,7 @@ class Launch(FormPage):
 class Quote(Page):
     """What the present choices would use, and whether they could be launched."""
 
-    rule = "compute:servers:create"
+    rule = "os_compute_api:servers:create"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -59,7 +59,7 @@ class Quote(Page):
 class Keys(Page):
     """A key pair made or imported without leaving the wizard."""
 
-    rule = "compute:keypairs:create"
+    rule = "os_compute_api:os-keypairs:create"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -111,7 +111,9 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
         networks=network.networks_to_choose(context),
         groups=network.security_groups_to_choose(context),
         zones=compute.availability_zones(),
-        server_groups=server_groups_for(context) if policy.allows(context, "compute:server_groups:list") else [],
+        server_groups=server_groups_for(context)
+        if policy.allows(context, "os_compute_api:os-server-groups:index")
+        else [],
         limits=compute.limits_for(context),
     )
     if not form.is_bound:

@@ -35,9 +35,9 @@ class Overview(Page):
 
 def parts_for(context: RequestContext) -> Mapping[str, Any]:
     """Return what the live parts of the page need."""
-    seen = policy.allows(context, "compute:servers:list")
+    seen = policy.allows(context, "os_compute_api:servers:detail")
     return {
-        "donuts": donuts(compute.limits_for(context)) if policy.allows(context, "compute:limits:show") else [],
+        "donuts": donuts(compute.limits_for(context)) if policy.allows(context, "os_compute_api:limits") else [],
         "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
-        "can_launch": policy.allows(context, "compute:servers:create"),
+        "can_launch": policy.allows(context, "os_compute_api:servers:create"),
     }

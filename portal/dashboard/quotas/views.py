@@ -74,12 +74,12 @@ class OneProjectPage(Page):
 class ProjectQuotas(QuotaPage, OneProjectPage):
     """The limits of one project."""
 
-    rule = "compute:quotas:update"
+    rule = "os_compute_api:os-quota-sets:update"
     template = "dashboard/quotas/project.html"
 
     def groups(self) -> Groups:
         """Leave out the limits of the network, which have a rule of their own, for whom it does not let set them."""
-        network_too = self.allows("network:quotas:update", {"project_id": self.project.id})
+        network_too = self.allows("update_quota", {"project_id": self.project.id})
         found = bars.grouped(selectors.detail_of(self.project.id))
         return {title: group for title, group in found.items() if network_too or group[0].resource not in NETWORK}
 
@@ -98,13 +98,16 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
 
     def further(self) -> Mapping[str, Any]:
         project = self.project
-        return {"project": project, "can_reset": self.allows("compute:quotas:delete", {"project_id": project.id})}
+        return {
+            "project": project,
+            "can_reset": self.allows("os_compute_api:os-quota-sets:delete", {"project_id": project.id}),
+        }
 
 
 class ProjectQuotasReset(OneProjectPage):
     """The default limits again."""
 
-    rule = "compute:quotas:delete"
+    rule = "os_compute_api:os-quota-sets:delete"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Ask."""
@@ -122,7 +125,7 @@ class ProjectQuotasReset(OneProjectPage):
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Drop the project's own limits."""
         project = self.project
-        network_too = self.allows("network:quotas:delete", {"project_id": project.id})
+        network_too = self.allows("delete_quota", {"project_id": project.id})
         mine = [name for name in DEFAULTS if network_too or name not in NETWORK]
         services.reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
@@ -133,7 +136,7 @@ class ProjectQuotasReset(OneProjectPage):
 class QuotaDefaults(QuotaPage):
     """The limits of projects that have none of their own."""
 
-    rule = "compute:quota_classes:update"
+    rule = "os_compute_api:os-quota-class-sets:update"
     template = "dashboard/quotas/defaults.html"
 
     def groups(self) -> Groups:

@@ -26,7 +26,7 @@ class Password(FormPage, SettingsPage):
     """The form for a new password."""
 
     own_page = "dashboard:settings_password"
-    rule = "identity:users:password"
+    rule = "identity:change_password"
     template = "dashboard/settings/password.html"
 
     def form(self, data: QueryDict | None = None) -> Form:

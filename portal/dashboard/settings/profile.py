@@ -13,7 +13,7 @@ from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import ProfileForm
 from provisioning.identity import policy, selectors, services
 
-UPDATE = "identity:profile:update"
+UPDATE = "novella:update_profile"
 
 
 class Profile(FormPage, SettingsPage):

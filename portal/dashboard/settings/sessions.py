@@ -13,7 +13,7 @@ from provisioning.identity import selectors, services
 from provisioning.identity.models import SignIn
 
 LIST = "dashboard:settings_sessions"
-END = "identity:sign_ins:end"
+END = "novella:end_sign_in"
 
 
 def _again(sign_in: SignIn) -> str:
@@ -35,7 +35,7 @@ class SessionPage(SettingsPage):
 class Sessions(SessionPage):
     """Every browser and every program that has a good token."""
 
-    rule = "identity:sign_ins:list"
+    rule = "novella:list_sign_ins"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, this browser first."""

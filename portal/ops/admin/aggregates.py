@@ -49,10 +49,10 @@ class AggregateAdmin(Written):
     """The aggregates."""
 
     rules = {
-        "view": "compute:aggregates:list",
-        "add": "compute:aggregates:create",
-        "change": "compute:aggregates:update",
-        "delete": "compute:aggregates:delete",
+        "view": "os_compute_api:os-aggregates:index",
+        "add": "os_compute_api:os-aggregates:create",
+        "change": "os_compute_api:os-aggregates:update",
+        "delete": "os_compute_api:os-aggregates:delete",
     }
     form = AggregateForm
     fields = ("name", "availability_zone", "members", "metadata")
@@ -98,7 +98,7 @@ class AggregateAdmin(Written):
 class ServerGroupAdmin(Readable):
     """The server groups of all projects."""
 
-    rules = {"view": "compute:server_groups:list:all_projects"}
+    rules = {"view": "os_compute_api:os-server-groups:index:all_projects"}
     list_display = ("name", "policy", "max_server_per_host", "project", "created_at")
     list_filter = ("policy",)
     search_fields = ("name", "id__startswith")

@@ -35,8 +35,8 @@ def context_of(request: HttpRequest) -> RequestContext:
 
 class Ruled(ModelAdmin):
     """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
-    permissions, and for each action by its name; where there is none, the operators' pages themselves (``ops:admin``)
-    are permission enough.
+    permissions, and for each action by its name; where there is none, the operators' pages themselves
+    (``novella:admin``) are permission enough.
     """
 
     rules: ClassVar[Mapping[str, str]] = {}
@@ -44,7 +44,7 @@ class Ruled(ModelAdmin):
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
         """Whether policy lets the caller do this."""
         context: RequestContext | None = getattr(request, "context", None)
-        rule = self.rules.get(permission, "ops:admin")
+        rule = self.rules.get(permission, "novella:admin")
         if context is None or not policy.allows(context, rule, self.policy_target(obj)):
             return False
         return permission == "view" or not isinstance(obj, User | Group) or not superiors.is_superior(context, obj)

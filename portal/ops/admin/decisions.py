@@ -19,7 +19,7 @@ from provisioning.compute.models import SchedulingDecision
 class SchedulingDecisionAdmin(Readable):
     """The decisions, the newest first."""
 
-    rules = {"view": "compute:servers:show:host"}
+    rules = {"view": "os_compute_api:os-extended-server-attributes"}
     list_display = ("instance", "action", "attempt", "outcome", "hosts", "driver", "took", "created_at")
     list_filter = ("action", "driver", "created_at")
     list_select_related = ("instance",)

@@ -27,7 +27,7 @@ ASKED = {"clock": "by the clock", "command": "manage.py doctor"}
 class DoctorRunAdmin(Readable):
     """The runs, newest first."""
 
-    rules = {"view": "ops:doctor", "examine": "ops:doctor:run"}
+    rules = {"view": "novella:doctor", "examine": "novella:doctor:run"}
     list_display = ("started_at", "result", "errors", "warnings", "notes", "repaired", "asked")
     fields = ("started_at", "finished_at", "asked", "result", "made", "report")
     readonly_fields = ("asked", "result", "made", "report")

@@ -64,14 +64,14 @@ class HostAdmin(Written):
     """The hosts."""
 
     rules = {
-        "view": "compute:hypervisors:list_detail",
-        "change": "compute:services:update",
-        "enable": "compute:services:update",
-        "disable": "compute:services:update",
-        "force_down": "compute:services:update",
-        "let_up": "compute:services:update",
-        "forget": "compute:services:delete",
-        "join": "compute:services:join",
+        "view": "os_compute_api:os-hypervisors:list-detail",
+        "change": "os_compute_api:os-services:update",
+        "enable": "os_compute_api:os-services:update",
+        "disable": "os_compute_api:os-services:update",
+        "force_down": "os_compute_api:os-services:update",
+        "let_up": "os_compute_api:os-services:update",
+        "forget": "os_compute_api:os-services:delete",
+        "join": "novella:hosts:join",
     }
     form = HostForm
     list_display = (

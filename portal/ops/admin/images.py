@@ -17,10 +17,10 @@ class ImageAdmin(Readable):
     """The images."""
 
     rules = {
-        "view": "image:images:list:all_projects",
-        "delete_images": "image:images:delete",
-        "deactivate_images": "image:images:deactivate",
-        "reactivate_images": "image:images:reactivate",
+        "view": "novella:get_images:all_projects",
+        "delete_images": "delete_image",
+        "deactivate_images": "deactivate",
+        "reactivate_images": "reactivate",
     }
     list_display = ("name", "status", "visibility", "project", "disk_format", "size", "created_at")
     list_filter = ("status", "visibility", "disk_format")

@@ -40,11 +40,11 @@ class InstanceAdmin(Readable):
     """The instances."""
 
     rules = {
-        "view": "compute:servers:list:all_projects",
-        "delete_instances": "compute:servers:delete",
-        "stop_instances": "compute:servers:stop",
-        "start_instances": "compute:servers:start",
-        "give_up": "compute:servers:give_up",
+        "view": "os_compute_api:servers:detail:get_all_tenants",
+        "delete_instances": "os_compute_api:servers:delete",
+        "stop_instances": "os_compute_api:servers:stop",
+        "start_instances": "os_compute_api:servers:start",
+        "give_up": "novella:servers:give_up",
     }
     list_display = ("name", "status", "task_state", "project", "host", "size", "created_at")
     list_filter = ("vm_state", "task_state", "host")

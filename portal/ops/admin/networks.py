@@ -57,7 +57,7 @@ class AddressInline(ReadableInline):
 class NetworkAdmin(Readable):
     """The networks."""
 
-    rules = {"view": "network:list:all_projects"}
+    rules = {"view": "novella:get_networks:all_projects"}
     list_display = ("name", "shared", "admin_state_up", "bridge", "mtu", "created_at")
     ordering = ("name",)
     list_filter = ("shared", "admin_state_up")
@@ -69,7 +69,7 @@ class NetworkAdmin(Readable):
 class SecurityGroupAdmin(Readable):
     """The security groups."""
 
-    rules = {"view": "network:list:all_projects"}
+    rules = {"view": "novella:get_networks:all_projects"}
     list_display = ("name", "project_id", "description", "created_at")
     ordering = ("name", "project_id")
     search_fields = ("name", "id__startswith")
@@ -80,7 +80,7 @@ class SecurityGroupAdmin(Readable):
 class PortAdmin(Readable):
     """The ports."""
 
-    rules = {"view": "network:list:all_projects"}
+    rules = {"view": "novella:get_networks:all_projects"}
     list_display = ("mac_address", "network", "status", "host", "device_id", "created_at")
     list_filter = ("status", "network")
     list_select_related = ("network",)

@@ -42,9 +42,9 @@ class DeliveryAdmin(Readable):
     """The notifications on their way."""
 
     rules = {
-        "view": "ops:notifications",
-        "send_again": "ops:notifications:send_again",
-        "drop": "ops:notifications:drop",
+        "view": "novella:deliveries",
+        "send_again": "novella:deliveries:send_again",
+        "drop": "novella:deliveries:drop",
     }
     list_display = ("event_type", "subject", "state", "tries", "last_error", "created_at", "due_at")
     list_filter = (StateFilter, "event_type")

@@ -21,7 +21,7 @@ from provisioning.jobs.selectors import Periodic, periodic, periodic_work
 class LeaseAdmin(Readable):
     """The periodic jobs, each with its lease."""
 
-    rules = {"view": "ops:periodic"}
+    rules = {"view": "novella:periodic"}
     list_display = ("name", "every", "state", "last_run_at", "took", "holder", "last_error")
     fields = ("name", "every", "state", "holder", "expires_at", "last_run_at", "last_finished_at", "took", "last_error")
     readonly_fields = ("every", "state", "took")

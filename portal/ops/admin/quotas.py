@@ -50,10 +50,10 @@ class QuotaLimitAdmin(Written):
     """The limits that differ from Nova's defaults."""
 
     rules = {
-        "view": "compute:quotas:show",
-        "add": "compute:quotas:update",
-        "change": "compute:quotas:update",
-        "delete": "compute:quotas:delete",
+        "view": "os_compute_api:os-quota-sets:show",
+        "add": "os_compute_api:os-quota-sets:update",
+        "change": "os_compute_api:os-quota-sets:update",
+        "delete": "os_compute_api:os-quota-sets:delete",
     }
     form = QuotaLimitForm
     list_display = ("resource", "project", "limit", "default")

@@ -24,10 +24,10 @@ class FlavorAdmin(Written):
     ordering = ("memory_mb", "vcpus")
     fields = (*SIZE, "description", "is_public", "disabled")
     rules = {
-        "view": "compute:flavors:list:all",
-        "add": "compute:flavors:create",
-        "change": "compute:flavors:update",
-        "delete": "compute:flavors:delete",
+        "view": "novella:flavors:index:all",
+        "add": "os_compute_api:os-flavor-manage:create",
+        "change": "os_compute_api:os-flavor-manage:update",
+        "delete": "os_compute_api:os-flavor-manage:delete",
     }
 
     def get_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:

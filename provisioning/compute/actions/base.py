@@ -106,7 +106,7 @@ class Deed:
 
 def check_lock(context: RequestContext, instance: Instance) -> None:
     """Refuse to act on a locked server; InstanceLockedError."""
-    if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
+    if instance.locked and not policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override"):
         raise InstanceLockedError(instance.id, instance.locked_reason)
 
 

@@ -98,7 +98,7 @@ def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> d
         check_user_data(request.user_data)
         columns["user_data"] = request.user_data or None
     if request.trusted_certificates is not KEEP:
-        policy.enforce(context, "compute:servers:rebuild:trusted_certs")
+        policy.enforce(context, "os_compute_api:servers:rebuild:trusted_certs")
         columns["trusted_certificates"] = request.trusted_certificates and list(request.trusted_certificates)
     return columns
 

@@ -59,7 +59,7 @@ def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destinat
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
         if to.host:
-            policy.enforce(context, "compute:servers:unshelve_to_host")
+            policy.enforce(context, "os_compute_api:os-shelve:unshelve_to_host")
         check_lock(context, instance)
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
             return _schedule(context, instance, _wanted(instance, to), started)

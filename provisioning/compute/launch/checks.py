@@ -83,7 +83,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     check_local_disks(request.local_disks, flavor)
     check_user_data(request.user_data)
     if request.trusted_certificates is not None:
-        policy.enforce(context, "compute:servers:create:trusted_certs")
+        policy.enforce(context, "os_compute_api:servers:create:trusted_certs")
     place = check_place(context, request)
     low, high = _counts(request)
     networks = _networks(context, request, high)

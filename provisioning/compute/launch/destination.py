@@ -37,7 +37,7 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
     """
     zone, host, node = _parts(request.availability_zone)
     if host or node:
-        policy.enforce(context, "compute:servers:create:forced_host")
+        policy.enforce(context, "os_compute_api:servers:create:forced_host")
     if request.host or request.hypervisor_hostname:
         policy.enforce(context, "compute:servers:create:requested_destination")
         if host or node:

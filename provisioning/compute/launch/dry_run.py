@@ -29,7 +29,7 @@ MOST_COUNTED = 100
 """Where counting stops for operators."""
 MOST_TRIED = 8
 """How many smaller sizes are tried for one that fits."""
-SEEING_HOSTS = "compute:would_fit:hosts"
+SEEING_HOSTS = "novella:would_fit:hosts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     Raises what a launch raises for the same parts: InvalidInputError with the ``field`` it is about, ForbiddenError,
     OverQuotaError for a group that is full.
     """
-    policy.enforce(context, "compute:would_fit")
+    policy.enforce(context, "novella:would_fit")
     if context.project_id is None:
         raise ForbiddenError("A server needs a project: use a token that is scoped to one.")
     if not 1 <= request.count <= MAX_COUNT:

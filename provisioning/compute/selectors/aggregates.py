@@ -8,7 +8,7 @@ from provisioning.compute.models import Aggregate
 from provisioning.identity import policy
 from provisioning.quotas.limits import MOST
 
-SEEING_AGGREGATES = ("compute:aggregates:list", "compute:aggregates:show")
+SEEING_AGGREGATES = ("os_compute_api:os-aggregates:index", "os_compute_api:os-aggregates:show")
 """Rules of who sees aggregates; the face asks the one of its operation."""
 
 

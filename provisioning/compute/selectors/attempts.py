@@ -42,7 +42,7 @@ def attempts_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[
     """Return every try to build the server, the first first, of a deleted one too.  Raises NotFoundError."""
     instance = instance_for(context, instance_id, deleted=True)
     hosts: Mapping[int, str] = {}
-    if policy.allows(context, "compute:servers:show:host"):
+    if policy.allows(context, "os_compute_api:os-extended-server-attributes"):
         hosts = dict(SchedulingDecision.objects.filter(instance=instance).values_list("attempt", "host_name"))
     rows = InstanceActionEvent.objects.select_related("action").filter(
         action__instance=instance, action__action__in=BUILDS

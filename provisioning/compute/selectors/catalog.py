@@ -87,7 +87,7 @@ def flavor_access_for(context: RequestContext, ref: str) -> tuple[Flavor, list[u
 
 def _visible(context: RequestContext, *, disabled: bool) -> QuerySet[Flavor]:
     rows = Flavor.objects.all() if disabled else Flavor.objects.filter(disabled=False)
-    if policy.allows(context, "compute:flavors:list:all"):
+    if policy.allows(context, "novella:flavors:index:all"):
         return rows
     return rows.filter(Q(is_public=True) | _granted(context))
 
@@ -104,7 +104,9 @@ def key_pairs_for(
 
     Raises ForbiddenError, InvalidInputError for an unknown marker.
     """
-    mine = KeyPair.objects.filter(user_id=key_pair_user(context, user_id)).order_by("name")
+    mine = KeyPair.objects.filter(user_id=key_pair_user(context, user_id, "os_compute_api:os-keypairs:index")).order_by(
+        "name"
+    )
     rows = mine
     if marker is not None:
         if not mine.filter(name=marker).exists():
@@ -113,22 +115,28 @@ def key_pairs_for(
     return list(rows[:limit])
 
 
-def key_pair_for(context: RequestContext, name: str, *, user_id: uuid.UUID | None = None) -> KeyPair:
+def key_pair_for(
+    context: RequestContext,
+    name: str,
+    *,
+    user_id: uuid.UUID | None = None,
+    rule: str = "os_compute_api:os-keypairs:show",
+) -> KeyPair:
     """Return one key pair of the caller or, for who may see them, of another user.  Raises NotFoundError,
     ForbiddenError.
     """
-    owner = key_pair_user(context, user_id)
+    owner = key_pair_user(context, user_id, rule)
     row = KeyPair.objects.filter(user_id=owner, name=name).first()
     if row is None:
         raise NotFoundError(f"Keypair {name} not found for user {owner.hex}")
     return row
 
 
-def key_pair_user(context: RequestContext, user_id: uuid.UUID | None) -> uuid.UUID:
+def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str) -> uuid.UUID:
     """Return whose key pairs are meant: the caller's without ``user_id``.  Raises ForbiddenError for others'."""
     if user_id is None or user_id == context.user_id:
         return context.user_id or NOBODY
-    policy.enforce(context, "compute:keypairs:other_users", {"user_id": user_id})
+    policy.enforce(context, rule, {"user_id": user_id})
     return user_id
 
 

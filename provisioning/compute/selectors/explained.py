@@ -20,7 +20,7 @@ from provisioning.identity import policy
 from provisioning.scheduler import Decision, FilterResult, HostState, Ranked, funnel
 from provisioning.scheduler.explain import why
 
-SEEING_HOSTS = "compute:servers:show:host"
+SEEING_HOSTS = "os_compute_api:os-extended-server-attributes"
 ALL_TAKEN = "Other servers took what was left at the same moment."
 GAVE_UP = "The host did not finish in time, and the launch went on to another one."
 LABELS: Mapping[str, str] = {

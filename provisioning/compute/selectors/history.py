@@ -130,7 +130,10 @@ def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[
     rows = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create")
     order = {name: index for index, name in enumerate(LABELS)}
     events = sorted(rows, key=lambda row: (row.attempt, order.get(row.name, len(order)), row.started_at))
-    done = [_step(row, with_host=policy.allows(context, "compute:instance_actions:events:details")) for row in events]
+    done = [
+        _step(row, with_host=policy.allows(context, "os_compute_api:os-instance-actions:events:details"))
+        for row in events
+    ]
     return done + _to_come(instance, done)
 
 
@@ -165,6 +168,6 @@ def decision_for(context: RequestContext, instance_id: str | uuid.UUID) -> Sched
         .order_by("-attempt")
         .first()
     )
-    if decision is not None and not policy.allows(context, "compute:servers:show:host"):
+    if decision is not None and not policy.allows(context, "os_compute_api:os-extended-server-attributes"):
         decision.host_name, decision.weights, decision.losses = "", [], {}
     return decision

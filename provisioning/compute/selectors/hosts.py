@@ -21,20 +21,20 @@ DEFAULT_ZONE = "nova"
 INTERNAL_ZONE = "internal"
 """The zone of the workers; no server can be there."""
 SEEING_HOSTS = (
-    "compute:hypervisors:list",
-    "compute:hypervisors:list_detail",
-    "compute:hypervisors:show",
-    "compute:hypervisors:uptime",
-    "compute:hypervisors:search",
-    "compute:hypervisors:servers",
-    "compute:hypervisors:statistics",
-    "compute:services:list",
-    "compute:services:update",
-    "compute:services:delete",
-    "compute:hosts:list",
-    "compute:hosts:show",
-    "compute:hosts:update",
-    "compute:availability_zones:detail",
+    "os_compute_api:os-hypervisors:list",
+    "os_compute_api:os-hypervisors:list-detail",
+    "os_compute_api:os-hypervisors:show",
+    "os_compute_api:os-hypervisors:uptime",
+    "os_compute_api:os-hypervisors:search",
+    "os_compute_api:os-hypervisors:servers",
+    "os_compute_api:os-hypervisors:statistics",
+    "os_compute_api:os-services:list",
+    "os_compute_api:os-services:update",
+    "os_compute_api:os-services:delete",
+    "os_compute_api:os-hosts:list",
+    "os_compute_api:os-hosts:show",
+    "os_compute_api:os-hosts:update",
+    "os_compute_api:os-availability-zone:detail",
 )
 """Rules of who sees something of the hosts; the face asks the one of its operation."""
 

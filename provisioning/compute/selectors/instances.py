@@ -15,7 +15,7 @@ from provisioning.compute.selectors.instance_order import NEWEST_FIRST, SORT_KEY
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
-ALL_PROJECTS = "compute:servers:list:all_projects"
+ALL_PROJECTS = "os_compute_api:servers:detail:get_all_tenants"
 """The rule of who sees the servers of every project."""
 
 __all__ = ["ALL_PROJECTS", "NOBODY", "SORT_KEYS", "Filters", "fault_of", "instance_for", "instances_for"]
@@ -29,17 +29,19 @@ def instances_for(
     marker: str | uuid.UUID | None = None,
     all_projects: bool = False,
     columns: Sequence[str] = (),
+    rule: str = ALL_PROJECTS,
     **filters: Unpack[Filters],
 ) -> list[Instance]:
     """Return servers with their host, newest first.
 
     ``sort`` gives keys of SORT_KEYS with ``asc`` or ``desc``; ``marker`` is the id of the last server of the page
-    before; ``columns`` names those that the caller will look at, ``host`` among them, where not all.  Raises
+    before; ``columns`` names those that the caller will look at, ``host`` among them, where not all; ``rule`` is asked
+    for ``all_projects``.  Raises
     ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or marker and
     for a pattern out of bounds.
     """
     if all_projects:
-        policy.enforce(context, ALL_PROJECTS)
+        policy.enforce(context, rule)
     rows = Instance.objects.only(*columns) if columns else Instance.objects.select_related("host")
     if "host" in columns:
         rows = rows.prefetch_related("host")  # many servers share a host: each is read and made once

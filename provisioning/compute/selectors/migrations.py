@@ -64,7 +64,7 @@ def migrations_for(
 
     Raises ForbiddenError for anyone but operators, InvalidInputError for an unknown marker.
     """
-    policy.enforce(context, "compute:migrations:list")
+    policy.enforce(context, "os_compute_api:os-migrations:index")
     rows = Migration.objects.filter(filters.condition())
     if marker is not None:
         last = Migration.objects.filter(uuid=read_id(marker) or NOBODY).first()

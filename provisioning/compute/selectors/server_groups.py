@@ -15,7 +15,7 @@ from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.scheduler import GroupSpec
 
-ALL_PROJECTS = "compute:server_groups:list:all_projects"
+ALL_PROJECTS = "os_compute_api:os-server-groups:index:all_projects"
 """The rule of who sees the groups of every project."""
 
 

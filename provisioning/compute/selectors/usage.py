@@ -118,9 +118,9 @@ def rows_of_marker(marker: str, project_id: uuid.UUID | None) -> Instance:
 
 def _check(context: RequestContext, project_id: uuid.UUID | None) -> None:
     if project_id is None:
-        policy.enforce(context, "compute:simple_tenant_usage:list")
+        policy.enforce(context, "os_compute_api:os-simple-tenant-usage:list")
     else:
-        policy.enforce(context, "compute:simple_tenant_usage:show", {"project_id": project_id})
+        policy.enforce(context, "os_compute_api:os-simple-tenant-usage:show", {"project_id": project_id})
 
 
 def _ran_within(period: Period) -> QuerySet[Instance]:

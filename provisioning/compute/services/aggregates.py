@@ -31,7 +31,7 @@ ZONE = "availability_zone"
 @when_broken_off
 def create_aggregate(context: RequestContext, name: str, availability_zone: str | None = None) -> Aggregate:
     """Make an aggregate without hosts.  Raises ForbiddenError, InvalidInputError, ConflictError for a name in use."""
-    policy.enforce(context, "compute:aggregates:create")
+    policy.enforce(context, "os_compute_api:os-aggregates:create")
     text, zone = check_text(name, "name", shortest=1), _zone(availability_zone)
     try:
         with transaction.atomic():
@@ -49,7 +49,7 @@ def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping
     Raises ForbiddenError, NotFoundError, InvalidInputError (also when hosts cannot change their zone), and
     ConflictError for a name in use.
     """
-    policy.enforce(context, "compute:aggregates:update")
+    policy.enforce(context, "os_compute_api:os-aggregates:update")
     columns: dict[str, Any] = {}
     if "name" in values:
         columns["name"] = check_text(values["name"] or "", "name", shortest=1)
@@ -73,7 +73,7 @@ def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata:
     now on.  Raises ForbiddenError, NotFoundError, and InvalidInputError, also for such a value that is no number, and
     when hosts cannot change their zone.
     """
-    policy.enforce(context, "compute:aggregates:set_metadata")
+    policy.enforce(context, "os_compute_api:os-aggregates:set_metadata")
     check_limits(metadata)
     with transaction.atomic():
         aggregate = _held(aggregate_id)
@@ -91,7 +91,7 @@ def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata:
 @when_broken_off
 def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
     """Delete an aggregate without hosts.  Raises ForbiddenError, NotFoundError, InvalidInputError when it has any."""
-    policy.enforce(context, "compute:aggregates:delete")
+    policy.enforce(context, "os_compute_api:os-aggregates:delete")
     with transaction.atomic():
         aggregate = _held(aggregate_id)
         if AggregateHost.objects.filter(aggregate=aggregate).exists():
@@ -109,7 +109,7 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
     Raises ForbiddenError, NotFoundError, and ConflictError when it is there already, is in another zone by another
     aggregate, or has servers that would change their zone.
     """
-    policy.enforce(context, "compute:aggregates:add_host")
+    policy.enforce(context, "os_compute_api:os-aggregates:add_host")
     with transaction.atomic():
         aggregate, host = _held(aggregate_id), _held_host(host_name)
         if AggregateHost.objects.filter(aggregate=aggregate, host=host).exists():
@@ -130,7 +130,7 @@ def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> A
 
     Raises ForbiddenError, NotFoundError, and ConflictError when it has servers that would change their zone.
     """
-    policy.enforce(context, "compute:aggregates:remove_host")
+    policy.enforce(context, "os_compute_api:os-aggregates:remove_host")
     with transaction.atomic():
         aggregate, host = _held(aggregate_id), _held_host(host_name)
         if not AggregateHost.objects.filter(aggregate=aggregate, host=host).delete()[0]:

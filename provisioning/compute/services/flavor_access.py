@@ -18,7 +18,7 @@ def add_flavor_access(context: RequestContext, ref: str, project_id: uuid.UUID, 
 
     Raises ForbiddenError, NotFoundError, ConflictError when the project has access, or the flavor is public.
     """
-    policy.enforce(context, "compute:flavor_access:add")
+    policy.enforce(context, "os_compute_api:os-flavor-access:add_tenant_access")
     flavor = selectors.flavor_for(context, ref, disabled=True)
     if private_only and flavor.is_public:
         raise ConflictError("Can not add access to a public flavor.")
@@ -39,7 +39,7 @@ def remove_flavor_access(context: RequestContext, ref: str, project: uuid.UUID |
 
     ``project`` is text when it is no id at all.  Raises ForbiddenError, NotFoundError.
     """
-    policy.enforce(context, "compute:flavor_access:remove")
+    policy.enforce(context, "os_compute_api:os-flavor-access:remove_tenant_access")
     flavor = selectors.flavor_for(context, ref, disabled=True)
     removed = 0
     if isinstance(project, uuid.UUID):

@@ -43,7 +43,7 @@ def merge_extra_specs(
 
 def delete_extra_spec(context: RequestContext, ref: str, key: str) -> None:
     """Remove one extra spec.  Raises ForbiddenError, NotFoundError."""
-    policy.enforce(context, "compute:flavor_extra_specs:delete")
+    policy.enforce(context, "os_compute_api:os-flavor-extra-specs:delete")
     with transaction.atomic():
         flavor = _locked(ref)
         if flavor.extra_specs.pop(key, None) is None:

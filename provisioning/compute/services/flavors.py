@@ -41,7 +41,7 @@ class FlavorRequest:
 
 def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
     """Make a flavor.  Raises ForbiddenError, InvalidInputError, ConflictError when the name or the id is taken."""
-    policy.enforce(context, "compute:flavors:create")
+    policy.enforce(context, "os_compute_api:os-flavor-manage:create")
     name = check_text(request.name, "name", shortest=1)
     flavorid = str(uuid.uuid4()) if request.flavorid in (None, "", "auto") else str(request.flavorid)
     if not _ID.fullmatch(flavorid):
@@ -70,7 +70,7 @@ def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
 
 def delete_flavor(context: RequestContext, ref: str) -> None:
     """Remove a flavor.  Raises ForbiddenError, NotFoundError."""
-    policy.enforce(context, "compute:flavors:delete")
+    policy.enforce(context, "os_compute_api:os-flavor-manage:delete")
     selectors.flavor_for(context, ref, disabled=True).delete()
 
 
@@ -86,7 +86,7 @@ def update_flavor(
 
     Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
-    policy.enforce(context, "compute:flavors:update")
+    policy.enforce(context, "os_compute_api:os-flavor-manage:update")
     columns: dict[str, str | bool] = {}
     if description is not None:
         columns["description"] = check_text(description, "description", longest=65_535)

@@ -36,7 +36,7 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
     Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers, or one of
     them is on its way from it or to it.
     """
-    policy.enforce(context, "compute:services:delete")
+    policy.enforce(context, "os_compute_api:os-services:delete")
     with transaction.atomic():
         waiting = list(Allocation.objects.filter(host_id=host_id).order_by("instance_id").values_list("instance_id"))
         ids = [instance_id for (instance_id,) in waiting]

@@ -46,7 +46,7 @@ def change_host(
     Say so only of a host that is switched off or cut off: deletes, and what brings servers elsewhere, do not wait for
     its word.  Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
-    policy.enforce(context, "compute:services:update")
+    policy.enforce(context, "os_compute_api:os-services:update")
     columns: dict[str, Any] = {}
     if enabled is not None:
         text = "" if enabled else check_text(reason, "disabled_reason")
@@ -68,7 +68,7 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
     Raises ForbiddenError, NotFoundError, InvalidInputError naming the field, and ConflictError when the host has
     servers or an aggregate that keep it in its zone.
     """
-    policy.enforce(context, "compute:services:update")
+    policy.enforce(context, "os_compute_api:os-services:update")
     columns = {name: _checked(name, value) for name, value in values.items()}
     with transaction.atomic():
         host = Host.objects.select_for_update(no_key=True).filter(id=host_id).first()

@@ -41,7 +41,7 @@ def create_key_pair(
     """
     if context.user_id is None:
         raise ForbiddenError("A key pair belongs to a user.")
-    owner = selectors.key_pair_user(context, user_id)
+    owner = selectors.key_pair_user(context, user_id, "os_compute_api:os-keypairs:create")
     _check_name(name)
     if owner != context.user_id and owner not in identity.users_by_id([owner]):
         raise InvalidInputError(f"User ID {owner.hex} is not a valid user.", field="user_id")
@@ -65,7 +65,7 @@ def create_key_pair(
 @when_broken_off
 def delete_key_pair(context: RequestContext, name: str, *, user_id: uuid.UUID | None = None) -> None:
     """Forget a key pair; servers keep the key they were made with.  Raises NotFoundError, ForbiddenError."""
-    row = selectors.key_pair_for(context, name, user_id=user_id)
+    row = selectors.key_pair_for(context, name, user_id=user_id, rule="os_compute_api:os-keypairs:delete")
     with transaction.atomic():
         deleted, _ = KeyPair.objects.filter(pk=row.pk).delete()
         if deleted:

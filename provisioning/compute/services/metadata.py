@@ -77,7 +77,7 @@ def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: 
 
 
 def _check_may_change(context: RequestContext, instance: Instance, action: str) -> None:
-    if instance.locked and not policy.allows(context, "compute:servers:override_lock"):
+    if instance.locked and not policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override"):
         raise InstanceLockedError(instance.id, instance.locked_reason)
     if instance.vm_state not in _MAY_CHANGE or instance.task_state is not None:
         raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)

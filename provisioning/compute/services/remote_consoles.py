@@ -21,7 +21,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import kept_tokens, policy
 from provisioning.identity.tokens import TokenData
 
-RULE = "compute:remote_consoles:create"
+RULE = "os_compute_api:os-remote-consoles"
 Protocol = Literal["vnc", "serial"]
 OFFERED: dict[tuple[str, str], Protocol] = {("vnc", "novnc"): "vnc", ("serial", "serial"): "serial"}
 """Protocol and type of the consoles there are."""

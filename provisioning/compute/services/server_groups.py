@@ -84,7 +84,7 @@ def create_server_group(
 
     Raises ForbiddenError, InvalidInputError, and OverQuotaError (``server_groups``).
     """
-    policy.enforce(context, "compute:server_groups:create")
+    policy.enforce(context, "os_compute_api:os-server-groups:create")
     if context.project_id is None or context.user_id is None:
         raise ForbiddenError("A server group needs a project: use a token that is scoped to one.")
     if policy_name not in ServerGroup.Policy.values:
@@ -115,7 +115,7 @@ def delete_server_group(context: RequestContext, group_id: object) -> None:
 
     Servers are locked before their group, as where they are placed.
     """
-    policy.enforce(context, "compute:server_groups:delete")
+    policy.enforce(context, "os_compute_api:os-server-groups:delete")
     group = selectors.server_group_for(context, group_id)
     with transaction.atomic():
         state.lock(Instance.objects.filter(server_group=group).values_list("id", flat=True))

@@ -11,7 +11,7 @@ from provisioning.identity.policies import (
     network,
     quotas,
 )
-from provisioning.identity.policies.base import EVERY_SCOPE, Rule
+from provisioning.identity.policies.base import EVERY_SCOPE, MEMBER, READER, Rule
 
 SHARED = (
     Rule(
@@ -26,7 +26,27 @@ SHARED = (
         "Administers the domain that the object is in: the role admin on that domain.",
         scopes=EVERY_SCOPE,
     ),
+    *(
+        Rule(name, check, f"{description}.", scopes=EVERY_SCOPE)
+        for name, check, description in (
+            ("context_is_admin", "rule:admin_required", "Operates the cloud: the name in Nova, Glance and Neutron"),
+            ("admin_api", "rule:context_is_admin", "The same: an older name in Nova"),
+            ("admin_only", "rule:context_is_admin", "The same: an older name in Neutron"),
+            ("admin_or_owner", "rule:context_is_admin or project_id:%(project_id)s", "Operates the cloud or owns it"),
+            ("owner", "user_id:%(user_id)s", "Is the user that the object belongs to, as in Keystone"),
+            ("project_reader_api", f"{READER} and project_id:%(project_id)s", "Reads in the object's project"),
+            ("project_member_api", f"{MEMBER} and project_id:%(project_id)s", "Works in the object's project"),
+            ("project_manager_api", "role:manager and project_id:%(project_id)s", "Manages the object's project"),
+            ("project_reader_or_admin", "rule:project_reader_api or rule:context_is_admin", "Either of the two"),
+            ("project_member_or_admin", "rule:project_member_api or rule:context_is_admin", "Either of the two"),
+            ("project_manager_or_admin", "rule:project_manager_api or rule:context_is_admin", "Either of the two"),
+            ("service_role", "role:service", "Is a service of the cloud: the name in Keystone"),
+            ("service_api", "role:service", "Is a service of the cloud: the name in Nova and Glance"),
+            ("service_or_admin", "rule:service_api or rule:context_is_admin", "Either of the two"),
+        )
+    ),
 )
+"""Rules that checks are made of; operators' files for OpenStack name them too."""
 PARTS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Rules that others name", SHARED),
     ("Compute", compute.RULES),

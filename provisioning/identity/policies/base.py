@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 READER = "role:reader"
 MEMBER = "role:member"
-ADMIN = "rule:admin_required"
+ADMIN = "rule:context_is_admin"
+"""Nova's, Glance's and Neutron's name for who operates the cloud; Keystone calls it ``admin_required``."""
+CLOUD_ADMIN = "rule:admin_required"
 ANYBODY = "@"
 ADMIN_OR_USER = "rule:admin_required or user_id:%(user_id)s"
 ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"

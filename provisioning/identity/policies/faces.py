@@ -3,52 +3,54 @@
 from provisioning.identity.policies.base import ADMIN, READER, identity_rule, rule
 
 RULES = (
-    rule("live:events:follow", READER, "Follow what happens in the project.", "GET /ws/v1/events", "GET /ws/dashboard"),
     rule(
-        "live:notifications:follow",
+        "novella:events:follow", READER, "Follow what happens in the project.", "GET /ws/v1/events", "GET /ws/dashboard"
+    ),
+    rule(
+        "novella:notifications:follow",
         READER,
         "Follow the notifications about the project's servers, without names of hosts.",
         "GET /ws/v1/events?topic=notifications",
     ),
     rule(
-        "live:notifications:follow:all_projects",
+        "novella:notifications:follow:all_projects",
         ADMIN,
         "Follow all notifications.",
         "GET /ws/v1/events?topic=notifications&all_projects=1",
     ),
     identity_rule(
-        "identity:profile:update",
+        "novella:update_profile",
         "user_id:%(user_id)s",
         "Change one's own email address, description and default project.",
         "POST /settings/",
     ),
-    identity_rule("identity:sign_ins:list", "user_id:%(user_id)s", "List one's sessions.", "GET /settings/sessions/"),
+    identity_rule("novella:list_sign_ins", "user_id:%(user_id)s", "List one's sessions.", "GET /settings/sessions/"),
     identity_rule(
-        "identity:sign_ins:end",
+        "novella:end_sign_in",
         "user_id:%(user_id)s",
         "End one's sessions.",
         "POST /settings/sessions/end/",
         "POST /settings/sessions/{sign_in_id}/end/",
     ),
-    rule("ops:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
-    rule("ops:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
-    rule("ops:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/jobs/lease/"),
-    rule("ops:doctor", ADMIN, "Read what the doctor found.", "GET /admin/doctor/doctorrun/"),
+    rule("novella:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
+    rule("novella:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
+    rule("novella:periodic", ADMIN, "See when periodic work last ran.", "GET /admin/jobs/lease/"),
+    rule("novella:doctor", ADMIN, "Read what the doctor found.", "GET /admin/doctor/doctorrun/"),
     rule(
-        "ops:doctor:run",
+        "novella:doctor:run",
         ADMIN,
         "Have the doctor examine the cloud, and repair it.",
         "POST /admin/doctor/doctorrun/examine/",
     ),
-    rule("ops:notifications", ADMIN, "See what the webhook has not taken.", "GET /admin/notifications/delivery/"),
+    rule("novella:deliveries", ADMIN, "See what the webhook has not taken.", "GET /admin/notifications/delivery/"),
     rule(
-        "ops:notifications:send_again",
+        "novella:deliveries:send_again",
         ADMIN,
         "Send a notification to the webhook again.",
         "POST /admin/notifications/delivery/ (send_again)",
     ),
     rule(
-        "ops:notifications:drop",
+        "novella:deliveries:drop",
         ADMIN,
         "Forget notifications that the webhook has not taken.",
         "POST /admin/notifications/delivery/ (drop)",

@@ -1,31 +1,41 @@
-"""The Network API."""
+"""The Network API: one rule for a list and its records, and one for each attribute that only operators see."""
 
-from provisioning.identity.policies.base import ADMIN, READER, rule
+from provisioning.identity.policies.base import ADMIN, READER, Rule, rule
+
+
+def _resource(name: str, plural: str, what: str) -> Rule:
+    return rule(f"get_{name}", READER, f"List and show {what}.", f"GET /v2.0/{plural}", f"GET /v2.0/{plural}/{{id}}")
+
+
+def _attribute(name: str, attribute: str, plural: str, sentence: str) -> Rule:
+    paths = (f"GET /v2.0/{plural}", f"GET /v2.0/{plural}/{{id}}")
+    return rule(f"get_{name}:{attribute}", ADMIN, sentence, *paths)
+
 
 RULES = (
-    rule("network:networks:list", READER, "List networks.", "GET /v2.0/networks"),
-    rule("network:networks:show", READER, "Show a network.", "GET /v2.0/networks/{network_id}"),
-    rule("network:networks:show:provider", ADMIN, "See how a network is made.", "GET /v2.0/networks/{network_id}"),
-    rule("network:subnets:list", READER, "List subnets.", "GET /v2.0/subnets"),
-    rule("network:subnets:show", READER, "Show a subnet.", "GET /v2.0/subnets/{subnet_id}"),
-    rule("network:ports:list", READER, "List ports.", "GET /v2.0/ports"),
-    rule("network:ports:show", READER, "Show a port.", "GET /v2.0/ports/{port_id}"),
-    rule("network:ports:show:binding", ADMIN, "See on which host a port is.", "GET /v2.0/ports/{port_id}"),
-    rule("network:security_groups:list", READER, "List security groups.", "GET /v2.0/security-groups"),
+    _resource("network", "networks", "networks"),
+    _attribute("network", "provider:network_type", "networks", "See a network's type."),
+    _attribute("network", "provider:physical_network", "networks", "See which physical network carries a network."),
+    _attribute("network", "provider:segmentation_id", "networks", "See a network's segment on the physical network."),
+    _resource("subnet", "subnets", "subnets"),
+    _resource("port", "ports", "ports"),
+    _attribute("port", "binding:host_id", "ports", "See on which host a port is, and of which kind its card is."),
+    _attribute("port", "binding:vif_type", "ports", "See how a port is connected on its host."),
+    _attribute("port", "binding:vif_details", "ports", "See details of a port's connection."),
+    _attribute("port", "binding:profile", "ports", "See what a port tells its host."),
+    _resource("security_group", "security-groups", "security groups"),
+    _resource("security_group_rule", "security-group-rules", "the rules of security groups"),
     rule(
-        "network:security_groups:show",
-        READER,
-        "Show a security group.",
-        "GET /v2.0/security-groups/{security_group_id}",
-    ),
-    rule("network:security_group_rules:list", READER, "List rules.", "GET /v2.0/security-group-rules"),
-    rule("network:security_group_rules:show", READER, "Show a rule.", "GET /v2.0/security-group-rules/{rule_id}"),
-    rule(
-        "network:list:all_projects",
+        "novella:get_networks:all_projects",
         ADMIN,
         "See the objects of every project.",
         *(f"GET /v2.0/{kind}" for kind in ("networks", "subnets", "ports", "security-groups", "security-group-rules")),
     ),
-    rule("network:extensions:list", READER, "List the API's extensions.", "GET /v2.0/extensions"),
-    rule("network:extensions:show", READER, "Show an extension.", "GET /v2.0/extensions/{alias}"),
+    rule(
+        "novella:get_extensions",
+        READER,
+        "Read the API's extensions.",
+        "GET /v2.0/extensions",
+        "GET /v2.0/extensions/{alias}",
+    ),
 )

@@ -18,7 +18,7 @@ FOR_ALL = (Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY)
 
 def sees_all(context: RequestContext) -> bool:
     """Whether the images of every project exist for the caller."""
-    return policy.allows(context, "image:images:list:all_projects")
+    return policy.allows(context, "novella:get_images:all_projects")
 
 
 def owns(context: RequestContext, image: Image) -> bool:

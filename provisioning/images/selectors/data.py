@@ -25,7 +25,7 @@ def open_data(image: Image) -> Path:
 
 def data_for(context: RequestContext, image: Image) -> Path:
     """Return the file with the bits of an image the caller was given; ForbiddenError when it is deactivated."""
-    if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "image:images:download:deactivated"):
+    if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "novella:download_deactivated_image"):
         msg = "The requested image has been deactivated. Image data download is forbidden."
         raise ForbiddenError(msg)
     return open_data(image)

@@ -113,7 +113,7 @@ def security_group_rule_for(
 
 def _sees_all(context: RequestContext) -> bool:
     """Whether the caller may see every project's objects."""
-    return policy.allows(context, "network:list:all_projects")
+    return policy.allows(context, "novella:get_networks:all_projects")
 
 
 def _own(context: RequestContext) -> Q:

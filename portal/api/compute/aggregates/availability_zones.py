@@ -16,7 +16,7 @@ from provisioning.compute.selectors.compute_services import ComputeService, comp
 class ZonesView(ComputeView):
     """``GET /os-availability-zone``."""
 
-    rules = {"GET": "compute:availability_zones:list"}
+    rules = {"GET": "os_compute_api:os-availability-zone:list"}
 
     def get(self, request: Request) -> Response:
         """The zones one may name in a launch, those that have a host at work first; never the workers' own."""
@@ -26,7 +26,7 @@ class ZonesView(ComputeView):
 class ZonesDetailView(ComputeView):
     """``GET /os-availability-zone/detail``."""
 
-    rules = {"GET": "compute:availability_zones:detail"}
+    rules = {"GET": "os_compute_api:os-availability-zone:detail"}
 
     def get(self, request: Request) -> Response:
         """The zones with their hosts and the workers; of a zone that has no enabled host only the name."""

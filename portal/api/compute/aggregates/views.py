@@ -58,7 +58,7 @@ class AggregateBase(ComputeView):
 class AggregatesView(AggregateBase):
     """``GET`` and ``POST /os-aggregates``."""
 
-    rules = {"GET": "compute:aggregates:list", "POST": "compute:aggregates:create"}
+    rules = {"GET": "os_compute_api:os-aggregates:index", "POST": "os_compute_api:os-aggregates:create"}
     schemas = {"POST": aggregate_schemas.CREATE}
 
     def get(self, request: Request) -> Response:
@@ -76,9 +76,9 @@ class AggregateView(AggregateBase):
     """``GET``, ``PUT`` and ``DELETE /os-aggregates/{id}``."""
 
     rules = {
-        "GET": "compute:aggregates:show",
-        "PUT": "compute:aggregates:update",
-        "DELETE": "compute:aggregates:delete",
+        "GET": "os_compute_api:os-aggregates:show",
+        "PUT": "os_compute_api:os-aggregates:update",
+        "DELETE": "os_compute_api:os-aggregates:delete",
     }
     schemas = {"PUT": aggregate_schemas.UPDATE}
 
@@ -100,7 +100,7 @@ class AggregateView(AggregateBase):
 class AggregateActionView(AggregateBase):
     """``POST /os-aggregates/{id}/action``: the one key of the body names the action."""
 
-    rules = {"POST": "compute:aggregates:show"}
+    rules = {"POST": "os_compute_api:os-aggregates:show"}
     schemas = {"POST": aggregate_schemas.ACTION}
     acts: ClassVar[Mapping[str, Act]] = {
         "add_host": lambda context, number, asked: services.add_host(context, number, asked["host"]),

@@ -21,7 +21,7 @@ from provisioning.identity import policy
 class FlavorAccessView(ComputeView):
     """``GET /flavors/{id}/os-flavor-access``."""
 
-    rules = {"GET": "compute:flavor_access:list"}
+    rules = {"GET": "os_compute_api:os-flavor-access"}
 
     def get(self, request: Request, flavor_id: str) -> Response:
         """The projects that see a private flavor."""
@@ -31,7 +31,7 @@ class FlavorAccessView(ComputeView):
 class FlavorActionView(ComputeView):
     """``POST /flavors/{id}/action``: ``addTenantAccess``, ``removeTenantAccess``."""
 
-    rules = {"POST": "compute:flavor_access:add"}
+    rules = {"POST": "os_compute_api:os-flavor-access:add_tenant_access"}
     schemas = {"POST": flavor_schemas.action}
 
     def post(self, request: Request, flavor_id: str) -> Response:
@@ -41,7 +41,7 @@ class FlavorActionView(ComputeView):
             project = known_project(self.context, given["tenant"])
             add_flavor_access(self.context, flavor_id, project, private_only=self.microversion >= (2, 7))
         else:
-            policy.enforce(self.context, "compute:flavor_access:remove")
+            policy.enforce(self.context, "os_compute_api:os-flavor-access:remove_tenant_access")
             remove_flavor_access(self.context, flavor_id, read_id(given["tenant"]) or given["tenant"])
         return Response(access_list(self, flavor_id, public=True))
 

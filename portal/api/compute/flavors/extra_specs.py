@@ -18,7 +18,7 @@ _CHECKED = (2, 86)
 class ExtraSpecsView(ComputeView):
     """``GET`` and ``POST /flavors/{id}/os-extra_specs``."""
 
-    rules = {"GET": "compute:flavor_extra_specs:list", "POST": "compute:flavor_extra_specs:create"}
+    rules = {"GET": "os_compute_api:os-flavor-extra-specs:index", "POST": "os_compute_api:os-flavor-extra-specs:create"}
     schemas = {"POST": flavor_schemas.specs}
 
     def get(self, request: Request, flavor_id: str) -> Response:
@@ -42,9 +42,9 @@ class ExtraSpecView(ComputeView):
     """``GET``, ``PUT`` and ``DELETE /flavors/{id}/os-extra_specs/{key}``."""
 
     rules = {
-        "GET": "compute:flavor_extra_specs:show",
-        "PUT": "compute:flavor_extra_specs:update",
-        "DELETE": "compute:flavor_extra_specs:delete",
+        "GET": "os_compute_api:os-flavor-extra-specs:show",
+        "PUT": "os_compute_api:os-flavor-extra-specs:update",
+        "DELETE": "os_compute_api:os-flavor-extra-specs:delete",
     }
     schemas = {"PUT": flavor_schemas.spec}
 

@@ -51,7 +51,7 @@ class FlavorShapes(ComputeView):
         }
         if self.microversion >= (2, 55):
             shape["description"] = flavor.description or None
-        if self.microversion >= (2, 61) and self.allows("compute:flavor_extra_specs:list"):
+        if self.microversion >= (2, 61) and self.allows("os_compute_api:os-flavor-extra-specs:index"):
             shape["extra_specs"] = flavor.extra_specs
         return shape
 
@@ -66,7 +66,7 @@ class FlavorShapes(ComputeView):
 class FlavorsView(FlavorShapes):
     """``GET`` and ``POST /flavors``."""
 
-    rules = {"GET": "compute:flavors:list", "POST": "compute:flavors:create"}
+    rules = {"GET": "novella:flavors:index", "POST": "os_compute_api:os-flavor-manage:create"}
     schemas = {"POST": flavor_schemas.create}
     queries = {"GET": flavor_schemas.listing}
     detailed = False
@@ -77,7 +77,7 @@ class FlavorsView(FlavorShapes):
         page = read_page(request)
         key = flavor_schemas.SORT_KEYS[last(query, "sort_key") or "flavorid"]
         falling = last(query, "sort_dir") == "desc"
-        operator = self.allows("compute:flavors:list:all")
+        operator = self.allows("novella:flavors:index:all")
         found = selectors.flavors_for(
             self.context,
             is_public=_is_public(last(query, "is_public")) if operator else None,
@@ -129,9 +129,9 @@ class FlavorView(FlavorShapes):
     """``GET``, ``PUT`` (2.55) and ``DELETE /flavors/{id}``."""
 
     rules = {
-        "GET": "compute:flavors:show",
-        "PUT": "compute:flavors:update",
-        "DELETE": "compute:flavors:delete",
+        "GET": "novella:flavors:show",
+        "PUT": "os_compute_api:os-flavor-manage:update",
+        "DELETE": "os_compute_api:os-flavor-manage:delete",
     }
     schemas = {"PUT": flavor_schemas.update}
     versions = {"PUT": ((2, 55), NEWEST)}

@@ -39,7 +39,7 @@ class HostBase(ComputeView):
 class HostsView(HostBase):
     """``GET /os-hosts``."""
 
-    rules = {"GET": "compute:hosts:list"}
+    rules = {"GET": "os_compute_api:os-hosts:list"}
     queries = {"GET": host_schemas.listing}
 
     def get(self, request: Request) -> Response:
@@ -58,7 +58,7 @@ class HostsView(HostBase):
 class HostView(HostBase):
     """``GET`` and ``PUT /os-hosts/{host_name}``."""
 
-    rules = {"GET": "compute:hosts:show", "PUT": "compute:hosts:update"}
+    rules = {"GET": "os_compute_api:os-hosts:show", "PUT": "os_compute_api:os-hosts:update"}
     schemas = {"PUT": host_schemas.UPDATE}
 
     def get(self, request: Request, host_name: str) -> Response:
@@ -99,7 +99,7 @@ class HostView(HostBase):
 class HostPowerView(HostBase):
     """``GET /os-hosts/{host_name}/startup``, ``…/shutdown`` and ``…/reboot``: answered as not offered."""
 
-    rules = {"GET": "compute:hosts:start"}
+    rules = {"GET": "os_compute_api:os-hosts:start"}
     verb: ClassVar[str] = "Starting"
 
     def get(self, request: Request, host_name: str) -> Response:
@@ -111,12 +111,12 @@ class HostPowerView(HostBase):
 class HostShutdownView(HostPowerView):
     """``GET /os-hosts/{host_name}/shutdown``."""
 
-    rules = {"GET": "compute:hosts:shutdown"}
+    rules = {"GET": "os_compute_api:os-hosts:shutdown"}
     verb = "Shutting down"
 
 
 class HostRebootView(HostPowerView):
     """``GET /os-hosts/{host_name}/reboot``."""
 
-    rules = {"GET": "compute:hosts:reboot"}
+    rules = {"GET": "os_compute_api:os-hosts:reboot"}
     verb = "Rebooting"

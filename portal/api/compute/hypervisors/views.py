@@ -65,7 +65,7 @@ class HypervisorBase(ComputeView):
 class HypervisorsView(HypervisorBase):
     """``GET /os-hypervisors``."""
 
-    rules = {"GET": "compute:hypervisors:list"}
+    rules = {"GET": "os_compute_api:os-hypervisors:list"}
     queries = {"GET": hypervisor_schemas.listing}
     detail: ClassVar[bool] = False
 
@@ -110,14 +110,14 @@ class HypervisorsView(HypervisorBase):
 class HypervisorsDetailView(HypervisorsView):
     """``GET /os-hypervisors/detail``."""
 
-    rules = {"GET": "compute:hypervisors:list_detail"}
+    rules = {"GET": "os_compute_api:os-hypervisors:list-detail"}
     detail = True
 
 
 class HypervisorView(HypervisorBase):
     """``GET /os-hypervisors/{id}``."""
 
-    rules = {"GET": "compute:hypervisors:show"}
+    rules = {"GET": "os_compute_api:os-hypervisors:show"}
     queries = {"GET": hypervisor_schemas.showing}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
@@ -131,7 +131,7 @@ class HypervisorView(HypervisorBase):
 class HypervisorUptimeView(HypervisorBase):
     """``GET /os-hypervisors/{id}/uptime``, up to 2.87."""
 
-    rules = {"GET": "compute:hypervisors:uptime"}
+    rules = {"GET": "os_compute_api:os-hypervisors:uptime"}
     versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
@@ -146,7 +146,7 @@ class HypervisorUptimeView(HypervisorBase):
 class HypervisorSearchView(HypervisorBase):
     """``GET /os-hypervisors/{pattern}/search``, up to 2.52."""
 
-    rules = {"GET": "compute:hypervisors:search"}
+    rules = {"GET": "os_compute_api:os-hypervisors:search"}
     versions = {"GET": (OLDEST, (2, 52))}
     servers: ClassVar[bool] = False
 
@@ -159,14 +159,14 @@ class HypervisorSearchView(HypervisorBase):
 class HypervisorServersView(HypervisorSearchView):
     """``GET /os-hypervisors/{pattern}/servers``, up to 2.52."""
 
-    rules = {"GET": "compute:hypervisors:servers"}
+    rules = {"GET": "os_compute_api:os-hypervisors:servers"}
     servers = True
 
 
 class HypervisorStatisticsView(HypervisorBase):
     """``GET /os-hypervisors/statistics``, up to 2.87."""
 
-    rules = {"GET": "compute:hypervisors:statistics"}
+    rules = {"GET": "os_compute_api:os-hypervisors:statistics"}
     versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request) -> Response:

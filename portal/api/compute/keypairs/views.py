@@ -42,7 +42,7 @@ class KeyPairShapes(ComputeView):
 class KeyPairsView(KeyPairShapes):
     """``GET`` and ``POST /os-keypairs``."""
 
-    rules = {"GET": "compute:keypairs:list", "POST": "compute:keypairs:create"}
+    rules = {"GET": "os_compute_api:os-keypairs:index", "POST": "os_compute_api:os-keypairs:create"}
     schemas = {"POST": keypair_schemas.create}
     queries = {"GET": keypair_schemas.listing}
 
@@ -84,7 +84,7 @@ class KeyPairsView(KeyPairShapes):
 class KeyPairView(KeyPairShapes):
     """``GET`` and ``DELETE /os-keypairs/{name}``."""
 
-    rules = {"GET": "compute:keypairs:show", "DELETE": "compute:keypairs:delete"}
+    rules = {"GET": "os_compute_api:os-keypairs:show", "DELETE": "os_compute_api:os-keypairs:delete"}
     queries = {"GET": keypair_schemas.one, "DELETE": keypair_schemas.one}
 
     def get(self, request: Request, name: str) -> Response:

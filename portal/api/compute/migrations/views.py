@@ -27,7 +27,7 @@ _NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid")
 class MigrationsView(ComputeView):
     """``GET /os-migrations``."""
 
-    rules: ClassVar = {"GET": "compute:migrations:list"}
+    rules: ClassVar = {"GET": "os_compute_api:os-migrations:index"}
     queries: ClassVar = {"GET": migration_schemas.listing}
 
     def get(self, request: Request) -> Response:
@@ -96,7 +96,7 @@ class MigrationsView(ComputeView):
 class ServerMigrationsView(ComputeView):
     """``GET /servers/{id}/migrations`` (2.23): live migrations that go on, and no server is ever in one."""
 
-    rules: ClassVar = {"GET": "compute:server_migrations:list"}
+    rules: ClassVar = {"GET": "os_compute_api:servers:migrations:index"}
     versions: ClassVar = {"GET": (migration_schemas.KINDS, NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:
@@ -108,7 +108,7 @@ class ServerMigrationsView(ComputeView):
 class ServerMigrationView(ComputeView):
     """``GET`` (2.23) and ``DELETE`` (2.24) ``/servers/{id}/migrations/{migration_id}``."""
 
-    rules: ClassVar = {"GET": "compute:server_migrations:show", "DELETE": "compute:server_migrations:delete"}
+    rules: ClassVar = {"GET": "os_compute_api:servers:migrations:show", "DELETE": "os_compute_api:servers:migrations:delete"}
     versions: ClassVar = {"GET": (migration_schemas.KINDS, NEWEST), "DELETE": (migration_schemas.ABORT, NEWEST)}
 
     def get(self, request: Request, server_id: str, migration_id: str) -> Response:
@@ -123,7 +123,7 @@ class ServerMigrationView(ComputeView):
 class ServerMigrationActionView(ComputeView):
     """``POST /servers/{id}/migrations/{migration_id}/action`` (2.22): ``force_complete``."""
 
-    rules: ClassVar = {"POST": "compute:server_migrations:force_complete"}
+    rules: ClassVar = {"POST": "os_compute_api:servers:migrations:force_complete"}
     versions: ClassVar = {"POST": (migration_schemas.FORCE_COMPLETE, NEWEST)}
     schemas: ClassVar = {"POST": migration_schemas.FORCE}
 

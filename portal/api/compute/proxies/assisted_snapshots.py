@@ -53,7 +53,7 @@ def deletion(version: Version) -> Schema:
 class AssistedSnapshotsView(ComputeView):
     """``POST /os-assisted-volume-snapshots``."""
 
-    rules = {"POST": "compute:assisted_volume_snapshots:create"}
+    rules = {"POST": "os_compute_api:os-assisted-volume-snapshots:create"}
     schemas = {"POST": creation}
 
     def post(self, request: Request) -> Response:
@@ -64,7 +64,7 @@ class AssistedSnapshotsView(ComputeView):
 class AssistedSnapshotView(ComputeView):
     """``DELETE /os-assisted-volume-snapshots/{id}``."""
 
-    rules = {"DELETE": "compute:assisted_volume_snapshots:delete"}
+    rules = {"DELETE": "os_compute_api:os-assisted-volume-snapshots:delete"}
     queries = {"DELETE": deletion}
 
     def delete(self, request: Request, snapshot_id: str) -> Response:

@@ -117,7 +117,7 @@ EXTENSIONS = {
 class ExtensionsView(ComputeView):
     """``GET /extensions``."""
 
-    rules = {"GET": "compute:extensions:list"}
+    rules = {"GET": "os_compute_api:extensions"}
 
     def get(self, request: Request) -> Response:
         """Every extension by alias, the same at every microversion."""
@@ -127,7 +127,7 @@ class ExtensionsView(ComputeView):
 class ExtensionView(ComputeView):
     """``GET /extensions/{alias}``."""
 
-    rules = {"GET": "compute:extensions:show"}
+    rules = {"GET": "os_compute_api:extensions"}
 
     def get(self, request: Request, extension: str) -> Response:
         """Show one extension."""

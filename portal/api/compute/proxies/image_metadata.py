@@ -12,7 +12,6 @@ from portal.api.common.microversions import Version
 from portal.api.compute.proxies.images import ImageProxy
 from portal.api.compute.servers.schemas import META_BODY, METADATA_BODY
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.identity import policy
 from provisioning.images import protections, services
 from provisioning.images.changes import Change
 from provisioning.images.models import Image
@@ -30,7 +29,6 @@ class ImageMetadataProxy(ImageProxy):
 
     def change(self, image: Image, given: dict[str, str], removed: Sequence[str] = ()) -> dict[str, Any]:
         """Change properties as the Image API does; returns those that there are then."""
-        policy.enforce(self.context, "image:images:update")
         for name in given:
             if name in BASE | READ_ONLY:
                 raise InvalidInputError(f"{name} is an attribute of images, not metadata.", field=name)
@@ -43,9 +41,9 @@ class ImageMetadataView(ImageMetadataProxy):
     """``/images/{id}/metadata``."""
 
     rules = {
-        "GET": "compute:image_metadata:list",
-        "POST": "compute:image_metadata:change",
-        "PUT": "compute:image_metadata:change",
+        "GET": "get_image",
+        "POST": "modify_image",
+        "PUT": "modify_image",
     }
     schemas: ClassVar = {"POST": METADATA_BODY, "PUT": METADATA_BODY}
 
@@ -69,9 +67,9 @@ class ImageMetadataItemView(ImageMetadataProxy):
     """``/images/{id}/metadata/{key}``."""
 
     rules = {
-        "GET": "compute:image_metadata:show",
-        "PUT": "compute:image_metadata:change",
-        "DELETE": "compute:image_metadata:change",
+        "GET": "get_image",
+        "PUT": "modify_image",
+        "DELETE": "modify_image",
     }
     schemas: ClassVar = {"PUT": META_BODY}
 

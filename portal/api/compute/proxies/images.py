@@ -44,7 +44,7 @@ class ImageProxy(ProxyView):
 
     def image(self, image_id: str) -> Image:
         """Return an image that the caller sees in the Image API."""
-        policy.enforce(self.context, "image:images:show")
+        policy.enforce(self.context, "get_image")
         try:
             return selectors.image_for(self.context, image_id)
         except NotFoundError as error:
@@ -93,13 +93,12 @@ class ImageProxy(ProxyView):
 class ImagesView(ImageProxy):
     """``GET /images``."""
 
-    rules = {"GET": "compute:images:list"}
+    rules = {"GET": "get_images"}
     queries = {"GET": listing}
     detailed = False
 
     def get(self, request: Request) -> Response:
         """The images that the caller would list in the Image API."""
-        policy.enforce(self.context, "image:images:list")
         filters, page = _filters(self.checked_query()), read_page(request)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
         answer: dict[str, Any] = {
@@ -121,7 +120,7 @@ class ImagesDetailView(ImagesView):
 class ImageView(ImageProxy):
     """``GET`` and ``DELETE /images/{id}``."""
 
-    rules = {"GET": "compute:images:show", "DELETE": "compute:images:delete"}
+    rules = {"GET": "get_image", "DELETE": "delete_image"}
 
     def get(self, request: Request, image_id: str) -> Response:
         """Show one image."""
@@ -129,7 +128,6 @@ class ImageView(ImageProxy):
 
     def delete(self, request: Request, image_id: str) -> Response:
         """Delete an image, as the Image API does."""
-        policy.enforce(self.context, "image:images:delete")
         services.delete(self.context, self.image(image_id).id)
         return Response(status=204)
 

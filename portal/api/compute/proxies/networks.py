@@ -27,11 +27,11 @@ _OPERATORS_FIELDS = (
 class NetworksView(ProxyView):
     """``GET /os-networks``."""
 
-    rules = {"GET": "compute:networks:list"}
+    rules = {"GET": "os_compute_api:os-networks:list"}
 
     def get(self, request: Request) -> Response:
         """The networks that the project may use."""
-        policy.enforce(self.context, "network:networks:list")
+        policy.enforce(self.context, "get_network")
         found = selectors.networks_for(self.context, all_projects=True).order_by("name", "id")
         return Response({"networks": [self.shape(network) for network in found]})
 
@@ -44,11 +44,11 @@ class NetworksView(ProxyView):
 class NetworkView(NetworksView):
     """``GET /os-networks/{id}``."""
 
-    rules = {"GET": "compute:networks:show"}
+    rules = {"GET": "os_compute_api:os-networks:show"}
 
     def get(self, request: Request, network_id: str = "") -> Response:
         """Show one network."""
-        policy.enforce(self.context, "network:networks:show")
+        policy.enforce(self.context, "get_network")
         try:
             network = selectors.network_for(self.context, network_id, all_projects=True)
         except NotFoundError as error:
@@ -59,6 +59,8 @@ class NetworkView(NetworksView):
 class TenantNetworksView(NetworksView):
     """``GET /os-tenant-networks``."""
 
+    rules = {"GET": "os_compute_api:os-tenant-networks:list"}
+
     def shape(self, network: Network) -> dict[str, Any]:
         """One network as projects saw it; ``None`` is the text that Nova gives."""
         return {"id": str(network.id), "label": network.name, "cidr": "None"}
@@ -67,5 +69,5 @@ class TenantNetworksView(NetworksView):
 class TenantNetworkView(TenantNetworksView, NetworkView):
     """``GET /os-tenant-networks/{id}``."""
 
-    rules = NetworkView.rules
+    rules = {"GET": "os_compute_api:os-tenant-networks:show"}
     get = NetworkView.get

@@ -20,12 +20,12 @@ LARGEST = 1000
 class SecurityGroupsView(ProxyView):
     """``GET /os-security-groups``."""
 
-    rules = {"GET": "compute:security_groups:list"}
+    rules = {"GET": "os_compute_api:os-security-groups:get"}
     queries = {"GET": limited}
 
     def get(self, request: Request) -> Response:
         """The project's groups by name; an operator's ``all_tenants`` shows every project's."""
-        policy.enforce(self.context, "network:security_groups:list")
+        policy.enforce(self.context, "get_security_group")
         query = self.checked_query()
         groups = selectors.security_groups_for(self.context, all_projects="all_tenants" in query)
         first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
@@ -37,11 +37,11 @@ class SecurityGroupsView(ProxyView):
 class SecurityGroupView(ProxyView):
     """``GET /os-security-groups/{id}``."""
 
-    rules = {"GET": "compute:security_groups:show"}
+    rules = {"GET": "os_compute_api:os-security-groups:show"}
 
     def get(self, request: Request, security_group_id: str) -> Response:
         """Show one group."""
-        policy.enforce(self.context, "network:security_groups:show")
+        policy.enforce(self.context, "get_security_group")
         try:
             group = selectors.security_group_for(self.context, security_group_id, all_projects=True)
         except NotFoundError as error:

@@ -46,7 +46,10 @@ def update(version: Version) -> Schema:
 class VolumeAttachmentsView(ComputeView):
     """The volumes of a server."""
 
-    rules = {"GET": "compute:server_volumes:list", "POST": "compute:server_volumes:create"}
+    rules = {
+        "GET": "os_compute_api:os-volumes-attachments:index",
+        "POST": "os_compute_api:os-volumes-attachments:create",
+    }
     schemas: ClassVar = {"POST": create}
     queries: ClassVar = {"GET": listing}
 
@@ -67,9 +70,9 @@ class VolumeAttachmentView(ComputeView):
     """One volume of a server: there is none of any id."""
 
     rules = {
-        "GET": "compute:server_volumes:show",
-        "PUT": "compute:server_volumes:update",
-        "DELETE": "compute:server_volumes:delete",
+        "GET": "os_compute_api:os-volumes-attachments:show",
+        "PUT": "os_compute_api:os-volumes-attachments:update",
+        "DELETE": "os_compute_api:os-volumes-attachments:delete",
     }
     schemas: ClassVar = {"PUT": update}
 

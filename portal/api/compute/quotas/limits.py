@@ -39,7 +39,7 @@ _NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed
 class LimitsView(ComputeView):
     """``GET /limits``."""
 
-    rules = {"GET": "compute:limits:show"}
+    rules = {"GET": "os_compute_api:limits"}
     queries = {"GET": quota_schemas.limits}
 
     def get(self, request: Request) -> Response:
@@ -51,7 +51,7 @@ class LimitsView(ComputeView):
         if asked:
             project = known_project(self.context, asked)
             if project != context.project_id:
-                policy.enforce(context, "compute:limits:show:other_project", {"project_id": project})
+                policy.enforce(context, "os_compute_api:limits:other_project", {"project_id": project})
             context = context.in_project(project)
         found = selectors.limits_for(context)
         maxima, used = dict(_MAXIMA), dict(_USED)

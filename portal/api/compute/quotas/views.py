@@ -51,9 +51,9 @@ class QuotaSetView(QuotaSetBase):
     """``GET``, ``PUT`` and ``DELETE /os-quota-sets/{project}``."""
 
     rules = {
-        "GET": "compute:quotas:show",
-        "PUT": "compute:quotas:update",
-        "DELETE": "compute:quotas:delete",
+        "GET": "os_compute_api:os-quota-sets:show",
+        "PUT": "os_compute_api:os-quota-sets:update",
+        "DELETE": "os_compute_api:os-quota-sets:delete",
     }
     schemas = {"PUT": quota_schemas.quota_set}
     queries = dict.fromkeys(("GET", "PUT", "DELETE"), quota_schemas.of_user)
@@ -84,7 +84,7 @@ class QuotaSetView(QuotaSetBase):
 class QuotaSetDefaultsView(QuotaSetBase):
     """``GET /os-quota-sets/{project}/defaults``."""
 
-    rules = {"GET": "compute:quotas:defaults"}
+    rules = {"GET": "os_compute_api:os-quota-sets:defaults"}
 
     def get(self, request: Request, project_id: str) -> Response:
         """What a project has without quotas of its own."""
@@ -96,7 +96,7 @@ class QuotaSetDefaultsView(QuotaSetBase):
 class QuotaSetDetailView(QuotaSetBase):
     """``GET /os-quota-sets/{project}/detail``."""
 
-    rules = {"GET": "compute:quotas:show:detail"}
+    rules = {"GET": "os_compute_api:os-quota-sets:detail"}
     queries = {"GET": quota_schemas.of_user}
 
     def get(self, request: Request, project_id: str) -> Response:
@@ -117,7 +117,7 @@ class QuotaSetDetailView(QuotaSetBase):
 class QuotaClassSetView(ComputeView):
     """``GET`` and ``PUT /os-quota-class-sets/{class}``: the defaults of the cloud, its only class."""
 
-    rules = {"GET": "compute:quota_classes:show", "PUT": "compute:quota_classes:update"}
+    rules = {"GET": "os_compute_api:os-quota-class-sets:show", "PUT": "os_compute_api:os-quota-class-sets:update"}
     schemas = {"PUT": quota_schemas.quota_class_set}
 
     def get(self, request: Request, class_name: str) -> Response:

@@ -38,7 +38,7 @@ def filter_shape(result: FilterResult) -> dict[str, Any]:
 class SchedulingView(ComputeView):
     """``GET /servers/{id}/novella-scheduling``."""
 
-    rules = {"GET": "compute:servers:scheduling"}
+    rules = {"GET": "novella:servers:scheduling"}
 
     def get(self, request: Request, server_id: str) -> Response:
         """Tell how each attempt of the server found its host, or why there was none; the newest first.
@@ -80,7 +80,7 @@ class SchedulingView(ComputeView):
 class WouldFitView(ComputeView):
     """``POST /novella-would-fit``."""
 
-    rules = {"POST": "compute:would_fit"}
+    rules = {"POST": "novella:would_fit"}
     schemas: ClassVar = {"POST": would_fit}
 
     def post(self, request: Request) -> Response:
@@ -98,7 +98,7 @@ class WouldFitView(ComputeView):
             "sentence": fit.sentence,
             "filters": [filter_shape(result) for result in fit.decision.filters],
         }
-        if self.allows("compute:would_fit:hosts"):
+        if self.allows("novella:would_fit:hosts"):
             answer["hosts"] = [{"host": name, "servers": many} for name, many in fit.hosts]
         return Response({"would_fit": answer})
 

@@ -27,4 +27,4 @@ def _console_output(view: ServerView, server_id: str, body: Any) -> Response:
     return Response({"output": console_output(view.context, server_id, lines)})
 
 
-ACTIONS = {"os-getConsoleOutput": Action("compute:servers:console_output", OUTPUT, _console_output)}
+ACTIONS = {"os-getConsoleOutput": Action("os_compute_api:os-console-output", OUTPUT, _console_output)}

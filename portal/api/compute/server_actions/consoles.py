@@ -15,7 +15,7 @@ from provisioning.compute.services.remote_consoles import create_console
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
 
-RULE = "compute:remote_consoles:create"
+RULE = "os_compute_api:os-remote-consoles"
 
 
 def _opening(protocol: str) -> Handler:

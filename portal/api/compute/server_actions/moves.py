@@ -60,11 +60,13 @@ def evacuate(version: Version) -> Schema:
 def _migrate(view: ServerView, server_id: str, body: Any) -> Response:
     host = body.get("host") if isinstance(body, dict) and view.microversion >= TO_HOST else None
     if host is not None:
-        policy.enforce(view.context, "compute:servers:migrate:host")
+        policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate:host")
     migrations.migrate(view.context, server_id, host)
 
 
 def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:
+    if body["host"] is not None:
+        policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate_live:host")
     migrations.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
 
 
@@ -73,7 +75,7 @@ def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "migrate": Action("compute:servers:migrate", migrate, _migrate),
-    "os-migrateLive": Action("compute:servers:migrate_live", migrate_live, _migrate_live),
-    "evacuate": Action("compute:servers:evacuate", evacuate, _evacuate),
+    "migrate": Action("os_compute_api:os-migrate-server:migrate", migrate, _migrate),
+    "os-migrateLive": Action("os_compute_api:os-migrate-server:migrate_live", migrate_live, _migrate_live),
+    "evacuate": Action("os_compute_api:os-evacuate", evacuate, _evacuate),
 }

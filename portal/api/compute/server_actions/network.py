@@ -66,16 +66,20 @@ def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response
 
 
 ACTIONS = {
-    "addSecurityGroup": Action("compute:servers:add_security_group", GROUP, _by(add_security_group, "name")),
-    "removeSecurityGroup": Action("compute:servers:remove_security_group", GROUP, _by(remove_security_group, "name")),
+    "addSecurityGroup": Action("os_compute_api:os-security-groups:add", GROUP, _by(add_security_group, "name")),
+    "removeSecurityGroup": Action(
+        "os_compute_api:os-security-groups:remove", GROUP, _by(remove_security_group, "name")
+    ),
     "addFixedIp": Action(
-        "compute:servers:add_fixed_ip", ADD_FIXED_IP, _by(add_fixed_ip, "networkId"), maximum=LAST_PROXY
+        "os_compute_api:os-multinic:add", ADD_FIXED_IP, _by(add_fixed_ip, "networkId"), maximum=LAST_PROXY
     ),
     "removeFixedIp": Action(
-        "compute:servers:remove_fixed_ip", REMOVE_FIXED_IP, _by(remove_fixed_ip, "address"), maximum=LAST_PROXY
+        "os_compute_api:os-multinic:remove", REMOVE_FIXED_IP, _by(remove_fixed_ip, "address"), maximum=LAST_PROXY
     ),
-    "addFloatingIp": Action("compute:servers:add_floating_ip", ADD_FLOATING_IP, _add_floating_ip, maximum=LAST_PROXY),
+    "addFloatingIp": Action(
+        "os_compute_api:os-floating-ips:add", ADD_FLOATING_IP, _add_floating_ip, maximum=LAST_PROXY
+    ),
     "removeFloatingIp": Action(
-        "compute:servers:remove_floating_ip", REMOVE_FLOATING_IP, _remove_floating_ip, maximum=LAST_PROXY
+        "os_compute_api:os-floating-ips:remove", REMOVE_FLOATING_IP, _remove_floating_ip, maximum=LAST_PROXY
     ),
 }

@@ -50,13 +50,13 @@ def _change_password(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "os-start": Action("compute:servers:start", NOTHING, _switch("start")),
-    "os-stop": Action("compute:servers:stop", NOTHING, _switch("stop")),
-    "reboot": Action("compute:servers:reboot", REBOOT, _reboot),
-    "pause": Action("compute:servers:pause", NOTHING, _switch("pause")),
-    "unpause": Action("compute:servers:unpause", NOTHING, _switch("unpause")),
-    "suspend": Action("compute:servers:suspend", NOTHING, _switch("suspend")),
-    "resume": Action("compute:servers:resume", NOTHING, _switch("resume")),
-    "trigger_crash_dump": Action("compute:servers:trigger_crash_dump", ONLY_NULL, _crash_dump, minimum=(2, 17)),
-    "changePassword": Action("compute:servers:change_password", PASSWORD, _change_password),
+    "os-start": Action("os_compute_api:servers:start", NOTHING, _switch("start")),
+    "os-stop": Action("os_compute_api:servers:stop", NOTHING, _switch("stop")),
+    "reboot": Action("os_compute_api:servers:reboot", REBOOT, _reboot),
+    "pause": Action("os_compute_api:os-pause-server:pause", NOTHING, _switch("pause")),
+    "unpause": Action("os_compute_api:os-pause-server:unpause", NOTHING, _switch("unpause")),
+    "suspend": Action("os_compute_api:os-suspend-server:suspend", NOTHING, _switch("suspend")),
+    "resume": Action("os_compute_api:os-suspend-server:resume", NOTHING, _switch("resume")),
+    "trigger_crash_dump": Action("os_compute_api:servers:trigger_crash_dump", ONLY_NULL, _crash_dump, minimum=(2, 17)),
+    "changePassword": Action("os_compute_api:os-admin-password", PASSWORD, _change_password),
 }

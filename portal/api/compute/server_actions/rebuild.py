@@ -105,4 +105,4 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
     return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})
 
 
-ACTIONS = {"rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild)}
+ACTIONS = {"rebuild": Action("os_compute_api:servers:rebuild", rebuild_schema, _rebuild)}

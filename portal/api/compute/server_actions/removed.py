@@ -18,6 +18,6 @@ def _gone(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "injectNetworkInfo": Action("compute:servers:inject_network_info", NOTHING, _gone),
-    "resetNetwork": Action("compute:servers:reset_network", NOTHING, _gone),
+    "injectNetworkInfo": Action("os_compute_api:os-admin-actions:inject_network_info", NOTHING, _gone),
+    "resetNetwork": Action("os_compute_api:os-admin-actions:reset_network", NOTHING, _gone),
 }

@@ -43,6 +43,6 @@ def _unrescue(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "rescue": Action("compute:servers:rescue", RESCUE, _rescue),
-    "unrescue": Action("compute:servers:unrescue", NOTHING, _unrescue),
+    "rescue": Action("os_compute_api:os-rescue", RESCUE, _rescue),
+    "unrescue": Action("os_compute_api:os-unrescue", NOTHING, _unrescue),
 }

@@ -39,7 +39,7 @@ def _revert(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "resize": Action("compute:servers:resize", RESIZE, _resize),
-    "confirmResize": Action("compute:servers:confirm_resize", NOTHING, _confirm),
-    "revertResize": Action("compute:servers:revert_resize", NOTHING, _revert),
+    "resize": Action("os_compute_api:servers:resize", RESIZE, _resize),
+    "confirmResize": Action("os_compute_api:servers:confirm_resize", NOTHING, _confirm),
+    "revertResize": Action("os_compute_api:servers:revert_resize", NOTHING, _revert),
 }

@@ -60,7 +60,7 @@ def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "shelve": Action("compute:servers:shelve", NOTHING, _shelve),
-    "shelveOffload": Action("compute:servers:shelve_offload", NOTHING, _offload),
-    "unshelve": Action("compute:servers:unshelve", unshelve_schema, _unshelve),
+    "shelve": Action("os_compute_api:os-shelve:shelve", NOTHING, _shelve),
+    "shelveOffload": Action("os_compute_api:os-shelve:shelve_offload", NOTHING, _offload),
+    "unshelve": Action("os_compute_api:os-shelve:unshelve", unshelve_schema, _unshelve),
 }

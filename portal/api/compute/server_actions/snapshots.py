@@ -58,6 +58,6 @@ def _made(view: ServerView, image_id: uuid.UUID, *, shown: bool = True) -> Respo
 
 
 ACTIONS = {
-    "createImage": Action("compute:servers:create_image", IMAGE, _create_image),
-    "createBackup": Action("compute:servers:create_backup", BACKUP, _create_backup),
+    "createImage": Action("os_compute_api:servers:create_image", IMAGE, _create_image),
+    "createBackup": Action("os_compute_api:os-create-backup", BACKUP, _create_backup),
 }

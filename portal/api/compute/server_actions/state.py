@@ -62,9 +62,9 @@ def _restore(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "lock": Action("compute:servers:lock", _lock_schema, _lock),
-    "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
-    "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
-    "forceDelete": Action("compute:servers:force_delete", NOTHING, _force_delete),
-    "restore": Action("compute:servers:restore", NOTHING, _restore),
+    "lock": Action("os_compute_api:os-lock-server:lock", _lock_schema, _lock),
+    "unlock": Action("os_compute_api:os-lock-server:unlock", NOTHING, _unlock),
+    "os-resetState": Action("os_compute_api:os-admin-actions:reset_state", STATE, _reset_state),
+    "forceDelete": Action("os_compute_api:os-deferred-delete:force", NOTHING, _force_delete),
+    "restore": Action("os_compute_api:os-deferred-delete:restore", NOTHING, _restore),
 }

@@ -16,7 +16,7 @@ from provisioning.identity import policy
 class ServerActionView(ServerView):
     """Runs one action on one server."""
 
-    rules = {"POST": "compute:servers:show"}
+    rules = {"POST": "os_compute_api:servers:show"}
     schemas = {"POST": any_action}
 
     def post(self, request: Request, server_id: str) -> Response:

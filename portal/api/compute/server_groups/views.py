@@ -40,7 +40,7 @@ class ServerGroupBase(ComputeView):
 class ServerGroupsView(ServerGroupBase):
     """``GET`` and ``POST /os-server-groups``."""
 
-    rules = {"GET": "compute:server_groups:list", "POST": "compute:server_groups:create"}
+    rules = {"GET": "os_compute_api:os-server-groups:index", "POST": "os_compute_api:os-server-groups:create"}
     schemas = {"POST": server_group_schemas.create}
     queries = {"GET": server_group_schemas.listing}
 
@@ -72,7 +72,7 @@ class ServerGroupsView(ServerGroupBase):
 class ServerGroupView(ServerGroupBase):
     """``GET`` and ``DELETE /os-server-groups/{id}``."""
 
-    rules = {"GET": "compute:server_groups:show", "DELETE": "compute:server_groups:delete"}
+    rules = {"GET": "os_compute_api:os-server-groups:show", "DELETE": "os_compute_api:os-server-groups:delete"}
 
     def get(self, request: Request, server_group_id: str) -> Response:
         """One group."""

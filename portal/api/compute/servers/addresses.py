@@ -15,7 +15,7 @@ from provisioning.network import selectors as network
 class AddressesView(ComputeView):
     """``GET /servers/{id}/ips``."""
 
-    rules = {"GET": "compute:server_ips:list"}
+    rules = {"GET": "os_compute_api:ips:index"}
 
     def get(self, request: Request, server_id: str, network_label: str | None = None) -> Response:
         """List the addresses of every network, or of the one that is named."""
@@ -31,4 +31,4 @@ class AddressesView(ComputeView):
 class NetworkAddressesView(AddressesView):
     """``GET /servers/{id}/ips/{network}``."""
 
-    rules = {"GET": "compute:server_ips:show"}
+    rules = {"GET": "os_compute_api:ips:show"}

@@ -32,8 +32,8 @@ class ServerView(ComputeView):
         """Return which fields of servers this caller sees at this microversion."""
         return VisibleFields(
             self.microversion,
-            host=self.allows("compute:servers:show:host"),
-            host_status=self.allows("compute:servers:show:host_status"),
+            host=self.allows("os_compute_api:os-extended-server-attributes"),
+            host_status=self.allows("os_compute_api:servers:show:host_status"),
             groups=groups,
             extended=extended,
         )

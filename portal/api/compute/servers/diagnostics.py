@@ -35,7 +35,7 @@ _OLD_DISK = {
 class DiagnosticsView(ComputeView):
     """The counters of one server."""
 
-    rules = {"GET": "compute:servers:diagnostics"}
+    rules = {"GET": "os_compute_api:os-server-diagnostics"}
 
     def get(self, request: Request, server_id: str) -> Response:
         """Ask the host: one shape for all hypervisors from 2.48, the flat one of libvirt before."""

@@ -52,7 +52,7 @@ def create(version: Version) -> Schema:
 class ExternalEventsView(ComputeView):
     """Events about servers."""
 
-    rules = {"POST": "compute:server_external_events:create"}
+    rules = {"POST": "os_compute_api:os-server-external-events:create"}
     schemas: ClassVar = {"POST": create}
 
     def post(self, request: Request) -> Response:

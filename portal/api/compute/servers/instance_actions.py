@@ -33,7 +33,7 @@ def listing(version: Version) -> Schema:
 class InstanceActionsView(ComputeView):
     """``GET /servers/{id}/os-instance-actions``, the newest first."""
 
-    rules = {"GET": "compute:instance_actions:list"}
+    rules = {"GET": "os_compute_api:os-instance-actions:list"}
     queries: ClassVar = {"GET": listing}
 
     def get(self, request: Request, server_id: str) -> Response:
@@ -86,20 +86,20 @@ class InstanceActionsView(ComputeView):
 class InstanceActionView(InstanceActionsView):
     """``GET /servers/{id}/os-instance-actions/{request_id}``."""
 
-    rules = {"GET": "compute:instance_actions:show"}
+    rules = {"GET": "os_compute_api:os-instance-actions:show"}
     queries: ClassVar = {"GET": {}}
 
     def get(self, request: Request, server_id: str, request_id: str = "") -> Response:
         """Show one action; its events from 2.51 on to everybody who sees the server, before that to operators."""
         action, events = selectors.action_for(self.context, server_id, request_id, deleted=self.microversion >= DELETED)
         shape = self.shape(action)
-        since, before = "compute:instance_actions:events", "compute:instance_actions:events:details"
+        since, before = "os_compute_api:os-instance-actions:events", "os_compute_api:os-instance-actions:events:details"
         if self.allows(since if self.microversion >= (2, 51) else before):
             shape["events"] = [self._event(event, action) for event in events]
         return Response({"instanceAction": shape})
 
     def _event(self, event: InstanceActionEvent, action: InstanceAction) -> dict[str, Any]:
-        operator = self.allows("compute:instance_actions:events:details")
+        operator = self.allows("os_compute_api:os-instance-actions:events:details")
         shape: dict[str, Any] = {
             "event": event.name,
             "start_time": timestamp_micro(event.started_at),

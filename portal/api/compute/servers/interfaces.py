@@ -73,7 +73,7 @@ class CardsView(ComputeView):
 class InterfacesView(CardsView):
     """The cards of a server, and one more."""
 
-    rules = {"GET": "compute:server_interfaces:list", "POST": "compute:server_interfaces:create"}
+    rules = {"GET": "os_compute_api:os-attach-interfaces:list", "POST": "os_compute_api:os-attach-interfaces:create"}
     schemas: ClassVar = {"POST": attach}
 
     def get(self, request: Request, server_id: str) -> Response:
@@ -104,7 +104,7 @@ class InterfacesView(CardsView):
 class InterfaceView(CardsView):
     """One card of a server."""
 
-    rules = {"GET": "compute:server_interfaces:show", "DELETE": "compute:server_interfaces:delete"}
+    rules = {"GET": "os_compute_api:os-attach-interfaces:show", "DELETE": "os_compute_api:os-attach-interfaces:delete"}
 
     def get(self, request: Request, server_id: str, port_id: str) -> Response:
         """Show it."""

@@ -18,9 +18,9 @@ class MetadataView(ComputeView):
     """``/servers/{id}/metadata``."""
 
     rules = {
-        "GET": "compute:server_metadata:list",
-        "POST": "compute:server_metadata:create",
-        "PUT": "compute:server_metadata:update",
+        "GET": "os_compute_api:server-metadata:index",
+        "POST": "os_compute_api:server-metadata:create",
+        "PUT": "os_compute_api:server-metadata:update_all",
     }
     schemas: ClassVar = {"POST": METADATA_BODY, "PUT": METADATA_BODY}
 
@@ -43,9 +43,9 @@ class MetadataItemView(ComputeView):
     """``/servers/{id}/metadata/{key}``."""
 
     rules = {
-        "GET": "compute:server_metadata:show",
-        "PUT": "compute:server_metadata:update",
-        "DELETE": "compute:server_metadata:delete",
+        "GET": "os_compute_api:server-metadata:show",
+        "PUT": "os_compute_api:server-metadata:update",
+        "DELETE": "os_compute_api:server-metadata:delete",
     }
     schemas: ClassVar = {"PUT": META_BODY}
 

@@ -13,7 +13,7 @@ from provisioning.compute.passwords import clear_password
 class ServerPasswordView(ComputeView):
     """The encrypted password of a server's administrator."""
 
-    rules = {"GET": "compute:server_password:show", "DELETE": "compute:server_password:clear"}
+    rules = {"GET": "os_compute_api:os-server-password:show", "DELETE": "os_compute_api:os-server-password:clear"}
 
     def get(self, request: Request, server_id: str) -> Response:
         """Show it; empty when the guest has posted none."""

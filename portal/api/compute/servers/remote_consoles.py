@@ -49,7 +49,7 @@ def token_of(view: ComputeView) -> TokenData:
 class RemoteConsolesView(ComputeView):
     """Consoles of a server, from 2.6 on."""
 
-    rules = {"POST": "compute:remote_consoles:create"}
+    rules = {"POST": "os_compute_api:os-remote-consoles"}
     schemas: ClassVar = {"POST": console_schema}
     versions = {"POST": ((2, 6), NEWEST)}
 
@@ -64,7 +64,7 @@ class RemoteConsolesView(ComputeView):
 class ConsoleAuthTokenView(ComputeView):
     """Where the console of a token is.  Our guests have no port: their consoles are sockets in a folder of the host."""
 
-    rules = {"GET": "compute:console_auth_tokens:show"}
+    rules = {"GET": "os_compute_api:os-console-auth-tokens"}
 
     def get(self, request: Request, console_token: str) -> Response:
         """Answer without using the token; before 2.31 this was for RDP alone, which there is none of."""

@@ -14,7 +14,7 @@ from provisioning.network import selectors as network
 class SecurityGroupsView(ComputeView):
     """``GET /servers/{id}/os-security-groups``."""
 
-    rules = {"GET": "compute:server_security_groups:list"}
+    rules = {"GET": "os_compute_api:os-security-groups:list"}
 
     def get(self, request: Request, server_id: str) -> Response:
         """The groups of the server's ports."""

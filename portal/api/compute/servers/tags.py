@@ -25,9 +25,9 @@ class TagsView(_TaggedView):
     """All tags of a server."""
 
     rules = {
-        "GET": "compute:server_tags:list",
-        "PUT": "compute:server_tags:update_all",
-        "DELETE": "compute:server_tags:delete_all",
+        "GET": "os_compute_api:os-server-tags:index",
+        "PUT": "os_compute_api:os-server-tags:update_all",
+        "DELETE": "os_compute_api:os-server-tags:delete_all",
     }
     schemas: ClassVar = {"PUT": TAGS_BODY}
 
@@ -50,9 +50,9 @@ class TagView(_TaggedView):
     """One tag of a server."""
 
     rules = {
-        "GET": "compute:server_tags:show",
-        "PUT": "compute:server_tags:update",
-        "DELETE": "compute:server_tags:delete",
+        "GET": "os_compute_api:os-server-tags:show",
+        "PUT": "os_compute_api:os-server-tags:update",
+        "DELETE": "os_compute_api:os-server-tags:delete",
     }
 
     def get(self, request: Request, server_id: str, tag: str) -> Response:

@@ -13,7 +13,7 @@ from provisioning.compute import selectors
 class TopologyView(ComputeView):
     """What a guest's processors and memory are laid upon."""
 
-    rules = {"GET": "compute:server_topology:show"}
+    rules = {"GET": "compute:server:topology:index"}
     versions = {"GET": ((2, 78), NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:

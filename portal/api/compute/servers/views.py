@@ -37,16 +37,17 @@ _OPERATORS = ("reservation_id", "launch_index", "image_properties", "user_data")
 class ServersView(ServerView):
     """``GET`` and ``POST /servers``."""
 
-    rules = {"GET": "compute:servers:list", "POST": "compute:servers:create"}
+    rules = {"GET": "os_compute_api:servers:index", "POST": "os_compute_api:servers:create"}
     schemas: ClassVar = {"POST": server_schemas.create}
     queries: ClassVar = {"GET": listing}
     detailed = False
+    all_projects_rule = "os_compute_api:servers:index:get_all_tenants"
 
     def get(self, request: Request) -> Response:
         """List the servers of the project (``all_tenants`` for operators): filtered, sorted, a page at a time."""
         query = self.checked_query()
         page = read_page(request)
-        every = self.allows("compute:servers:list:all_filters")
+        every = self.allows("os_compute_api:servers:allow_all_filters")
         sort = read_sort(query.get("sort_key", []), query.get("sort_dir", []), self.microversion, every=every)
         wanted = read_filters(query, self.microversion, every=every)
         found = selectors.instances_for(
@@ -55,6 +56,7 @@ class ServersView(ServerView):
             limit=0 if wanted.nothing else page.limit,
             marker=page.marker,
             all_projects=wanted.all_projects,
+            rule=self.all_projects_rule,
             columns=self._columns(),
             **wanted.filters,
         )
@@ -98,13 +100,19 @@ class ServersDetailView(ServersView):
     """``GET /servers/detail``."""
 
     http_method_names = ["get", "head"]
+    rules = {"GET": "os_compute_api:servers:detail"}
     detailed = True
+    all_projects_rule = "os_compute_api:servers:detail:get_all_tenants"
 
 
 class OneServerView(ServerView):
     """``GET``, ``PUT`` and ``DELETE /servers/{id}``."""
 
-    rules = {"GET": "compute:servers:show", "PUT": "compute:servers:update", "DELETE": "compute:servers:delete"}
+    rules = {
+        "GET": "os_compute_api:servers:show",
+        "PUT": "os_compute_api:servers:update",
+        "DELETE": "os_compute_api:servers:delete",
+    }
     schemas: ClassVar = {"PUT": server_schemas.update}
 
     def get(self, request: Request, server_id: str) -> Response:

@@ -50,7 +50,7 @@ class ServiceBase(ComputeView):
 class ServicesView(ServiceBase):
     """``GET /os-services``."""
 
-    rules = {"GET": "compute:services:list"}
+    rules = {"GET": "os_compute_api:os-services:list"}
     queries = {"GET": service_schemas.listing}
 
     def get(self, request: Request) -> Response:
@@ -63,7 +63,7 @@ class ServicesView(ServiceBase):
 class ServiceView(ServiceBase):
     """``PUT`` and ``DELETE /os-services/{id}``; before 2.53 ``PUT`` is to ``enable``, ``disable`` and their like."""
 
-    rules = {"PUT": "compute:services:update", "DELETE": "compute:services:delete"}
+    rules = {"PUT": "os_compute_api:os-services:update", "DELETE": "os_compute_api:os-services:delete"}
     schemas = {"PUT": service_schemas.update}
 
     def put(self, request: Request, service_id: str) -> Response:

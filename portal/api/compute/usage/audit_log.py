@@ -19,7 +19,7 @@ _FORMS = {True: "%Y-%m-%d %H:%M:%S.%f", False: "%Y-%m-%d %H:%M:%S"}
 class UsageAuditsView(ComputeView):
     """``GET /os-instance_usage_audit_log``."""
 
-    rules = {"GET": "compute:instance_usage_audit_log:list"}
+    rules = {"GET": "os_compute_api:os-instance-usage-audit-log:list"}
 
     def get(self, request: Request) -> Response:
         """The audits of the period that ended last."""
@@ -30,7 +30,7 @@ class UsageAuditsView(ComputeView):
 class UsageAuditView(ComputeView):
     """``GET /os-instance_usage_audit_log/{before}``."""
 
-    rules = {"GET": "compute:instance_usage_audit_log:show"}
+    rules = {"GET": "os_compute_api:os-instance-usage-audit-log:show"}
 
     def get(self, request: Request, before: str) -> Response:
         """The audits of the period that ended last before a time, ``2026-01-31 12:00:00``."""

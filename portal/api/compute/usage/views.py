@@ -78,7 +78,7 @@ class UsageBase(ComputeView):
 class UsagesView(UsageBase):
     """``GET /os-simple-tenant-usage``."""
 
-    rules = {"GET": "compute:simple_tenant_usage:list"}
+    rules = {"GET": "os_compute_api:os-simple-tenant-usage:list"}
     queries = {"GET": listing}
 
     def get(self, request: Request) -> Response:
@@ -104,7 +104,7 @@ class UsagesView(UsageBase):
 class UsageView(UsageBase):
     """``GET /os-simple-tenant-usage/{project}``."""
 
-    rules = {"GET": "compute:simple_tenant_usage:show"}
+    rules = {"GET": "os_compute_api:os-simple-tenant-usage:show"}
     queries = {"GET": one}
 
     def policy_target(self) -> dict[str, object]:

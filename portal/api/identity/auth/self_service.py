@@ -21,7 +21,7 @@ from provisioning.identity import policy, selectors, services
 class OwnProjectsView(ServiceView):
     """``GET /v3/auth/projects``."""
 
-    rules = {"GET": "identity:auth:projects"}
+    rules = {"GET": "identity:get_auth_projects"}
 
     def get(self, request: Request) -> Response:
         """List the projects that the caller may enter with this token."""
@@ -32,7 +32,7 @@ class OwnProjectsView(ServiceView):
 class OwnDomainsView(ServiceView):
     """``GET /v3/auth/domains``."""
 
-    rules = {"GET": "identity:auth:domains"}
+    rules = {"GET": "identity:get_auth_domains"}
 
     def get(self, request: Request) -> Response:
         """List the domains that the caller may enter with this token."""
@@ -43,7 +43,7 @@ class OwnDomainsView(ServiceView):
 class OwnSystemView(ServiceView):
     """``GET /v3/auth/system``."""
 
-    rules = {"GET": "identity:auth:system"}
+    rules = {"GET": "identity:get_auth_system"}
 
     def get(self, request: Request) -> Response:
         """Say whether the caller may enter the system with this token."""
@@ -54,7 +54,7 @@ class OwnSystemView(ServiceView):
 class CatalogView(ServiceView):
     """``GET /v3/auth/catalog``."""
 
-    rules = {"GET": "identity:auth:catalog"}
+    rules = {"GET": "identity:get_auth_catalog"}
 
     def get(self, request: Request) -> Response:
         """Return the catalog; a token without a scope has none."""
@@ -75,6 +75,6 @@ class PasswordView(ServiceView):
         body = self.checked_body()["user"]
         claimed = read_id(user_id)
         if claimed is not None:  # who it is, the password will show
-            policy.enforce(RequestContext(claimed, "", None), "identity:users:password", {"user_id": claimed})
+            policy.enforce(RequestContext(claimed, "", None), "identity:change_password", {"user_id": claimed})
         services.change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)

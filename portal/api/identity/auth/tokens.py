@@ -22,7 +22,11 @@ NO = frozenset({"", "0", "false", "no", "off"})
 class TokensView(ServiceView):
     """Tokens.  The one that is spoken of stands in the header ``X-Subject-Token``."""
 
-    rules = {"GET": "identity:tokens:validate", "DELETE": "identity:tokens:revoke"}
+    rules = {
+        "GET": "identity:validate_token",
+        "HEAD": "identity:check_token",
+        "DELETE": "identity:revoke_token",
+    }
     public_methods = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": schemas.AUTH}
     _subject: TokenData
@@ -65,7 +69,7 @@ def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tu
 
     ``ended``: also when its time is over, for those who may look into such.
     """
-    ended = ended and policy.allows(caller, "identity:tokens:validate:expired")
+    ended = ended and policy.allows(caller, "novella:validate_expired_token")
     try:
         data = tokens.read(value, ended=ended)
         return data, selectors.context_of(data)

@@ -42,7 +42,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 class EndpointsView(ServiceView):
     """``/v3/endpoints``."""
 
-    rules = {"GET": "identity:endpoints:list", "POST": "identity:endpoints:create"}
+    rules = {"GET": "identity:list_endpoints", "POST": "identity:create_endpoint"}
     schemas: ClassVar[Schemas] = {"POST": schemas.ENDPOINT_CREATE}
     queries: ClassVar[Schemas] = {"GET": query_of("interface", "service_id", "region_id", "enabled")}
 
@@ -64,9 +64,9 @@ class EndpointView(ServiceView):
     """``/v3/endpoints/{id}``."""
 
     rules = {
-        "GET": "identity:endpoints:show",
-        "PATCH": "identity:endpoints:update",
-        "DELETE": "identity:endpoints:delete",
+        "GET": "identity:get_endpoint",
+        "PATCH": "identity:update_endpoint",
+        "DELETE": "identity:delete_endpoint",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.ENDPOINT_UPDATE}
 

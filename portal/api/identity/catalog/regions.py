@@ -33,7 +33,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 class RegionsView(ServiceView):
     """``/v3/regions``."""
 
-    rules = {"GET": "identity:regions:list", "POST": "identity:regions:create"}
+    rules = {"GET": "identity:list_regions", "POST": "identity:create_region"}
     schemas: ClassVar[Schemas] = {"POST": schemas.REGION_CREATE}
     queries: ClassVar[Schemas] = {"GET": query_of("parent_region_id")}
 
@@ -53,9 +53,9 @@ class RegionView(ServiceView):
     """``/v3/regions/{id}``."""
 
     rules = {
-        "GET": "identity:regions:show",
-        "PATCH": "identity:regions:update",
-        "DELETE": "identity:regions:delete",
+        "GET": "identity:get_region",
+        "PATCH": "identity:update_region",
+        "DELETE": "identity:delete_region",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.REGION_UPDATE}
 

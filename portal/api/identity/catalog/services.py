@@ -28,7 +28,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 class ServicesView(ServiceView):
     """``/v3/services``."""
 
-    rules = {"GET": "identity:services:list", "POST": "identity:services:create"}
+    rules = {"GET": "identity:list_services", "POST": "identity:create_service"}
     schemas: ClassVar[Schemas] = {"POST": schemas.SERVICE_CREATE}
     queries: ClassVar[Schemas] = {"GET": query_of("type", "name", "enabled")}
 
@@ -48,9 +48,9 @@ class OneServiceView(ServiceView):
     """``/v3/services/{id}``."""
 
     rules = {
-        "GET": "identity:services:show",
-        "PATCH": "identity:services:update",
-        "DELETE": "identity:services:delete",
+        "GET": "identity:get_service",
+        "PATCH": "identity:update_service",
+        "DELETE": "identity:delete_service",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.SERVICE_UPDATE}
 

@@ -17,7 +17,7 @@ from provisioning.identity.models import AccessRule
 class AccessRulesView(OfUserView):
     """``GET /v3/users/{id}/access_rules``."""
 
-    rules = {"GET": "identity:access_rules:list"}
+    rules = {"GET": "identity:list_access_rules"}
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them; they are made together with application credentials."""
@@ -29,7 +29,7 @@ class AccessRulesView(OfUserView):
 class AccessRuleView(OfUserView):
     """``/v3/users/{id}/access_rules/{id}``."""
 
-    rules = {"GET": "identity:access_rules:show", "DELETE": "identity:access_rules:delete"}
+    rules = {"GET": "identity:get_access_rule", "DELETE": "identity:delete_access_rule"}
 
     def get(self, request: Request, user_id: str, access_rule_id: str) -> Response:
         """Show one."""

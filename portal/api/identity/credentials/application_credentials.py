@@ -30,7 +30,7 @@ class OfUserView(ServiceView):
 class ApplicationCredentialsView(OfUserView):
     """``/v3/users/{id}/application_credentials``."""
 
-    rules = {"GET": "identity:application_credentials:list", "POST": "identity:application_credentials:create"}
+    rules = {"GET": "identity:list_application_credentials", "POST": "identity:create_application_credential"}
     schemas: ClassVar[Schemas] = {"POST": schemas.APPLICATION_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
@@ -73,7 +73,7 @@ class ApplicationCredentialsView(OfUserView):
 class ApplicationCredentialView(OfUserView):
     """``/v3/users/{id}/application_credentials/{id}``."""
 
-    rules = {"GET": "identity:application_credentials:show", "DELETE": "identity:application_credentials:delete"}
+    rules = {"GET": "identity:get_application_credential", "DELETE": "identity:delete_application_credential"}
 
     def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
         """Show one, without its secret."""

@@ -19,7 +19,7 @@ from provisioning.identity.services.credentials import Changes
 class CredentialsView(ServiceView):
     """``/v3/credentials``."""
 
-    rules = {"GET": "identity:credentials:list", "POST": "identity:credentials:create"}
+    rules = {"GET": "identity:list_credentials", "POST": "identity:create_credential"}
     schemas: ClassVar[Schemas] = {"POST": schemas.CREDENTIAL}
 
     def policy_target(self) -> dict[str, object]:
@@ -29,7 +29,7 @@ class CredentialsView(ServiceView):
     def get(self, request: Request) -> Response:
         """List one's own, or everybody's for operators."""
         query = request.query_params
-        everybody = self.allows("identity:credentials:list:all_users")
+        everybody = self.allows("novella:list_credentials:all_users")
         found = selectors.credentials_for(
             self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody
         )
@@ -51,9 +51,9 @@ class CredentialView(ServiceView):
     """``/v3/credentials/{id}``; another user's does not exist, except for operators."""
 
     rules = {
-        "GET": "identity:credentials:show",
-        "PATCH": "identity:credentials:update",
-        "DELETE": "identity:credentials:delete",
+        "GET": "identity:get_credential",
+        "PATCH": "identity:update_credential",
+        "DELETE": "identity:delete_credential",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.CREDENTIAL_CHANGE}
     _record: Credential
@@ -116,7 +116,7 @@ def _user(view: ServiceView, user_id: str | None) -> User:
     """Return whose the credential shall be: the caller's, or another's for those who may."""
     own = view.context.user_id
     wanted = user_id if user_id is not None else own.hex if own is not None else ""
-    policy.enforce(view.context, "identity:credentials:create", {"user_id": wanted})
+    policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})
     return selectors.existing_user(wanted)
 
 

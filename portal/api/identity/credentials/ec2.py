@@ -24,7 +24,7 @@ from provisioning.identity.tokens import IssuedToken
 class Ec2CredentialsView(OfUserView):
     """``/v3/users/{id}/credentials/OS-EC2``."""
 
-    rules = {"GET": "identity:ec2_credentials:list", "POST": "identity:ec2_credentials:create"}
+    rules = {"GET": "identity:ec2_list_credentials", "POST": "identity:ec2_create_credential"}
     schemas: ClassVar[Schemas] = {"POST": schemas.EC2_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
@@ -46,7 +46,7 @@ class Ec2CredentialsView(OfUserView):
 class Ec2CredentialView(OfUserView):
     """``/v3/users/{id}/credentials/OS-EC2/{access}``."""
 
-    rules = {"GET": "identity:ec2_credentials:show", "DELETE": "identity:ec2_credentials:delete"}
+    rules = {"GET": "identity:ec2_get_credential", "DELETE": "identity:ec2_delete_credential"}
 
     def get(self, request: Request, user_id: str, access: str) -> Response:
         """Show a key pair with its secret."""
@@ -72,7 +72,7 @@ class Ec2CredentialView(OfUserView):
 class Ec2TokensView(ServiceView):
     """``POST /v3/ec2tokens``: a service got a request that an AWS client signed, and asks who that was."""
 
-    rules = {"POST": "identity:ec2_tokens:create"}
+    rules = {"POST": "identity:ec2tokens_validate"}
     schemas: ClassVar[Schemas] = {"POST": schemas.EC2_TOKEN}
 
     def post(self, request: Request) -> Response:
@@ -96,7 +96,7 @@ class Ec2TokensView(ServiceView):
 class S3TokensView(ServiceView):
     """``POST /v3/s3tokens``: as ``ec2tokens``, for a text that an S3 client signed."""
 
-    rules = {"POST": "identity:ec2_tokens:create"}
+    rules = {"POST": "identity:s3tokens_validate"}
     schemas: ClassVar[Schemas] = {"POST": schemas.S3_TOKEN}
 
     def post(self, request: Request) -> Response:

@@ -20,10 +20,10 @@ COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id
 class DomainsView(CollectionView):
     """``/v3/domains``."""
 
-    rules = {"GET": "identity:domains:find", "POST": "identity:domains:create"}
+    rules = {"GET": "novella:find_domain", "POST": "identity:create_domain"}
     schemas: ClassVar[Schemas] = {"POST": schemas.DOMAIN_CREATE}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.DOMAINS)}
-    listing_rule = "identity:domains:list"
+    listing_rule = "identity:list_domains"
     what = "domain"
 
     def get(self, request: Request) -> Response:
@@ -50,9 +50,9 @@ class OneDomainView(DomainView):
     """``/v3/domains/{id}``."""
 
     rules = {
-        "GET": "identity:domains:show",
-        "PATCH": "identity:domains:update",
-        "DELETE": "identity:domains:delete",
+        "GET": "identity:get_domain",
+        "PATCH": "identity:update_domain",
+        "DELETE": "identity:delete_domain",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.DOMAIN_UPDATE}
     what = "domain"

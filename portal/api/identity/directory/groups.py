@@ -22,10 +22,10 @@ COLUMNS = frozenset({"id", "name", "domain_id", "description"})
 class GroupsView(CollectionView):
     """``/v3/groups``."""
 
-    rules = {"GET": "identity:groups:list", "POST": "identity:groups:create"}
+    rules = {"GET": "identity:list_groups", "POST": "identity:create_group"}
     schemas: ClassVar[Schemas] = {"POST": schemas.GROUP_CREATE}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
-    listing_rule = "identity:groups:list"
+    listing_rule = "identity:list_groups"
     what = "group"
 
     def get(self, request: Request) -> Response:
@@ -65,7 +65,7 @@ class GroupView(RecordView[Group]):
 class OneGroupView(GroupView):
     """``/v3/groups/{id}``."""
 
-    rules = {"GET": "identity:groups:show", "PATCH": "identity:groups:update", "DELETE": "identity:groups:delete"}
+    rules = {"GET": "identity:get_group", "PATCH": "identity:update_group", "DELETE": "identity:delete_group"}
     schemas: ClassVar[Schemas] = {"PATCH": schemas.GROUP_UPDATE}
 
     def get(self, request: Request, group_id: str) -> Response:
@@ -91,7 +91,7 @@ class OneGroupView(GroupView):
 class GroupUsersView(GroupView):
     """``GET /v3/groups/{id}/users``."""
 
-    rules = {"GET": "identity:groups:users:list"}
+    rules = {"GET": "identity:list_users_in_group"}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
 
     def get(self, request: Request, group_id: str) -> Response:
@@ -105,9 +105,9 @@ class GroupUserView(GroupView):
     """``/v3/groups/{id}/users/{user_id}``."""
 
     rules = {
-        "GET": "identity:groups:users:check",
-        "PUT": "identity:groups:users:add",
-        "DELETE": "identity:groups:users:remove",
+        "GET": "identity:check_user_in_group",
+        "PUT": "identity:add_user_to_group",
+        "DELETE": "identity:remove_user_from_group",
     }
 
     def policy_target(self) -> dict[str, object]:

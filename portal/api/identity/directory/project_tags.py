@@ -15,13 +15,15 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity import services
 from provisioning.identity.models import Project
 
-READ, WRITE = "identity:projects:tags:list", "identity:projects:tags:update"
-
 
 class ProjectTagsView(ProjectView):
     """All tags of a project."""
 
-    rules = {"GET": READ, "PUT": WRITE, "DELETE": WRITE}
+    rules = {
+        "GET": "identity:list_project_tags",
+        "PUT": "identity:update_project_tags",
+        "DELETE": "identity:delete_project_tags",
+    }
     schemas: ClassVar[Schemas] = {"PUT": schemas.PROJECT_TAGS}
 
     def get(self, request: Request, project_id: str) -> Response:
@@ -43,7 +45,11 @@ class ProjectTagsView(ProjectView):
 class ProjectTagView(ProjectView):
     """One tag of a project."""
 
-    rules = {"GET": READ, "PUT": WRITE, "DELETE": WRITE}
+    rules = {
+        "GET": "identity:get_project_tag",
+        "PUT": "identity:create_project_tag",
+        "DELETE": "identity:delete_project_tag",
+    }
 
     def get(self, request: Request, project_id: str, tag: str) -> Response:
         """Answer 204 when the project has the tag."""

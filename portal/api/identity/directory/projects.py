@@ -23,10 +23,10 @@ COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "paren
 class ProjectsView(CollectionView):
     """``/v3/projects``."""
 
-    rules = {"GET": "identity:projects:find", "POST": "identity:projects:create"}
+    rules = {"GET": "novella:find_project", "POST": "identity:create_project"}
     schemas: ClassVar[Schemas] = {"POST": schemas.PROJECT_CREATE}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
-    listing_rule = "identity:projects:list"
+    listing_rule = "identity:list_projects"
     what = "project"
 
     def get(self, request: Request) -> Response:
@@ -99,9 +99,9 @@ class OneProjectView(ProjectView):
     """``/v3/projects/{id}``."""
 
     rules = {
-        "GET": "identity:projects:show",
-        "PATCH": "identity:projects:update",
-        "DELETE": "identity:projects:delete",
+        "GET": "identity:get_project",
+        "PATCH": "identity:update_project",
+        "DELETE": "identity:delete_project",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.PROJECT_UPDATE}
     queries: ClassVar[Schemas] = {"GET": project_trees.KNOWN}
@@ -142,7 +142,7 @@ class OneProjectView(ProjectView):
 
     def _sees(self, projects: list[Project]) -> list[Project]:
         """Return those of the projects that the caller may see: all for administrators, else those one may enter."""
-        if policy.allows(self.context, "identity:projects:list", {"domain_id": self.project.domain_id}):
+        if policy.allows(self.context, "identity:list_projects", {"domain_id": self.project.domain_id}):
             return projects
         user_id = self.context.user_id
         open_to = {project.id for project in selectors.projects_of(user_id)} if user_id and projects else set()

@@ -24,10 +24,10 @@ COLUMNS = frozenset(
 class UsersView(CollectionView):
     """``/v3/users``."""
 
-    rules = {"GET": "identity:users:find", "POST": "identity:users:create"}
+    rules = {"GET": "novella:find_user", "POST": "identity:create_user"}
     schemas: ClassVar[Schemas] = {"POST": schemas.USER_CREATE}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.USERS)}
-    listing_rule = "identity:users:list"
+    listing_rule = "identity:list_users"
     what = "user"
 
     def get(self, request: Request) -> Response:
@@ -74,7 +74,7 @@ class UserView(RecordView[User]):
 class OneUserView(UserView):
     """``/v3/users/{id}``."""
 
-    rules = {"GET": "identity:users:show", "PATCH": "identity:users:update", "DELETE": "identity:users:delete"}
+    rules = {"GET": "identity:get_user", "PATCH": "identity:update_user", "DELETE": "identity:delete_user"}
     schemas: ClassVar[Schemas] = {"PATCH": schemas.USER_UPDATE}
 
     def get(self, request: Request, user_id: str) -> Response:
@@ -105,7 +105,7 @@ class OneUserView(UserView):
 class UserProjectsView(UserView):
     """``GET /v3/users/{id}/projects``."""
 
-    rules = {"GET": "identity:users:projects"}
+    rules = {"GET": "identity:list_user_projects"}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.PROJECTS)}
 
     def get(self, request: Request, user_id: str) -> Response:
@@ -119,7 +119,7 @@ class UserProjectsView(UserView):
 class UserGroupsView(UserView):
     """``GET /v3/users/{id}/groups``."""
 
-    rules = {"GET": "identity:users:groups"}
+    rules = {"GET": "identity:list_groups_for_user"}
     queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.GROUPS)}
 
     def get(self, request: Request, user_id: str) -> Response:
@@ -153,6 +153,6 @@ def _default_project(view: DomainView, project_id: str | None) -> Project | None
         return None
     found = selectors.project_by(project_id=project_id)
     target = {"domain_id": found.domain_id if found else None}
-    if found is None or not policy.allows(view.context, "identity:projects:list", target):
+    if found is None or not policy.allows(view.context, "identity:list_projects", target):
         raise InvalidInputError(f"There is no project {project_id}.", field="default_project_id")
     return found

@@ -30,8 +30,16 @@ _NOBODY = uuid.UUID(int=0)
 class RoleAssignmentsView(ServiceView):
     """``/v3/role_assignments``; with a token for a domain: on the domain and its projects."""
 
-    rules = {"GET": "identity:role_assignments:list"}
+    rules = {"GET": "identity:list_role_assignments"}
     queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
+
+    def rule_of(self, method: str) -> str | None:
+        """Lists of a whole tree of projects have a rule of their own, as in Keystone."""
+        return (
+            "identity:list_role_assignments_for_tree"
+            if flag(self.request, "include_subtree")
+            else super().rule_of(method)
+        )
 
     def policy_target(self) -> dict[str, object]:
         """A token for a domain sees that domain."""

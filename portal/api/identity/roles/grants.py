@@ -46,7 +46,7 @@ class _GrantsView(DomainScopedView):
 class GrantsView(_GrantsView):
     """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles``."""
 
-    rules = {"GET": "identity:grants:list"}
+    rules = {"GET": "identity:list_grants"}
 
     def get(self, request: Request, **kwargs: str) -> Response:
         """List the roles."""
@@ -62,16 +62,22 @@ class InheritedGrantsView(GrantsView):
 
 
 class SystemGrantsView(GrantsView):
-    """``/v3/system/{users|groups}/{id}/roles``."""
+    """``/v3/system/users/{id}/roles``."""
 
-    rules = {"GET": "identity:system_grants:list"}
+    rules = {"GET": "identity:list_system_grants_for_user"}
     system = True
+
+
+class GroupSystemGrantsView(SystemGrantsView):
+    """``/v3/system/groups/{id}/roles``."""
+
+    rules = {"GET": "identity:list_system_grants_for_group"}
 
 
 class GrantView(_GrantsView):
     """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles/{id}``."""
 
-    rules = {"GET": "identity:grants:check", "PUT": "identity:grants:create", "DELETE": "identity:grants:revoke"}
+    rules = {"GET": "identity:check_grant", "PUT": "identity:create_grant", "DELETE": "identity:revoke_grant"}
 
     def get(self, request: Request, **kwargs: str) -> Response:
         """Answer 204 when the role was given so, else 404."""
@@ -101,14 +107,24 @@ class InheritedGrantView(GrantView):
 
 
 class SystemGrantView(GrantView):
-    """``/v3/system/{users|groups}/{id}/roles/{id}``."""
+    """``/v3/system/users/{id}/roles/{id}``."""
 
     rules = {
-        "GET": "identity:system_grants:check",
-        "PUT": "identity:system_grants:create",
-        "DELETE": "identity:system_grants:revoke",
+        "GET": "identity:check_system_grant_for_user",
+        "PUT": "identity:create_system_grant_for_user",
+        "DELETE": "identity:revoke_system_grant_for_user",
     }
     system = True
+
+
+class GroupSystemGrantView(SystemGrantView):
+    """``/v3/system/groups/{id}/roles/{id}``."""
+
+    rules = {
+        "GET": "identity:check_system_grant_for_group",
+        "PUT": "identity:create_system_grant_for_group",
+        "DELETE": "identity:revoke_system_grant_for_group",
+    }
 
 
 _TARGETS = ("/projects/(?P<project_id>[^/]+)", "/domains/(?P<domain_id>[^/]+)")
@@ -116,13 +132,15 @@ _ACTORS = ("/users/(?P<user_id>[^/]+)", "/groups/(?P<group_id>[^/]+)")
 _ROLE = "/(?P<role_id>[^/]+)"
 _HERE = [f"{target}{actor}/roles" for target in _TARGETS for actor in _ACTORS]
 _BELOW = [f"/OS-INHERIT{where}" for where in _HERE]
-_SYSTEM = [f"/system{actor}/roles" for actor in _ACTORS]
+_OF_USER, _OF_GROUP = (f"/system{actor}/roles" for actor in _ACTORS)
 ROUTES: dict[str, type[ServiceView]] = {
     **dict.fromkeys(_HERE, GrantsView),
     **dict.fromkeys((where + _ROLE for where in _HERE), GrantView),
     **dict.fromkeys((f"{where}/inherited_to_projects" for where in _BELOW), InheritedGrantsView),
     **dict.fromkeys((f"{where}{_ROLE}/inherited_to_projects" for where in _BELOW), InheritedGrantView),
-    **dict.fromkeys(_SYSTEM, SystemGrantsView),
-    **dict.fromkeys((where + _ROLE for where in _SYSTEM), SystemGrantView),
+    _OF_USER: SystemGrantsView,
+    _OF_USER + _ROLE: SystemGrantView,
+    _OF_GROUP: GroupSystemGrantsView,
+    _OF_GROUP + _ROLE: GroupSystemGrantView,
 }
 """Path after ``/v3`` → view."""

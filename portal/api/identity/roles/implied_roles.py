@@ -18,7 +18,7 @@ from provisioning.identity.models import Role
 class ImpliedRolesView(DomainScopedView):
     """``/v3/roles/{prior}/implies``."""
 
-    rules = {"GET": "identity:implied_roles:list"}
+    rules = {"GET": "identity:list_implied_roles"}
 
     def policy_target(self) -> dict[str, object]:
         """What a role of the whole cloud implies may be seen in every domain."""
@@ -39,9 +39,10 @@ class ImpliedRoleView(DomainScopedView):
     """``/v3/roles/{prior}/implies/{implied}``."""
 
     rules = {
-        "GET": "identity:implied_roles:show",
-        "PUT": "identity:implied_roles:create",
-        "DELETE": "identity:implied_roles:delete",
+        "GET": "identity:get_implied_role",
+        "HEAD": "identity:check_implied_role",
+        "PUT": "identity:create_implied_role",
+        "DELETE": "identity:delete_implied_role",
     }
 
     def policy_target(self) -> dict[str, object]:
@@ -89,7 +90,7 @@ class ImpliedRoleView(DomainScopedView):
 class RoleInferencesView(ServiceView):
     """``/v3/role_inferences``."""
 
-    rules = {"GET": "identity:role_inferences:list"}
+    rules = {"GET": "identity:list_role_inference_rules"}
 
     def get(self, request: Request) -> Response:
         """List what every role implies itself."""

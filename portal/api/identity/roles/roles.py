@@ -28,20 +28,40 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
     return known | ({"extra": others} if others else {})
 
 
+_OF_DOMAIN = {
+    "identity:list_roles": "identity:list_domain_roles",
+    "identity:get_role": "identity:get_domain_role",
+    "identity:create_role": "identity:create_domain_role",
+    "identity:update_role": "identity:update_domain_role",
+    "identity:delete_role": "identity:delete_domain_role",
+}
+"""Roles of a domain have rules of their own."""
+
+
 class RolesView(ServiceView):
     """``/v3/roles``."""
 
-    rules = {"GET": "identity:roles:list", "POST": "identity:roles:create"}
+    rules = {"GET": "identity:list_roles", "POST": "identity:create_role"}
     schemas: ClassVar[Schemas] = {"POST": schemas.CREATE}
     queries: ClassVar[Schemas] = {"GET": query_of("name")}
 
+    def rule_of(self, method: str) -> str | None:
+        rule = super().rule_of(method)
+        return _OF_DOMAIN.get(rule or "") if self._asked_domain() is not None else rule
+
     def policy_target(self) -> dict[str, object]:
         """A new role and a list of a domain's roles are of that domain; the cloud's roles are for every domain."""
+        domain_id = self._asked_domain()
+        if domain_id is None and self.request.method != "POST":
+            return {"domain_id": self.context.domain_id}
+        return {"domain_id": domain_id}
+
+    def _asked_domain(self) -> Any:
         if self.request.method != "POST":
-            return {"domain_id": self.request.query_params.get("domain_id", self.context.domain_id)}
+            return self.request.query_params.get("domain_id")
         body = self.request.data
         role = body.get("role") if isinstance(body, dict) else None
-        return {"domain_id": role.get("domain_id") if isinstance(role, dict) else None}
+        return role.get("domain_id") if isinstance(role, dict) else None
 
     def get(self, request: Request) -> Response:
         """List the roles of the whole cloud, or those of the domain that is asked for."""
@@ -64,11 +84,15 @@ class RoleView(DomainScopedView):
     """``/v3/roles/{id}``."""
 
     rules = {
-        "GET": "identity:roles:show",
-        "PATCH": "identity:roles:update",
-        "DELETE": "identity:roles:delete",
+        "GET": "identity:get_role",
+        "PATCH": "identity:update_role",
+        "DELETE": "identity:delete_role",
     }
     schemas: ClassVar[Schemas] = {"PATCH": schemas.UPDATE}
+
+    def rule_of(self, method: str) -> str | None:
+        rule = super().rule_of(method)
+        return _OF_DOMAIN.get(rule or "") if self.addressed["role_id"].domain_id is not None else rule
 
     def policy_target(self) -> dict[str, object]:
         """A role is of its domain; those of the whole cloud may be seen in every domain."""

@@ -34,7 +34,7 @@ class DataView(ImageView):
 class ImageFile(DataView):
     """``/image/v2/images/{id}/file``."""
 
-    rules = {"GET": "image:images:download", "PUT": "image:images:upload"}
+    rules = {"GET": "download_image", "PUT": "upload_image"}
 
     def put(self, request: Request, image_id: str) -> Response:
         """Take the data of a queued image; 204 when it is whole, safe and what it was declared to be."""
@@ -74,7 +74,7 @@ class ImageFile(DataView):
 class ImageStage(DataView):
     """``/image/v2/images/{id}/stage``: data that waits for its import."""
 
-    rules = {"PUT": "image:images:stage"}
+    rules = {"PUT": "modify_image"}
 
     def put(self, request: Request, image_id: str) -> Response:
         """Keep the data of a queued image, which is ``uploading`` from then on."""

@@ -17,7 +17,7 @@ from provisioning.images import selectors, services
 class Members(ImageView):
     """``/image/v2/images/{id}/members``."""
 
-    rules = {"GET": "image:members:list", "POST": "image:members:add"}
+    rules = {"GET": "get_members", "POST": "add_member"}
     schemas: ClassVar[Schemas] = {"POST": MEMBER_CREATE}
 
     def get(self, request: Request, image_id: str) -> Response:
@@ -34,7 +34,7 @@ class Members(ImageView):
 class MemberDetail(ImageView):
     """``/image/v2/images/{id}/members/{member}``."""
 
-    rules = {"GET": "image:members:show", "PUT": "image:members:update", "DELETE": "image:members:remove"}
+    rules = {"GET": "get_member", "PUT": "modify_member", "DELETE": "delete_member"}
     schemas: ClassVar[Schemas] = {"PUT": MEMBER_UPDATE}
 
     def get(self, request: Request, image_id: str, member_id: str) -> Response:

@@ -33,7 +33,7 @@ def shape_for(context: RequestContext, image: Image) -> shapes.Shape:
 class Images(ImageView):
     """``/image/v2/images``."""
 
-    rules = {"GET": "image:images:list", "POST": "image:images:create"}
+    rules = {"GET": "get_images", "POST": "add_image"}
     schemas: ClassVar[Schemas] = {"POST": IMAGE_CREATE}
     queries: ClassVar[Schemas] = {"GET": IMAGE_QUERY}
 
@@ -78,7 +78,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 class ImageDetail(ImageView):
     """``/image/v2/images/{id}``."""
 
-    rules = {"GET": "image:images:show", "PATCH": "image:images:update", "DELETE": "image:images:delete"}
+    rules = {"GET": "get_image", "PATCH": "modify_image", "DELETE": "delete_image"}
     parser_classes = [PatchParser, OldPatchParser]
     schemas: ClassVar[Schemas] = {"PATCH": IMAGE_PATCH}
 
@@ -110,7 +110,7 @@ class ImageDetail(ImageView):
 class ImageTag(ImageView):
     """``/image/v2/images/{id}/tags/{tag}``."""
 
-    rules = {"PUT": "image:tags:add", "DELETE": "image:tags:remove"}
+    rules = {"PUT": "modify_image", "DELETE": "modify_image"}
 
     def put(self, request: Request, image_id: str, tag: str) -> Response:
         """Add a tag."""
@@ -126,7 +126,7 @@ class ImageTag(ImageView):
 class Deactivate(ImageView):
     """``/image/v2/images/{id}/actions/deactivate``."""
 
-    rules = {"POST": "image:images:deactivate"}
+    rules = {"POST": "deactivate"}
 
     def post(self, request: Request, image_id: str) -> Response:
         """Keep everybody but operators from the data."""
@@ -137,7 +137,7 @@ class Deactivate(ImageView):
 class Reactivate(ImageView):
     """``/image/v2/images/{id}/actions/reactivate``."""
 
-    rules = {"POST": "image:images:reactivate"}
+    rules = {"POST": "reactivate"}
 
     def post(self, request: Request, image_id: str) -> Response:
         """Give the data free again."""
@@ -148,7 +148,7 @@ class Reactivate(ImageView):
 class PublishedSchema(ImageView):
     """``/image/v2/schemas/{name}``."""
 
-    rules = {"GET": "image:schemas:show"}
+    rules = {"GET": "novella:get_image_schema"}
 
     def get(self, request: Request, name: str) -> Response:
         """Show the JSON schema of a resource."""

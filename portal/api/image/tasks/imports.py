@@ -36,7 +36,7 @@ IMPORT: dict[str, Any] = {
 class ImageImport(ImageView):
     """``/image/v2/images/{id}/import``."""
 
-    rules = {"POST": "image:images:import"}
+    rules = {"POST": "modify_image"}
     schemas: ClassVar[Schemas] = {"POST": IMPORT}
 
     def post(self, request: Request, image_id: str) -> Response:
@@ -57,7 +57,7 @@ class ImageImport(ImageView):
 class ImageTasks(ImageView):
     """``/image/v2/images/{id}/tasks``."""
 
-    rules = {"GET": "image:images:tasks"}
+    rules = {"GET": "get_image"}
 
     def get(self, request: Request, image_id: str) -> Response:
         """List what is and was done in the background for an image."""

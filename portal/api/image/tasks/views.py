@@ -54,7 +54,7 @@ TASK_QUERY: Shape = {
 class Tasks(ImageView):
     """``/image/v2/tasks``."""
 
-    rules = {"GET": "image:tasks:list", "POST": "image:tasks:create"}
+    rules = {"GET": "tasks_api_access", "POST": "tasks_api_access"}
     schemas: ClassVar[Schemas] = {"POST": TASK}
     queries: ClassVar[Schemas] = {"GET": TASK_QUERY}
 
@@ -91,7 +91,7 @@ class Tasks(ImageView):
 class TaskDetail(ImageView):
     """``/image/v2/tasks/{id}``."""
 
-    rules = {"GET": "image:tasks:show"}
+    rules = {"GET": "tasks_api_access"}
 
     def get(self, request: Request, task_id: str) -> Response:
         """Show a task."""

@@ -38,8 +38,9 @@ class Record(Written):
 
 
 def _rules(kind: str) -> dict[str, str]:
-    permissions = {"view": "list", "add": "create", "change": "update", "delete": "delete"}
-    return {permission: f"identity:{kind}s:{word}" for permission, word in permissions.items()}
+    words = {"add": "create", "change": "update", "delete": "delete"}
+    rules = {permission: f"identity:{word}_{kind}" for permission, word in words.items()}
+    return {"view": f"identity:list_{kind}s"} | rules
 
 
 @admin.register(Region)

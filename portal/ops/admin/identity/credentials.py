@@ -31,7 +31,7 @@ class SignInAdmin(Endable):
         "user", "browser", "methods", "address", "program", "application_credential", "project", "created_at",
         "last_used_at", "expires_at",
     )  # fmt: skip
-    rules = {"view": "identity:users:list", "delete": "identity:users:update"}
+    rules = {"view": "identity:list_users", "delete": "identity:update_user"}
 
     def delete_model(self, request: HttpRequest, obj: SignIn) -> None:
         """End the session: its tokens are void at once."""
@@ -51,8 +51,8 @@ class ApplicationCredentialAdmin(Endable):
         "name", "user", "project", "description", "roles", "access_rules", "unrestricted", "expires_at", "created_at",
     )  # fmt: skip
     rules = {
-        "view": "identity:application_credentials:list",
-        "delete": "identity:application_credentials:delete",
+        "view": "identity:list_application_credentials",
+        "delete": "identity:delete_application_credential",
     }
 
     def delete_model(self, request: HttpRequest, obj: ApplicationCredential) -> None:
@@ -70,7 +70,7 @@ class CredentialAdmin(Endable):
     list_select_related = ("user", "project")
     search_fields = ("user__name", "project__name")
     fields = ("id", "type", "user", "project", "application_credential", "created_at")
-    rules = {"view": "identity:credentials:list:all_users", "delete": "identity:credentials:delete"}
+    rules = {"view": "novella:list_credentials:all_users", "delete": "identity:delete_credential"}
 
     def delete_model(self, request: HttpRequest, obj: Credential) -> None:
         """Remove it."""

@@ -24,10 +24,10 @@ class DomainAdmin(WithParts):
     fields = ("name", "description", "enabled")
     inlines = (RolesOnDomain,)
     rules = {
-        "view": "identity:domains:list",
-        "add": "identity:domains:create",
-        "change": "identity:domains:update",
-        "delete": "identity:domains:delete",
+        "view": "identity:list_domains",
+        "add": "identity:create_domain",
+        "change": "identity:update_domain",
+        "delete": "identity:delete_domain",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:

@@ -25,10 +25,10 @@ class GroupAdmin(WithParts):
     fields = ("domain", "name", "description")
     inlines = (MemberPart, RolesOfSomebody)
     rules = {
-        "view": "identity:groups:list",
-        "add": "identity:groups:create",
-        "change": "identity:groups:update",
-        "delete": "identity:groups:delete",
+        "view": "identity:list_groups",
+        "add": "identity:create_group",
+        "change": "identity:update_group",
+        "delete": "identity:delete_group",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:

@@ -19,8 +19,8 @@ class Part(TabularInline):
     """Rows that are given and taken, not changed; ``giving`` and ``taking`` name the rules."""
 
     extra = 0
-    giving = "ops:admin"
-    taking = "ops:admin"
+    giving = "novella:admin"
+    taking = "novella:admin"
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return True
@@ -41,7 +41,7 @@ class RolePart(Part):
     model = RoleAssignment
     verbose_name = "role"
     verbose_name_plural = "roles"
-    giving, taking = "identity:grants:create", "identity:grants:revoke"
+    giving, taking = "identity:create_grant", "identity:revoke_grant"
 
 
 class RolesOfSomebody(RolePart):
@@ -70,7 +70,7 @@ class MemberPart(Part):
     autocomplete_fields = ("user",)
     verbose_name = "member"
     verbose_name_plural = "members"
-    giving, taking = "identity:groups:users:add", "identity:groups:users:remove"
+    giving, taking = "identity:add_user_to_group", "identity:remove_user_from_group"
 
 
 class ImpliedPart(Part):
@@ -80,7 +80,7 @@ class ImpliedPart(Part):
     fk_name = "prior"
     verbose_name = "implied role"
     verbose_name_plural = "implied roles"
-    giving, taking = "identity:implied_roles:create", "identity:implied_roles:delete"
+    giving, taking = "identity:create_implied_role", "identity:delete_implied_role"
 
 
 class TagPart(Part):
@@ -89,7 +89,7 @@ class TagPart(Part):
     model = ProjectTag
     verbose_name = "tag"
     verbose_name_plural = "tags"
-    giving = taking = "identity:projects:tags:update"
+    giving = taking = "identity:update_project_tags"
 
 
 def _of(row: RoleAssignment) -> dict[str, Any]:

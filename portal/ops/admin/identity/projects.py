@@ -42,12 +42,12 @@ class ProjectAdmin(WithParts):
     autocomplete_fields = ("parent",)
     inlines = (RolesOnProject, TagPart)
     rules = {
-        "view": "identity:projects:list",
-        "add": "identity:projects:create",
-        "change": "identity:projects:update",
-        "delete": "identity:projects:delete",
-        "enable": "identity:projects:update",
-        "disable": "identity:projects:update",
+        "view": "identity:list_projects",
+        "add": "identity:create_project",
+        "change": "identity:update_project",
+        "delete": "identity:delete_project",
+        "enable": "identity:update_project",
+        "disable": "identity:update_project",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:

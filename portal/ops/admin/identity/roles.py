@@ -26,10 +26,10 @@ class RoleAdmin(WithParts):
     fields = ("domain", "name", "description")
     inlines = (ImpliedPart,)
     rules = {
-        "view": "identity:roles:list",
-        "add": "identity:roles:create",
-        "change": "identity:roles:update",
-        "delete": "identity:roles:delete",
+        "view": "identity:list_roles",
+        "add": "identity:create_role",
+        "change": "identity:update_role",
+        "delete": "identity:delete_role",
     }
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -69,9 +69,9 @@ class RoleAssignmentAdmin(Written):
     autocomplete_fields = ("user", "group", "project")
     fields = ("user", "group", "role", "project", "domain", "system", "inherited")
     rules = {
-        "view": "identity:role_assignments:list",
-        "add": "identity:grants:create",
-        "delete": "identity:grants:revoke",
+        "view": "identity:list_role_assignments",
+        "add": "identity:create_grant",
+        "delete": "identity:revoke_grant",
     }
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:

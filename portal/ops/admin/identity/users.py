@@ -68,14 +68,14 @@ class UserAdmin(WithParts):
     autocomplete_fields = ("default_project",)
     inlines = (RolesOfSomebody,)
     rules = {
-        "view": "identity:users:list",
-        "add": "identity:users:create",
-        "change": "identity:users:update",
-        "delete": "identity:users:delete",
-        "enable": "identity:users:update",
-        "disable": "identity:users:update",
-        "sign_out": "identity:users:update",
-        "unlock": "identity:users:update",
+        "view": "identity:list_users",
+        "add": "identity:create_user",
+        "change": "identity:update_user",
+        "delete": "identity:delete_user",
+        "enable": "identity:update_user",
+        "disable": "identity:update_user",
+        "sign_out": "identity:update_user",
+        "unlock": "identity:update_user",
     }
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:

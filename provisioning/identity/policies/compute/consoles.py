@@ -6,14 +6,14 @@ _ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-ge
 
 RULES = (
     rule(
-        "compute:remote_consoles:create",
+        "os_compute_api:os-remote-consoles",
         MEMBER,
         "Open a server's screen or serial line.",
         "POST /servers/{server_id}/remote-consoles",
         *(f"POST /servers/{{server_id}}/action ({action})" for action in _ACTIONS),
     ),
     rule(
-        "compute:console_auth_tokens:show",
+        "os_compute_api:os-console-auth-tokens",
         ADMIN,
         "See where the console of a token is.",
         "GET /os-console-auth-tokens/{console_token}",

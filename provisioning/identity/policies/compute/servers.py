@@ -3,30 +3,36 @@
 from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
 
 RULES = (
-    rule("compute:servers:list", READER, "List the project's servers.", "GET /servers", "GET /servers/detail"),
+    rule("os_compute_api:servers:index", READER, "List the project's servers briefly.", "GET /servers"),
+    rule("os_compute_api:servers:detail", READER, "List the project's servers in full.", "GET /servers/detail"),
     rule(
-        "compute:servers:list:all_projects",
+        "os_compute_api:servers:index:get_all_tenants",
+        ADMIN,
+        "List the servers of every project briefly.",
+        "GET /servers?all_tenants=1",
+    ),
+    rule(
+        "os_compute_api:servers:detail:get_all_tenants",
         ADMIN,
         "See and use the servers of every project.",
-        "GET /servers?all_tenants=1",
         "GET /servers/detail?all_tenants=1",
     ),
     rule(
-        "compute:servers:list:all_filters",
+        "os_compute_api:servers:allow_all_filters",
         ADMIN,
         "Narrow lists of servers by every column; what others may not filter by is ignored.",
         "GET /servers",
         "GET /servers/detail",
     ),
     rule(
-        "compute:servers:show",
+        "os_compute_api:servers:show",
         READER,
         "Show a server; every action on it asks this first.",
         "GET /servers/{server_id}",
         "POST /servers/{server_id}/action",
     ),
     rule(
-        "compute:servers:show:host",
+        "os_compute_api:os-extended-server-attributes",
         ADMIN,
         "See on which host a server is, what the host said of its faults, and how hosts were weighed.",
         "GET /servers/detail",
@@ -34,7 +40,7 @@ RULES = (
         "GET /servers/{server_id}/novella-scheduling",
     ),
     rule(
-        "compute:servers:show:host_status",
+        "os_compute_api:servers:show:host_status",
         ADMIN,
         "See whether a server's host is up.",
         "GET /servers/detail",
@@ -42,20 +48,20 @@ RULES = (
         "PUT /servers/{server_id}",
     ),
     rule(
-        "compute:servers:scheduling",
+        "novella:servers:scheduling",
         READER,
         "See how a place for a server was found, or why there was none.",
         "GET /servers/{server_id}/novella-scheduling",
     ),
-    rule("compute:servers:create", MEMBER, "Launch servers.", "POST /servers"),
+    rule("os_compute_api:servers:create", MEMBER, "Launch servers.", "POST /servers"),
     rule(
-        "compute:would_fit",
+        "novella:would_fit",
         READER,
         "Ask how many servers of a size would find a place now.",
         "POST /novella-would-fit",
     ),
     rule(
-        "compute:servers:create:forced_host",
+        "os_compute_api:servers:create:forced_host",
         ADMIN,
         "Launch a server on a host, named as zone:host:node in availability_zone.",
         "POST /servers",
@@ -67,17 +73,17 @@ RULES = (
         "POST /servers",
     ),
     rule(
-        "compute:servers:create:trusted_certs",
+        "os_compute_api:servers:create:trusted_certs",
         MEMBER,
         "Launch a server with trusted image certificates (2.63).",
         "POST /servers",
     ),
     rule(
-        "compute:would_fit:hosts",
+        "novella:would_fit:hosts",
         ADMIN,
         "Ask it for any amounts, and see on which hosts they would be.",
         "POST /novella-would-fit",
     ),
-    rule("compute:servers:update", MEMBER, "Rename, describe or address a server.", "PUT /servers/{server_id}"),
-    rule("compute:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{server_id}"),
+    rule("os_compute_api:servers:update", MEMBER, "Rename, describe or address a server.", "PUT /servers/{server_id}"),
+    rule("os_compute_api:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{server_id}"),
 )
