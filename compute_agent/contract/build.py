@@ -21,7 +21,7 @@ class ImageRef(Frozen, frozen=True):
 
     id: str
     name: str
-    disk_format: str  # one of contract.disk_formats.FORMATS
+    disk_format: str  # one of disk_formats.formats.FORMATS
     size: int  # bytes on the wire
     hash_algo: str  # e.g. "sha512"
     hash_value: str  # lower-case hex

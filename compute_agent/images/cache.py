@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.contract.disk_formats import FORMATS
+from compute_agent.disk_formats.formats import FORMATS
 from compute_agent.images.inspect import inspect
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError
 from compute_agent.virt.programs import Limits, ProgramError, run_program

@@ -11,7 +11,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, TooLar
 from provisioning.common.ids import read_id
 from provisioning.identity import policy
 from provisioning.images import protections
-from provisioning.images.inspection import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.models import Image
 
 MAX_PROPERTIES = 128

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,15 @@ def test_a_hybrid_cd_is_a_disk(cache: ImageCache, portal: Portal, tmp_path: Path
     path = tmp_path / "live.iso"
     path.write_bytes(disks.iso())
     assert cache.get(portal.offer(path, "iso"), INSTANCE).path.read_bytes() == disks.iso()
+
+
+def test_a_cd_with_a_table_of_both_kinds_is_a_disk(cache: ImageCache, portal: Portal, tmp_path: Path) -> None:
+    """Ubuntu's CDs have a GPT beside their own partition, which the portal takes."""
+    path = tmp_path / "ubuntu.iso"
+    cd = bytearray(disks.iso())
+    cd[462:478] = struct.pack("<B3BB3BII", 0, 0, 2, 0, 0xEE, 0, 9, 0, 1, 2047)
+    path.write_bytes(cd)
+    assert cache.get(portal.offer(path, "iso"), INSTANCE).path.read_bytes() == cd
 
 
 def test_a_cd_that_boots_from_no_disk_is_refused_with_a_reason(

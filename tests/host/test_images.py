@@ -185,12 +185,12 @@ def damaged(tmp_path: Path, disk: Path) -> tuple[Path, str]:
     [
         (backed, "backing file"),
         (external, "data file"),
-        (disguised_as_raw, "declared as raw but is qcow2"),
-        (disguised_as_qcow2, "declared as qcow2 but is raw"),
+        (disguised_as_raw, "does not match disk_format raw: it is qcow2"),
+        (disguised_as_qcow2, "does not match disk_format qcow2: it is raw"),
         (unknown_feature, "unknown features"),
-        (another_format, "declared as raw but is vmdk"),
+        (another_format, "does not match disk_format raw: it is vmdk"),
         (not_opened_here, "hosts open raw, qcow2, vmdk"),
-        (damaged, "cannot be read"),
+        (damaged, "damaged"),
     ],
 )
 def test_an_image_that_lies_is_refused_and_leaves_nothing(

@@ -14,8 +14,9 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, RescueImage
 from compute_agent.contract.commands import RescueRequest
-from compute_agent.contract.disk_structure import DiskStructureError, virtual_size
 from compute_agent.contract.messages import Command, encode
+from compute_agent.disk_formats import vhd
+from compute_agent.disk_formats.reading import DiskFormatError
 from compute_agent.link.portal_link import MAX_FRAME
 from provisioning.common.errors import InvalidInputError, TooLargeError
 from provisioning.images import services, web_download
@@ -137,8 +138,8 @@ def test_the_table_of_a_vhd_is_bounded(tmp_path: Path) -> None:
     with path.open("w+b") as file:
         file.write(footer.ljust(512, b"\0") + header)
         file.truncate(size)
-        with pytest.raises(DiskStructureError):
-            virtual_size(file, size, "vhd")
+        with pytest.raises(DiskFormatError):
+            vhd.check(file, size)
 
 
 def test_a_name_with_hundreds_of_silent_addresses_does_not_keep_a_worker(

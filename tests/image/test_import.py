@@ -476,7 +476,8 @@ settings.DATABASES["default"]["NAME"] = sys.argv[1]
 settings.IMAGE_DIR, settings.IMPORT_ALLOWED_PORTS = sys.argv[2], [int(sys.argv[3])]
 settings.IMPORT_ALLOWED_NETWORKS = [ipaddress.ip_network("127.0.0.1/32")]
 django.setup()
-from provisioning.images import inspection, jobs
+from compute_agent.disk_formats import inspection
+from provisioning.images import jobs
 whole = inspection.Inspector.__iter__
 def dying(inspector):
     for number, piece in enumerate(whole(inspector)):

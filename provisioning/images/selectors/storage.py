@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, Q, Sum
 
+from compute_agent.disk_formats.reading import PIECE
 from provisioning.common.context import RequestContext
-from provisioning.images.inspection import PIECE
 from provisioning.images.models import Image
 from provisioning.images.selectors.access import own
 

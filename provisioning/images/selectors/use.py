@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.images.inspection import BOOTABLE_FORMATS
+from provisioning.images.formats import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors.access import key, own, shared_with, usable
 

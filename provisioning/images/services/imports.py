@@ -21,7 +21,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
 from provisioning.images import store
-from provisioning.images.inspection import check_container
+from provisioning.images.formats import check_container
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import intake, tasks
 from provisioning.images.services.access import move, owned

@@ -13,9 +13,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Sum
 
+from compute_agent.disk_formats import inspection
+from compute_agent.disk_formats.reading import DiskFormatError
 from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
 from provisioning.identity import presence
-from provisioning.images import inspection, store
+from provisioning.images import store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import storage_left
@@ -67,7 +69,11 @@ def receive(
         raise ImageContentError(msg)
     check_announced(size, wanted.size)
     file.flush()
-    virtual_size = inspector.check(wanted.disk_format, file, size)
+    try:
+        virtual_size = inspector.check(wanted.disk_format, file, size)
+    except DiskFormatError as error:
+        msg = f"Image content {error}."
+        raise ImageContentError(msg, field="disk_format") from None
     if not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
         msg = f"The virtual size of the image, {virtual_size} bytes, is not from 1 to {settings.MAX_IMAGE_SIZE}."
         raise ImageContentError(msg)

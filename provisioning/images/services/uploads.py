@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.images import store
-from provisioning.images.inspection import check_container
+from provisioning.images.formats import check_container
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioning.images.inspection import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.records import MAX_INT, MAX_VALUE, READ_ONLY, RESERVED
 
 Schema = dict[str, Any]

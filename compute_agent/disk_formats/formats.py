@@ -1,14 +1,22 @@
-"""The disk formats that a host takes: what the control plane lets in, and what a host looks for before it opens a file.
+"""The table of the disk formats that are taken.
 
-Both sides use this one table, so that nothing is taken from a user that no host could use.
+The control plane and hosts use this one table, so that nothing is taken from a user that no host could use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import IO
+
+from compute_agent.disk_formats import qcow2, vdi, vhd, vhdx, vmdk
 
 RAW_CONTENT = frozenset({"raw", "gpt"})
 """What inspectors call a file without a format of its own; ``gpt`` is one with a GPT or an MBR partition table."""
+
+
+def _size_of_file(_file: IO[bytes], size: int) -> int:
+    return size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +32,10 @@ class DiskFormat:
     """Whether the inspectors may as well see nothing but a raw disk."""
     partitioned: bool = False
     """Whether it may have a partition table beside."""
-    container: str = "bare"
-    """Glance's container format that goes with it."""
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether the file is what a guest sees, byte for byte."""
-        return self.driver in {None, "raw"}
+    check: Callable[[IO[bytes], int], int] = _size_of_file
+    """Given the open file and its size in bytes, returns the bytes of the disk.  Raises DiskFormatError, or what
+    unpacking raises, for a file that is damaged or refers to other files.  The inspectors have recognised it already.
+    """
 
     def fits(self, found: set[str]) -> bool:
         """Whether a file that the inspectors call ``found`` may be of this format: a file has one format and no two."""
@@ -43,16 +48,16 @@ FORMATS = {
     each.name: each
     for each in (
         DiskFormat(name="raw", looks_raw=True),
-        DiskFormat(name="qcow2", driver="qcow2", seen_as="qcow2"),
-        DiskFormat(name="vmdk", driver="vmdk", seen_as="vmdk"),
+        DiskFormat(name="qcow2", driver="qcow2", seen_as="qcow2", check=qcow2.check),
+        DiskFormat(name="vmdk", driver="vmdk", seen_as="vmdk", check=vmdk.check),
         # A fixed VHD has its mark at its end, where the inspectors do not look.
-        DiskFormat(name="vhd", driver="vpc", seen_as="vhd", looks_raw=True),
-        DiskFormat(name="vhdx", driver="vhdx", seen_as="vhdx"),
-        DiskFormat(name="vdi", driver="vdi", seen_as="vdi"),
+        DiskFormat(name="vhd", driver="vpc", seen_as="vhd", looks_raw=True, check=vhd.check),
+        DiskFormat(name="vhdx", driver="vhdx", seen_as="vhdx", check=vhdx.check),
+        DiskFormat(name="vdi", driver="vdi", seen_as="vdi", check=vdi.check),
         DiskFormat(name="iso", seen_as="iso", partitioned=True),
-        DiskFormat(name="ami", looks_raw=True, container="ami"),
-        DiskFormat(name="aki", driver=None, looks_raw=True, container="aki"),
-        DiskFormat(name="ari", driver=None, looks_raw=True, container="ari"),
+        DiskFormat(name="ami", looks_raw=True),
+        DiskFormat(name="aki", driver=None, looks_raw=True),
+        DiskFormat(name="ari", driver=None, looks_raw=True),
     )
 }
 """Every format that is taken, by name."""

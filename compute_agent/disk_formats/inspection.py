@@ -1,0 +1,82 @@
+"""Looks at an image's data while it streams by: what format it really is, and whether a host may open it.
+
+A host trusts the format that is written down and opens images with it and nothing else, so a disguised image must not
+pass.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import IO, cast
+
+from oslo_utils.imageutils import format_inspector
+
+from compute_agent.disk_formats.formats import FORMATS
+from compute_agent.disk_formats.reading import CUT_SHORT, PIECE, DiskFormatError
+
+
+class Inspector:
+    """Passes data through and learns its format; memory stays constant."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._wrapper = format_inspector.InspectWrapper(cast(IO[bytes], _pieces(chunks)))
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the same bytes in pieces of one size."""
+        return iter(self._wrapper)
+
+    def check(self, disk_format: str, file: IO[bytes], size: int) -> int:
+        """Judge the data after its end, with the file of ``size`` bytes that has it; return its disk's bytes.
+
+        Raises DiskFormatError when it is not ``disk_format``, is damaged, or would make a host open other files.
+        Moves the file's position.
+        """
+        found = self._formats()
+        known = FORMATS[disk_format]
+        if not known.fits(set(found)):
+            seen = " and ".join(sorted(found))
+            raise DiskFormatError(f"does not match disk_format {disk_format}: it is {seen}")
+        if known.seen_as in found:
+            _check_safety(found[known.seen_as])
+        try:
+            disk = known.check(file, size)
+        except DiskFormatError:
+            raise
+        except (struct.error, ValueError, LookupError):
+            disk = 0
+        if disk <= 0:
+            raise DiskFormatError(CUT_SHORT)
+        return disk
+
+    def _formats(self) -> dict[str, format_inspector.FileInspector]:
+        """Return the inspectors that recognise the data, by name."""
+        try:
+            return {str(found): found for found in self._wrapper.formats or []}
+        except (format_inspector.ImageFormatError, AttributeError, struct.error, IndexError):
+            # An inspector that stumbles over the data has at least taken it for its own.
+            raise DiskFormatError("is of a format that is not known") from None
+
+
+def _check_safety(inspector: format_inspector.FileInspector) -> None:
+    try:
+        inspector.safety_check()
+    except format_inspector.SafetyCheckFailed as error:
+        reasons = ", ".join(sorted(error.failures)).replace("_", " ")
+        raise DiskFormatError(f"is not safe to open: {reasons}") from None
+    except format_inspector.ImageFormatError:
+        raise DiskFormatError("is not whole") from None
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the data in pieces of one size: some inspectors judge by the first piece alone, so the sender, who chooses
+    the sizes of the chunks, must not choose what they see.
+    """
+    waiting = bytearray()
+    for chunk in chunks:
+        waiting += chunk
+        while len(waiting) >= PIECE:
+            yield bytes(waiting[:PIECE])
+            del waiting[:PIECE]
+    if waiting:
+        yield bytes(waiting)

@@ -1,0 +1,29 @@
+"""Reading a file that nobody vouches for: every module of a format uses these few names."""
+
+from __future__ import annotations
+
+from typing import IO
+
+SECTOR = 512
+PIECE = 1 << 20
+"""Bytes of a table that are read at once: memory stays constant whatever the file claims."""
+NO_UUID = bytes(16)
+CUT_SHORT = "is damaged: its tables point outside of the file, or it was cut short"
+HAS_PARENT = "has a parent: it holds only the differences to another file"
+
+
+class DiskFormatError(ValueError):
+    """An image must not be opened; the text completes the sentence "the image …"."""
+
+
+def read_at(file: IO[bytes], offset: int, length: int) -> bytes:
+    """Return exactly these bytes.  Raises DiskFormatError when the file ends before."""
+    file.seek(offset)
+    data = file.read(length)
+    require(len(data) == length)
+    return data
+
+
+def require(holds: bool, otherwise: str = CUT_SHORT) -> None:  # noqa: FBT001 - reads as an assertion
+    if not holds:
+        raise DiskFormatError(otherwise)

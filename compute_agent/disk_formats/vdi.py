@@ -1,0 +1,28 @@
+"""VDI (VirtualBox): that it has no parent and is whole, which oslo's inspector does not look at.
+
+https://gitlab.com/qemu-project/qemu/-/blob/master/block/vdi.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import IO
+
+from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
+
+BLOCK = 1 << 20
+DYNAMIC, STATIC = 1, 2
+
+
+def check(file: IO[bytes], size: int) -> int:
+    """Return the bytes of the disk.  Raises DiskFormatError."""
+    header = read_at(file, 0, SECTOR)
+    version, _, kind = struct.unpack_from("<III", header, 0x44)
+    table, data = struct.unpack_from("<II", header, 0x154)
+    sector, _, disk, block, extra, blocks, allocated = struct.unpack_from("<IIQIIII", header, 0x168)
+    require(version >> 16 == 1)
+    require(kind in (DYNAMIC, STATIC) and header[0x1A8:0x1C8] == NO_UUID * 2, HAS_PARENT)
+    require(sector == SECTOR and block == BLOCK and not extra and allocated <= blocks)
+    require(0 < disk <= blocks * block and table >= SECTOR and table + blocks * 4 <= size)
+    require(data + allocated * block <= size)
+    return int(disk)

@@ -1,0 +1,50 @@
+"""VHD (Virtual PC), fixed or dynamic: that it has no parent and is whole, which oslo's inspector does not look at.
+
+https://learn.microsoft.com/windows/win32/vstor/about-vhd.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import IO
+
+from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, PIECE, SECTOR, read_at, require
+
+FOOTER = struct.Struct(">8sIIQI4sI4sQQHBBII16sB")
+"""cookie features version next timestamp creator creator_version creator_os first_size size cylinders heads sectors
+type checksum uuid saved_state."""
+HEADER = struct.Struct(">8sQQIIII16s")
+"""cookie next table version entries block_size checksum parent."""
+MAX_TABLE = 32 << 20
+"""Bytes of a table, each entry of which is looked at: enough for 16 TiB in blocks of the usual size."""
+FIXED, DYNAMIC, DIFFERENCING = 2, 3, 4
+UNUSED = 0xFFFF_FFFF
+NO_FOOTER = "does not match disk_format vhd: it has no footer"
+
+
+def check(file: IO[bytes], size: int) -> int:
+    """Return the bytes of the disk.  Raises DiskFormatError."""
+    head = read_at(file, 0, min(size, SECTOR))
+    if not head.startswith(b"conectix"):
+        return _check_fixed(file, size)
+    _, _, _, header, _, _, _, _, _, disk, _, _, _, kind, _, _, saved = FOOTER.unpack(head[: FOOTER.size])
+    require(kind != DIFFERENCING, HAS_PARENT)
+    require(kind == DYNAMIC and not saved)
+    mark, _, table, _, entries, block, _, parent = HEADER.unpack(read_at(file, header, HEADER.size))
+    require(parent == NO_UUID, HAS_PARENT)
+    require(mark == b"cxsparse" and block >= SECTOR and block & (block - 1) == 0)
+    require(entries * 4 <= MAX_TABLE and 0 < disk <= entries * block and table + entries * 4 <= size)
+    for place in range(table, table + entries * 4, PIECE):
+        piece = read_at(file, place, min(PIECE, table + entries * 4 - place))
+        require(all(entry == UNUSED or entry * SECTOR < size for (entry,) in struct.iter_unpack(">I", piece)))
+    return int(disk)
+
+
+def _check_fixed(file: IO[bytes], size: int) -> int:
+    """Check a raw disk with a footer."""
+    require(size > SECTOR, NO_FOOTER)
+    footer = FOOTER.unpack(read_at(file, size - SECTOR, FOOTER.size))
+    require(footer[0] == b"conectix" and footer[13] == FIXED, NO_FOOTER)
+    disk = int(footer[9])
+    require(0 < disk <= size - SECTOR and not footer[16])
+    return disk

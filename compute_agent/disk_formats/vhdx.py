@@ -1,0 +1,58 @@
+"""VHDX (Hyper-V): that it has no parent, no log to be replayed, and is whole; oslo's inspector looks at none of it.
+
+https://learn.microsoft.com/openspecs/windows_protocols/ms-vhdx.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import IO
+
+from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, read_at, require
+
+KIB = 1024
+HEADERS = (64 * KIB, 128 * KIB)
+REGIONS = 192 * KIB
+METADATA, TABLE = "8b7ca206-4790-4b9a-b8fe-575f050f886e", "2dc27766-f623-4200-9d64-115e9bfd4a08"
+PARAMETERS, DISK_SIZE = "caa16737-fa36-4d43-b3b6-33f0aa44e76b", "2fa54224-cd1b-4876-b211-5dbed83bf4b8"
+PARENT = "a8d35f2d-b30b-454d-abf7-d3d84834ab0c"
+HAS_PARENT_BIT = 2
+
+
+def check(file: IO[bytes], size: int) -> int:
+    """Return the bytes of the disk.  Raises DiskFormatError; KeyError when a table lacks an entry."""
+    _check_closed(file)
+    regions = _entries(file, REGIONS, 16, b"regi", "<8xI", "<QI")
+    meta_at, meta_length = regions[METADATA]
+    table_at, table_length = regions[TABLE]
+    require(meta_at + meta_length <= size and table_at + table_length <= size)
+    items = _entries(file, meta_at, 32, b"metadata", "<10xH", "<II")
+    require(PARENT not in items, HAS_PARENT)
+    block, flags = struct.unpack("<II", read_at(file, meta_at + items[PARAMETERS][0], 8))
+    require(not flags & HAS_PARENT_BIT, HAS_PARENT)
+    require(1 << 20 <= block <= 256 << 20 and block & (block - 1) == 0)
+    (disk,) = struct.unpack("<Q", read_at(file, meta_at + items[DISK_SIZE][0], 8))
+    require(-(-disk // block) * 8 <= table_length)
+    return int(disk)
+
+
+def _check_closed(file: IO[bytes]) -> None:
+    """Refuse a file with changes that were written to its log only: whoever opens it would have to write to it."""
+    headers = [struct.unpack("<4sIQ32x16s", read_at(file, place, 64)) for place in HEADERS]
+    valid = [(sequence, log) for mark, _, sequence, log in headers if mark == b"head"]
+    require(bool(valid))
+    _, log = max(valid)
+    require(log == NO_UUID, "was not closed: close it, or convert it, and try again")
+
+
+def _entries(file: IO[bytes], place: int, skip: int, mark: bytes, head: str, entry: str) -> dict[str, tuple[int, ...]]:
+    """Read a table of GUIDs: what stands behind each."""
+    header = read_at(file, place, skip)
+    (count,) = struct.unpack_from(head, header)
+    require(header.startswith(mark) and count < 2048)
+    table = read_at(file, place + skip, count * 32)
+    return {
+        str(uuid.UUID(bytes_le=table[start : start + 16])): struct.unpack_from(entry, table, start + 16)
+        for start in range(0, len(table), 32)
+    }
