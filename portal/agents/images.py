@@ -22,8 +22,9 @@ from provisioning.common.errors import (
     OverQuotaError,
     TooLargeError,
 )
+from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
@@ -51,7 +52,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     name = request.headers.get("X-Novella-Host", "")
     try:
-        host = agents.authenticate(name, credential.strip() if kind.lower() == "bearer" else "")
+        host = enrolment.authenticate(name, credential.strip() if kind.lower() == "bearer" else "")
     except NotAuthenticatedError as error:
         return _said(401, error.message)
     carry = _take if request.method == "PUT" else _give
@@ -64,7 +65,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
 
 
 def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    image = agents.image_for_order(host_id, instance_id, image_id)
+    image = image_transfers.image_to_get(host_id, instance_id, image_id)
     try:
         bits = images.open_data(image).open("rb")
     except FileNotFoundError as error:
@@ -74,7 +75,7 @@ def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, imag
 
 def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
     """Take the data as it arrives; data that is there already is not taken again: the answer was lost."""
-    image = agents.image_from_order(host_id, instance_id, image_id)
+    image = image_transfers.image_to_send(host_id, instance_id, image_id)
     if not is_ready(image.id):
         length = request.headers.get("Content-Length", "")
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None

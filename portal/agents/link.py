@@ -31,12 +31,11 @@ from portal.common import handshake
 from portal.common.consumer import Consumer
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.common.threads import in_thread
-from provisioning.compute.models import Host
-from provisioning.conductor import agents, inbox
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
-from provisioning.rpc import hosts
+from provisioning.hosts import audits, calls, commands, enrolment, liveness, reports
+from provisioning.hosts.models import Host
 
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
@@ -81,7 +80,7 @@ class AgentConsumer(Consumer):
             return
         self._subscription.close()
         if self._newest_link <= self._own_event:
-            await in_thread(agents.disconnected, self._host.id)
+            await in_thread(liveness.disconnected, self._host.id)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Handle one frame, wholly, before the next."""
@@ -106,15 +105,15 @@ class AgentConsumer(Consumer):
     async def _admit(self, message: ToPortal) -> None:
         """The first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
         if isinstance(message, Enrol):
-            host = await in_thread(agents.enrol, message)
-            await in_thread(agents.heartbeat, host.id)
+            host = await in_thread(enrolment.enrol, message)
+            await in_thread(liveness.heartbeat, host.id)
         elif isinstance(message, Hello):
             name = handshake.header(self.scope, "x-novella-host")
-            host = await in_thread(agents.authenticate, name, handshake.bearer(self.scope))
+            host = await in_thread(enrolment.authenticate, name, handshake.bearer(self.scope))
             if message.host != name:
                 text = "The host named in the frame is not the one of the credential."
                 raise NotAuthenticatedError(text)
-            await in_thread(agents.connected, host.id, message)
+            await in_thread(liveness.connected, host.id, message)
         else:
             text = "A link begins with enrol or hello."
             raise ContractError(text)
@@ -128,7 +127,7 @@ class AgentConsumer(Consumer):
                 audit_interval=float(settings.AUDIT_INTERVAL),
             )
         )
-        await self._tell(await in_thread(agents.ownership, host.id))
+        await self._tell(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
         self._tasks = [asyncio.create_task(self._guard(self._deliver, host.id))]
 
@@ -139,8 +138,8 @@ class AgentConsumer(Consumer):
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
                 loop.call_soon_threadsafe(self._take, event)
 
-        self._subscription = tailer().subscribe([hosts.topic(host_id)], arrived)
-        log.record(hosts.topic(host_id), "link", {"link": self._link})
+        self._subscription = tailer().subscribe([commands.topic(host_id)], arrived)
+        log.record(commands.topic(host_id), "link", {"link": self._link})
 
     def _take(self, event: LoggedEvent) -> None:
         """Something is there for this host; in the loop's thread."""
@@ -166,13 +165,13 @@ class AgentConsumer(Consumer):
         while True:
             if self._orders:
                 self._orders = False
-                for command in await in_thread(hosts.pending, host_id):
+                for command in await in_thread(commands.pending, host_id):
                     if command.id not in self._sent:
                         self._sent.add(command.id)
                         await self._tell(command)
             if self._calls:
                 self._calls = False
-                for call in await in_thread(hosts.pending_calls, host_id):
+                for call in await in_thread(calls.pending_calls, host_id):
                     if call.id not in self._questions:
                         self._questions.add(call.id)
                         await self._tell(call)
@@ -192,21 +191,21 @@ class AgentConsumer(Consumer):
 
     async def _handle(self, host_id: uuid.UUID, message: ToPortal) -> None:
         match message:
-            case Events(events=reports):
-                await in_thread(inbox.receive, host_id, reports)
-                if reports:
-                    await self._tell(EventsAck(seq=max(report.seq for report in reports)))
+            case Events(events=events):
+                await in_thread(reports.receive, host_id, events)
+                if events:
+                    await self._tell(EventsAck(seq=max(event.seq for event in events)))
             case CommandAck(ids=ids):
                 if not self._stored:
                     self._tasks[1:] = [asyncio.create_task(self._guard(self._acknowledge, host_id))]
                 self._stored += ids
             case Heartbeat():
-                await in_thread(agents.heartbeat, host_id)
+                await in_thread(liveness.heartbeat, host_id)
             case ResourceAudit():
-                await in_thread(agents.audit, host_id, message)
+                await in_thread(audits.audit, host_id, message)
             case CallReply(id=call_id, result=result):
                 self._questions.discard(call_id)
-                await in_thread(hosts.answer, host_id, call_id, result)
+                await in_thread(calls.answer, host_id, call_id, result)
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."
                 raise ContractError(text)
@@ -218,7 +217,7 @@ class AgentConsumer(Consumer):
         """
         await asyncio.sleep(ACKNOWLEDGE_AFTER)
         ids, self._stored = self._stored, []
-        await in_thread(hosts.acknowledge, host_id, ids)
+        await in_thread(commands.acknowledge, host_id, ids)
         self._sent.difference_update(ids)
 
     # --- sending ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from portal.common.consumer import Consumer
 from portal.common.tunnels import Tunnel, tunnels
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.threads import in_thread
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
 
 
 class TunnelConsumer(Consumer):
@@ -22,7 +22,7 @@ class TunnelConsumer(Consumer):
         name = handshake.header(self.scope, "x-novella-host")
         tunnel: Tunnel | None = None
         with contextlib.suppress(NotAuthenticatedError):
-            host = await in_thread(agents.authenticate, name, handshake.bearer(self.scope))
+            host = await in_thread(enrolment.authenticate, name, handshake.bearer(self.scope))
             tunnel = tunnels.dialled(self.scope["url_route"]["kwargs"]["tunnel"], host.id)
         if tunnel is None or tunnel.dialled.done():
             await self.close()

@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute_selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
 from provisioning.images import selectors as image_selectors
@@ -229,7 +229,7 @@ def join_tokens(hosts: list[str], known: set[str], seed: Seed) -> None:
     """Make a join token for each host that has not enrolled."""
     for name in hosts:
         if name not in known:
-            seed.join_tokens[name] = agents.create_join_token(name)
+            seed.join_tokens[name] = enrolment.create_join_token(name)
 
 
 def write(path: Path, content: str) -> None:

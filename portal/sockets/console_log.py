@@ -13,7 +13,7 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.threads import in_thread
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 
 FIRST_LINES = 400
 MOST_BYTES = 65_536
@@ -69,7 +69,7 @@ class ConsoleLogConsumer(Follower):
             instance_id=str(self._instance.id), lines=lines, offset=offset, wait=WAIT, max_bytes=MOST_BYTES
         )
         try:
-            result: Any = await hosts.acall(host_id, question, timeout=ANSWER_WITHIN)
+            result: Any = await calls.acall(host_id, question, timeout=ANSWER_WITHIN)
         except UnavailableError as error:
             await self.send_json({"error": error.message})
             return RETRY_PAUSE

@@ -20,8 +20,8 @@ from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.common.threads import in_thread
 from provisioning.compute.services import remote_consoles
 from provisioning.events.selectors import LoggedEvent
+from provisioning.hosts import calls
 from provisioning.identity.kept_tokens import recall
-from provisioning.rpc import hosts
 
 OVER, IDLE, NO_GUEST, BUSY, TOO_MANY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4429, 4504
 """Codes the socket is closed with, beside those of every follower."""
@@ -168,7 +168,7 @@ class ConsoleConsumer(Follower):
 
     async def _ask(self, question: OpenConsoleCall, tunnel: Tunnel) -> None:
         try:
-            result = await hosts.acall(tunnel.host_id, question, timeout=ANSWER_WITHIN)
+            result = await calls.acall(tunnel.host_id, question, timeout=ANSWER_WITHIN)
         except UnavailableError as error:
             raise ConsoleEndedError(NO_HOST, error.message) from error
         if isinstance(result, ConsoleOpened):

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.db.models import F, Q
 
-from provisioning.compute.models import Allocation, Host, Instance, ServerGroup
+from provisioning.compute.models import Allocation, Instance, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
+from provisioning.hosts.models import Host
 from provisioning.scheduler import GroupSpec, group_allows, options_of
 from provisioning.scheduler.room import InstancesFilter
 

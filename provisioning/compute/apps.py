@@ -18,6 +18,7 @@ class ComputeConfig(AppConfig):
         import_module("provisioning.compute.deadlines").check()
         import_module("provisioning.compute.jobs")
         for module in (
-            "launch.schedule", "upkeep.reaper", "upkeep.reclaim", "upkeep.offload", "upkeep.confirm_resizes",
+            "server_subjects", "launch.schedule", "upkeep.reaper", "upkeep.reclaim",
+            "upkeep.offload", "upkeep.confirm_resizes",
         ):  # fmt: skip
             import_module(f"provisioning.compute.{module}")

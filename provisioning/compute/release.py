@@ -12,17 +12,17 @@ import uuid
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
-from provisioning.compute import instance_actions, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.sizes import quota_held
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.hosts.models import Host
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
 
 _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
 
@@ -117,4 +117,4 @@ def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, cl
     ``claimed``: only the host itself says that it has something; it is told nothing of the instance's cards.
     """
     ports = [] if claimed else network_selectors.port_refs(instance_id)
-    hosts.command(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)
+    host_commands.send(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)

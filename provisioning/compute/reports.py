@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRe
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.common.text import one_line
 from provisioning.compute import instance_actions, state
 from provisioning.compute.actions.ends import Outcome, ended
 from provisioning.compute.actions.ends.ordinary import task_awaiting
@@ -29,10 +31,10 @@ from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, finish_offload, leave_host, release_place
 from provisioning.compute.services.hosts import build_failed, build_succeeded
 from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts.models import HostCommand
+from provisioning.hosts.subjects import Reported
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
-def take_steps(instance: Instance, known: list[tuple[AgentEvent, HostCommand]]) -> None:
+def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
     """Record steps of an order that is carried out, and show each to the project's pages."""
     current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
     action = _action_of(instance, current[0][1]) if current else None
@@ -77,8 +79,7 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
-    """An order has ended, well or badly: close it, and do what follows from it if the instance still waits for it."""
-    hosts.finish(command.host_id, command.id)
+    """An order has ended, well or badly: do what follows from it if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
     if isinstance(body, DestroyRequest):
@@ -87,10 +88,10 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
     elif (
-        instance.attempt != command.attempt
+        instance.attempt != command.generation
         or instance.host_id != command.host_id
         or ended(instance, body, _outcome(event, command, well=well))
-        or not _spawning(instance, command.attempt)
+        or not _spawning(instance, command.generation)
     ):
         return
     elif well:
@@ -145,12 +146,12 @@ def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
 
 
 def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> None:
-    reason = _plain(event.message, MAX_MESSAGE) or "The host could not build the server."
+    reason = one_line(event.message, MAX_MESSAGE) or "The host could not build the server."
     _record_failed_step(instance, event, reason)
     if event.retryable:
         retry(instance, host_id, reason, clean=True)
         return
-    failed = fail(instance, reason, details=f"error code {_plain(event.error_code, 60)}")
+    failed = fail(instance, reason, details=f"error code {one_line(event.error_code, 60)}")
     if failed is not None and event.error_code not in NO_HOST_CAN:
         build_failed(host_id)
 
@@ -172,13 +173,13 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
     """
     allocation = Allocation.objects.filter(instance_id=instance.id).first()
     held_there = (
-        allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.attempt
+        allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.generation
     )
     if instance.task_state == TaskState.SHELVING_OFFLOADING:
-        if command.attempt == instance.attempt and (allocation is None or held_there):
+        if command.generation == instance.attempt and (allocation is None or held_there):
             finish_offload(instance)
     elif instance.task_state == TaskState.DELETING:
-        if command.attempt == instance.attempt and (allocation is None or held_there):
+        if command.generation == instance.attempt and (allocation is None or held_there):
             finish_delete(instance, confirmed=True)
     elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
         line = line_of(instance)
@@ -197,8 +198,8 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
         begun_at=command.created_at,
         ended_at=timezone.now(),
         power=power_state_of(event.power_state),
-        message="" if well else _plain(event.message, MAX_MESSAGE),
-        code=_plain(event.error_code, 60),
+        message="" if well else one_line(event.message, MAX_MESSAGE),
+        code=one_line(event.error_code, 60),
         retryable=event.retryable,
     )
 
@@ -235,8 +236,10 @@ def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceAction
         instance_actions.Span(started, max(_time(event.finished_at), started) if ended else None),
         attempt=event.attempt,
         host=host,
-        detail={_plain(key, 40): _plain(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]},
-        message=_plain(event.message, MAX_MESSAGE),
+        detail={
+            one_line(key, 40): one_line(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]
+        },
+        message=one_line(event.message, MAX_MESSAGE),
     )
 
 
@@ -247,8 +250,3 @@ def _time(seconds: float) -> datetime:
     except (ValueError, OverflowError, OSError):
         return now
     return moment if abs(moment - now) < MAX_SKEW else now
-
-
-def _plain(text: str, longest: int) -> str:
-    """Return the text as one line without control characters, cut."""
-    return "".join(character if character.isprintable() else " " for character in text[:longest]).strip()

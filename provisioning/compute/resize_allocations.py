@@ -6,9 +6,10 @@ import uuid
 
 from django.db.models import F, Q, QuerySet
 
-from provisioning.compute.models import Allocation, Host
+from provisioning.compute.models import Allocation
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.sizes import Room
+from provisioning.hosts.models import Host
 
 
 def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:

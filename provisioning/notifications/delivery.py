@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
+from provisioning.common.text import one_line
 from provisioning.jobs import worker_groups
 from provisioning.notifications import webhook
 from provisioning.notifications.models import Delivery, Webhook
@@ -125,15 +126,10 @@ def _post(delivery: Delivery) -> str:
     try:
         webhook.post(delivery.event_type, str(delivery.message_id), delivery.body)
     except webhook.WebhookError as error:
-        return _line(str(error))
+        return one_line(str(error), 255)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this notification's trouble alone
-        return _line(f"{type(error).__name__}: {error}")
+        return one_line(f"{type(error).__name__}: {error}", 255)
     return ""
-
-
-def _line(text: str) -> str:
-    """Return what an answer may have had a say in as one line, cut."""
-    return "".join(character if character.isprintable() else " " for character in text[:255]).strip()
 
 
 def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:

@@ -6,8 +6,8 @@ import pytest
 
 from compute_agent.contract.messages import Hello, Refused
 from portal.agents import link
-from provisioning.compute.models import Host
 from provisioning.compute.services.forget_host import forget_host
+from provisioning.hosts.models import Host
 from tests.agent_link.test_link import CREDENTIAL, PATH, connect, enrol, hear, tell
 from tests.support.clouds import ADMIN, context
 from tests.support.sockets import Open, in_db

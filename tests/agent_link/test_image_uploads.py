@@ -17,8 +17,9 @@ from compute_agent.virt import fake_disk
 from portal.web.streams import BodyInterruptedError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.snapshot import create_image
-from provisioning.compute.models import Host, Instance
-from provisioning.conductor import agents
+from provisioning.compute.models import Instance
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context
@@ -37,7 +38,7 @@ class Door:
         cloud.run()
         self.credential = secrets.token_hex(32)
         Host.objects.filter(name="h1").update(credential_digest="")
-        agents.enrol(Enrol(join_token=agents.create_join_token("h1"), host="h1", credential=self.credential))
+        enrolment.enrol(Enrol(join_token=enrolment.create_join_token("h1"), host="h1", credential=self.credential))
         self.image_id = create_image(self.alice, self.server.id, "copy")
         self.command: Command
         (self.command,) = self.agent.take()
@@ -75,7 +76,7 @@ def test_the_data_is_taken_and_a_repeat_is_fine(door: Door) -> None:
 def test_strangers_and_other_hosts_send_nothing(door: Door) -> None:
     assert door.send(authorization="Bearer wrong").status_code == 401
     other = secrets.token_hex(32)
-    agents.enrol(Enrol(join_token=agents.create_join_token("h2"), host="h2", credential=other))
+    enrolment.enrol(Enrol(join_token=enrolment.create_join_token("h2"), host="h2", credential=other))
     answer = door.send(**{"authorization": f"Bearer {other}", "x-novella-host": "h2"})
     assert answer.status_code == 404
     assert door.status == "queued"

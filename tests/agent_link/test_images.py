@@ -12,8 +12,9 @@ import pytest
 from django.test import Client
 
 from compute_agent.contract.messages import Enrol
-from provisioning.compute.models import Host, Instance
-from provisioning.conductor import agents
+from provisioning.compute.models import Instance
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host
 from provisioning.images import store
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context
@@ -24,8 +25,8 @@ BITS = b"QFI\xfb" + bytes(range(256)) * 40
 
 def joined(name: str) -> tuple[Host, str]:
     credential = secrets.token_hex(32)
-    token = agents.create_join_token(name)
-    return agents.enrol(Enrol(join_token=token, host=name, credential=credential)), credential
+    token = enrolment.create_join_token(name)
+    return enrolment.enrol(Enrol(join_token=token, host=name, credential=credential)), credential
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def being_built(cloud: Cloud) -> tuple[Instance, str]:
     """A server whose build its host has been given; with the host's new credential."""
     agent = cloud.add_host("h1")
     credential = secrets.token_hex(32)
-    token = agents.create_join_token("h1")
-    agents.enrol(Enrol(join_token=token, host="h1", credential=credential))
+    token = enrolment.create_join_token("h1")
+    enrolment.enrol(Enrol(join_token=token, host="h1", credential=credential))
     instance = cloud.launch(context("alice"))
     drain()
     instance.refresh_from_db()

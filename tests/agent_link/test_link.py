@@ -33,10 +33,9 @@ from compute_agent.contract.messages import (
 )
 from portal.agents import link
 from provisioning.common.errors import UnavailableError
-from provisioning.compute.models import Host
-from provisioning.conductor import agents
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCall, HostCommand
+from provisioning.compute import host_commands
+from provisioning.hosts import calls, commands, enrolment
+from provisioning.hosts.models import Host, HostCall, HostCommand
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
 CREDENTIAL = "c" * 43
@@ -59,7 +58,7 @@ async def hear(socket: Socket) -> Any:
 
 
 async def enrol(open_socket: Open, name: str = "h1") -> Host:
-    token = await in_db(agents.create_join_token)(name)
+    token = await in_db(enrolment.create_join_token)(name)
     socket = await open_socket(PATH)
     await tell(socket, Enrol(join_token=token, host=name, credential=CREDENTIAL + name))
     welcome = await hear(socket)
@@ -82,7 +81,7 @@ async def connect(open_socket: Open, host: Host) -> Socket:
 
 def order(host: Host, instance_id: uuid.UUID | None = None) -> HostCommand:
     with transaction.atomic():
-        return hosts.command(host.id, instance_id or uuid.uuid4(), 1, DestroyRequest(), None)
+        return host_commands.send(host.id, instance_id or uuid.uuid4(), 1, DestroyRequest(), None)
 
 
 # ----- letting in -----------------------------------------------------------------------------------------------------
@@ -179,7 +178,7 @@ async def test_an_order_is_delivered_when_it_commits_and_no_more_once_acknowledg
     assert isinstance(command, Command)
     assert (command.id, command.attempt, command.body) == (str(given.id), 1, DestroyRequest())
     await tell(socket, CommandAck(ids=[command.id]))
-    await eventually(lambda: not hosts.pending(host.id))
+    await eventually(lambda: not commands.pending(host.id))
     await socket.disconnect()
     later = await in_db(order)(host)
     again = await connect(open_socket, host)
@@ -215,9 +214,9 @@ async def test_an_order_rolled_back_is_never_sent(open_socket: Open) -> None:
 async def test_withdrawn_and_finished_orders_are_not_sent(open_socket: Open) -> None:
     host = await enrol(open_socket)
     withdrawn, finished, kept = [await in_db(order)(host) for _ in range(3)]
-    await in_db(hosts.withdraw)(withdrawn.instance_id, 2)
-    assert await in_db(hosts.finish)(host.id, str(finished.id))
-    assert not await in_db(hosts.finish)(host.id, str(finished.id))
+    await in_db(host_commands.withdraw)(withdrawn.subject_id, 2)
+    assert await in_db(commands.finish)(host.id, str(finished.id))
+    assert not await in_db(commands.finish)(host.id, str(finished.id))
     socket = await connect(open_socket, host)
     assert (await hear(socket)).id == str(kept.id)
     assert await socket.receive_nothing(0.1)
@@ -226,9 +225,9 @@ async def test_withdrawn_and_finished_orders_are_not_sent(open_socket: Open) -> 
 async def test_a_host_cannot_acknowledge_anothers_orders(open_socket: Open) -> None:
     one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
     given = await in_db(order)(one)
-    assert await in_db(hosts.acknowledge)(two.id, [str(given.id), "nonsense"]) == 0
-    assert not await in_db(hosts.finish)(two.id, str(given.id))
-    assert await in_db(lambda: len(hosts.pending(one.id)))() == 1
+    assert await in_db(commands.acknowledge)(two.id, [str(given.id), "nonsense"]) == 0
+    assert not await in_db(commands.finish)(two.id, str(given.id))
+    assert await in_db(lambda: len(commands.pending(one.id)))() == 1
 
 
 # ----- reports --------------------------------------------------------------------------------------------------------
@@ -257,7 +256,7 @@ async def test_reports_that_cannot_be_stored_are_not_acknowledged(
     def full(*_: Any) -> None:
         raise OSError
 
-    monkeypatch.setattr(link.inbox, "receive", full)
+    monkeypatch.setattr(link.reports, "receive", full)
     await tell(socket, Events(events=[AgentEvent(seq=1, instance_id="x", attempt=1, kind="power")]))
     assert await socket.closed() == link.FAILED
 
@@ -268,10 +267,10 @@ async def test_reports_that_cannot_be_stored_are_not_acknowledged(
 async def test_a_question_is_answered_through_the_link(open_socket: Open) -> None:
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
-    asked = asyncio.create_task(hosts.acall(host.id, ConsoleOutputCall(instance_id="i", lines=5), timeout=WITHIN))
+    asked = asyncio.create_task(calls.acall(host.id, ConsoleOutputCall(instance_id="i", lines=5), timeout=WITHIN))
     question = await hear(socket)
     assert isinstance(question, Call)
-    assert question.body.max_bytes == hosts.MOST_CONSOLE_BYTES
+    assert question.body.max_bytes == calls.MOST_CONSOLE_BYTES
     await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="hello\n", offset=6)))
     assert await asked == ConsoleOutput(text="hello\n", offset=6)
     assert not await in_db(HostCall.objects.exists)()
@@ -280,7 +279,7 @@ async def test_a_question_is_answered_through_the_link(open_socket: Open) -> Non
 async def test_a_question_from_a_thread_is_answered_too(open_socket: Open) -> None:
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
-    ask = in_db(hosts.call, thread_sensitive=False)
+    ask = in_db(calls.call, thread_sensitive=False)
     asked = asyncio.create_task(ask(host.id, ConsoleOutputCall(instance_id="i"), WITHIN))
     question = await hear(socket)
     await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="x", offset=1)))
@@ -290,18 +289,18 @@ async def test_a_question_from_a_thread_is_answered_too(open_socket: Open) -> No
 async def test_a_host_that_does_not_answer_is_unavailable(open_socket: Open) -> None:
     host = await enrol(open_socket)
     with pytest.raises(UnavailableError, match="does not answer"):
-        await hosts.acall(host.id, ConsoleOutputCall(instance_id="i"), timeout=0.1)
+        await calls.acall(host.id, ConsoleOutputCall(instance_id="i"), timeout=0.1)
     assert not await in_db(HostCall.objects.exists)()
 
 
 async def test_a_host_cannot_answer_for_another_or_twice(open_socket: Open) -> None:
     one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
     socket = await connect(open_socket, one)
-    asked = asyncio.create_task(hosts.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
+    asked = asyncio.create_task(calls.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
     question = await hear(socket)
     answer = ConsoleOutput(text="forged", offset=6)
-    assert not await in_db(hosts.answer)(two.id, question.id, answer)
-    assert not await in_db(hosts.answer)(one.id, "nonsense", answer)
-    assert await in_db(hosts.answer)(one.id, question.id, ConsoleOutput(text="true", offset=4))
-    assert not await in_db(hosts.answer)(one.id, question.id, answer)
+    assert not await in_db(calls.answer)(two.id, question.id, answer)
+    assert not await in_db(calls.answer)(one.id, "nonsense", answer)
+    assert await in_db(calls.answer)(one.id, question.id, ConsoleOutput(text="true", offset=4))
+    assert not await in_db(calls.answer)(one.id, question.id, answer)
     assert (await asked).text == "true"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute.models import Aggregate, Flavor, Host, Instance
+from provisioning.compute.models import Aggregate, Flavor, Instance
+from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

@@ -9,9 +9,9 @@ import pytest
 
 from compute_agent.contract.commands import RefreshPortsRequest
 from provisioning.compute.models import Instance
+from provisioning.hosts.models import HostCommand
 from provisioning.network.models import FixedIP, SecurityGroup
 from provisioning.network.services.cards import MAX_ADDRESSES
-from provisioning.rpc.models import HostCommand
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image
 from tests.support.cast import Api, People
@@ -93,7 +93,7 @@ def test_one_refresh_of_the_cards_waits_for_a_host_however_often_they_change(
         assert act(api, server, "addSecurityGroup", {"name": "web"}).status_code == 202
         assert act(api, server, "removeSecurityGroup", {"name": "web"}).status_code == 202
     assert act(api, server, "addSecurityGroup", {"name": "web"}).status_code == 202
-    waiting = HostCommand.objects.filter(instance_id=server, kind="refresh_ports_request")
+    waiting = HostCommand.objects.filter(subject_id=server, kind="refresh_ports_request")
     assert waiting.filter(finished_at=None).count() == 1
     assert not waiting.exclude(finished_at=None).exclude(body="").exists()
     [command] = cloud.agents["h1"].take()

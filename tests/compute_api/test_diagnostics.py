@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compute_agent.contract.messages import CallError, CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -33,7 +33,7 @@ def operator(people: People) -> Api:
 
 def test_the_shape_of_all_hypervisors(api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     ident = launch(api, cloud)
-    monkeypatch.setattr(hosts, "call", lambda *_, **__: TOLD)
+    monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
     shown = operator.get(f"{V21}/servers/{ident}/diagnostics").json()
     assert shown == {
         "state": "running",
@@ -78,7 +78,7 @@ def test_libvirts_own_names_before_2_48(
     api: Api, people: People, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ident = launch(api, cloud)
-    monkeypatch.setattr(hosts, "call", lambda *_, **__: TOLD)
+    monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
     old = Api(people.operator, **{"OpenStack-API-Version": "compute 2.47"})
     shown = old.get(f"{V21}/servers/{ident}/diagnostics").json()
     assert (shown["cpu0_time"], shown["vda_read"], shown["vda_write_req"]) == (5_000, 7, 2)
@@ -89,7 +89,7 @@ def test_a_guest_that_is_not_there_is_a_conflict(
     api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ident = launch(api, cloud)
-    monkeypatch.setattr(hosts, "call", lambda *_, **__: CallError(code="not_found", message="There is no such guest."))
+    monkeypatch.setattr(calls, "call", lambda *_, **__: CallError(code="not_found", message="There is no such guest."))
     assert operator.get(f"{V21}/servers/{ident}/diagnostics").status_code == 409
     api.delete(f"{V21}/servers/{ident}")
     assert operator.get(f"{V21}/servers/{ident}/diagnostics").status_code == 409

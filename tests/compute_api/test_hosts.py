@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 from provisioning.jobs import worker_groups
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People

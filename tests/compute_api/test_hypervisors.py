@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
+from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

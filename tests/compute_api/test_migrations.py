@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from provisioning.compute.models import Host, Instance, Migration
+from provisioning.compute.models import Instance, Migration
+from provisioning.hosts.models import Host
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

@@ -23,7 +23,6 @@ from provisioning.compute.models import (
     AggregateHost,
     Flavor,
     FlavorAccess,
-    Host,
     InstanceAction,
     InstanceActionEvent,
     InstanceFault,
@@ -32,6 +31,7 @@ from provisioning.compute.models import (
     SchedulingDecision,
     ServerGroup,
 )
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, put_server

@@ -15,7 +15,7 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.upkeep.reaper import reap
-from provisioning.conductor import agents
+from provisioning.hosts import audits
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image, ordered, status
 from tests.support.cast import Api, People
@@ -191,7 +191,7 @@ def test_a_failed_rebuild_is_an_error_from_which_another_leads(api: Api, cloud: 
     assert Instance.objects.get(id=ident).admin_password == ""
     # The host keeps what is there: nobody orders the guest's end because its server is in error.
     agent.hello()
-    agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+    audits.audit(agent.host.id, agent.audit(8, 8192, 100))
     reap()
     assert agent.take() == []
     assert rebuild(api, ident, cloud).json()["server"]["status"] == "REBUILD"

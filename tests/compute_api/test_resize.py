@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute.models import Flavor, FlavorAccess, Host, Instance
+from provisioning.compute.models import Flavor, FlavorAccess, Instance
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
+from provisioning.hosts.models import Host
 from provisioning.quotas import services as quotas
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People

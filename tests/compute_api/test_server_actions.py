@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compute_agent.contract.messages import ConsoleOutput
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -52,7 +52,7 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         asked.append(body)
         return ConsoleOutput(text="one\ntwo\n", offset=8)
 
-    monkeypatch.setattr(hosts, "call", call)
+    monkeypatch.setattr(calls, "call", call)
     return asked
 
 

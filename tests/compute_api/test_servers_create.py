@@ -12,10 +12,10 @@ from pytest_django import Settings
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.compute.models import Flavor, Host, Instance, InstanceTag, ServerGroup
+from provisioning.compute.models import Flavor, Instance, InstanceTag, ServerGroup
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.identity import policy
 from provisioning.quotas import services as quotas
-from provisioning.rpc.models import HostCommand
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -46,7 +46,7 @@ def refusal(answer: Any) -> str:
 def spec_of(instance: Instance) -> InstanceSpec:
     """What the host is told to build; before it has done so."""
     drain()
-    order = HostCommand.objects.get(instance_id=instance.id, kind="build_request")
+    order = HostCommand.objects.get(subject_id=instance.id, kind="build_request")
     body = decode_command_body(order.body)
     assert isinstance(body, BuildRequest)
     return body.instance

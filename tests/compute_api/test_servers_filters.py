@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People

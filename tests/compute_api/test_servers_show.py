@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.compute.models import Host, InstanceFault, ServerGroup
+from provisioning.compute.models import InstanceFault, ServerGroup
+from provisioning.hosts.models import Host
 from tests.compute_api.conftest import EPOCH, V21, put_server
 from tests.support.cast import Api, People
 

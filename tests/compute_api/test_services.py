@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.compute import selectors
-from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Host, Instance, JoinToken, Migration
+from provisioning.compute.models import Aggregate, AggregateHost, Allocation, Instance, Migration
 from provisioning.compute.upkeep import reaper
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host, HostCommand, JoinToken
+from provisioning.hosts.selectors import is_alive
 from provisioning.jobs import worker_groups
 from provisioning.quotas.selectors import usage_of
-from provisioning.rpc.models import HostCommand
 from tests.compute_api.conftest import V21, launch
 from tests.support import invariants
 from tests.support.cast import Api, People
@@ -194,7 +195,7 @@ def test_a_host_that_is_forced_down_is_down_everywhere(people: People, cloud: Cl
     operator = at(people, "2.53")
     operator.put(f"{SERVICES}/{Host.objects.get().id}", {"forced_down": True})
     host = Host.objects.get()
-    assert not selectors.is_alive(host, timezone.now())
+    assert not is_alive(host, timezone.now())
     assert [state.alive for state in selectors.host_states()] == [False]
     assert operator.get(f"{V21}/os-hypervisors").json()["hypervisors"][0]["state"] == "down"
     second = launch(api, cloud)
@@ -213,7 +214,7 @@ def test_a_delete_that_waits_for_a_host_ends_when_it_is_forced_down(people: Peop
     at(people, "2.53").put(f"{SERVICES}/{Host.objects.get().id}", {"forced_down": True})
     reaper.reap()
     assert Instance.objects.get(id=server).vm_state == "deleted"
-    assert not HostCommand.objects.filter(kind="destroy_request", instance_id=server).exclude(attempt=2).exists()
+    assert not HostCommand.objects.filter(kind="destroy_request", subject_id=server).exclude(generation=2).exists()
 
 
 # ----- forgetting -----------------------------------------------------------------------------------------------------
@@ -252,8 +253,8 @@ def test_a_forgotten_host_leaves_nothing(people: People, cloud: Cloud, api: Api)
     assert usage_of(people.alice.project_id)["ports"] == 1
     aggregate = Aggregate.objects.create(name="rack")
     AggregateHost.objects.create(aggregate=aggregate, host=agent.host)
-    agents.create_join_token("h1")
-    agents.create_join_token("h2")
+    enrolment.create_join_token("h1")
+    enrolment.create_join_token("h2")
     assert at(people, "2.53").delete(f"{SERVICES}/{agent.host.id}").status_code == 204
     assert not Host.objects.exists()
     assert not Allocation.objects.exists()
@@ -265,7 +266,7 @@ def test_a_forgotten_host_leaves_nothing(people: People, cloud: Cloud, api: Api)
     assert Instance.objects.get(id=server).host is None
     invariants.check_empty()
     with pytest.raises(NotAuthenticatedError):
-        agents.authenticate("h1", "x" * 64)
+        enrolment.authenticate("h1", "x" * 64)
     cloud.agents.pop("h1")
     assert cloud.add_host("h1").host.id != agent.host.id, "it may come back, as a new host"
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.hosts.models import Host
 from provisioning.network.models import Port
 from provisioning.quotas import services as quotas
 from provisioning.quotas.selectors import usage_of

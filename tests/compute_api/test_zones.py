@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 from provisioning.jobs import worker_groups
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People

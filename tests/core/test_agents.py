@@ -14,12 +14,14 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, GuestState, Hello
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAuthenticatedError, NotFoundError
-from provisioning.compute import selectors
+from provisioning.compute import image_transfers, selectors
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.models import Host, Instance, JoinToken
+from provisioning.compute.models import Instance
 from provisioning.compute.services.hosts import disable_host, enable_host
 from provisioning.compute.states import PowerState
-from provisioning.conductor import agents
+from provisioning.hosts import audits, enrolment, liveness
+from provisioning.hosts.models import Host, JoinToken
+from provisioning.hosts.selectors import hosts_for
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
@@ -28,69 +30,69 @@ from tests.support.scripted_agent import ScriptedAgent
 pytestmark = pytest.mark.django_db
 
 
-def enrolment(token: str, host: str = "kelvin", credential: str | None = None) -> Enrol:
+def request(token: str, host: str = "kelvin", credential: str | None = None) -> Enrol:
     return Enrol(join_token=token, host=host, credential=credential or secrets.token_hex(32))
 
 
 def test_a_join_token_takes_one_host_in() -> None:
-    token = agents.create_join_token()
-    host = agents.enrol(enrolment(token, credential="c" * 64))
-    assert agents.authenticate("kelvin", "c" * 64).id == host.id
+    token = enrolment.create_join_token()
+    host = enrolment.enrol(request(token, credential="c" * 64))
+    assert enrolment.authenticate("kelvin", "c" * 64).id == host.id
     assert host.reserved_memory_mb == 512
     with pytest.raises(NotAuthenticatedError):
-        agents.enrol(enrolment(token, host="ohm"))
+        enrolment.enrol(request(token, host="ohm"))
     assert token not in str(list(JoinToken.objects.values())), "only digests are kept"
     assert "c" * 64 not in str(list(Host.objects.values()))
 
 
 def test_an_enrolment_whose_answer_was_lost_succeeds_again() -> None:
-    token = agents.create_join_token()
-    first = agents.enrol(enrolment(token, credential="c" * 64))
-    assert agents.enrol(enrolment(token, credential="c" * 64)).id == first.id
+    token = enrolment.create_join_token()
+    first = enrolment.enrol(request(token, credential="c" * 64))
+    assert enrolment.enrol(request(token, credential="c" * 64)).id == first.id
 
 
 @pytest.mark.parametrize("lifetime", [-1, 0])
 def test_an_expired_token_takes_nobody_in(lifetime: int) -> None:
     with pytest.raises(NotAuthenticatedError):
-        agents.enrol(enrolment(agents.create_join_token(lifetime=lifetime)))
+        enrolment.enrol(request(enrolment.create_join_token(lifetime=lifetime)))
 
 
 def test_a_token_for_one_name_is_for_that_name() -> None:
-    token = agents.create_join_token("kelvin")
+    token = enrolment.create_join_token("kelvin")
     with pytest.raises(NotAuthenticatedError):
-        agents.enrol(enrolment(token, host="ohm"))
-    assert agents.enrol(enrolment(token)).name == "kelvin"
+        enrolment.enrol(request(token, host="ohm"))
+    assert enrolment.enrol(request(token)).name == "kelvin"
 
 
 def test_only_a_token_made_for_a_host_replaces_its_credential() -> None:
-    agents.enrol(enrolment(agents.create_join_token(), credential="a" * 64))
+    enrolment.enrol(request(enrolment.create_join_token(), credential="a" * 64))
     with pytest.raises(NotAuthenticatedError):
-        agents.enrol(enrolment(agents.create_join_token(), credential="b" * 64))
-    agents.enrol(enrolment(agents.create_join_token("kelvin"), credential="b" * 64))
+        enrolment.enrol(request(enrolment.create_join_token(), credential="b" * 64))
+    enrolment.enrol(request(enrolment.create_join_token("kelvin"), credential="b" * 64))
     assert Host.objects.count() == 1
     with pytest.raises(NotAuthenticatedError):
-        agents.authenticate("kelvin", "a" * 64)
+        enrolment.authenticate("kelvin", "a" * 64)
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-x", "x" * 300, "x\n"])
 def test_a_bad_host_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError):
-        agents.enrol(enrolment(agents.create_join_token(), host=name))
+        enrolment.enrol(request(enrolment.create_join_token(), host=name))
 
 
 def test_a_short_credential_is_refused() -> None:
     with pytest.raises(InvalidInputError):
-        agents.enrol(enrolment(agents.create_join_token(), credential="short"))
+        enrolment.enrol(request(enrolment.create_join_token(), credential="short"))
 
 
 @pytest.mark.parametrize("credential", ["", "wrong"])
 def test_unknown_hosts_and_wrong_credentials_get_the_same_answer(credential: str) -> None:
-    agents.enrol(enrolment(agents.create_join_token()))
+    enrolment.enrol(request(enrolment.create_join_token()))
     Host.objects.create(name="bare")
     messages = set()
     for name in ("kelvin", "bare", "unknown"):
         with pytest.raises(NotAuthenticatedError) as caught:
-            agents.authenticate(name, credential)
+            enrolment.authenticate(name, credential)
         messages.add(caught.value.message)
     assert len(messages) == 1
 
@@ -98,19 +100,19 @@ def test_unknown_hosts_and_wrong_credentials_get_the_same_answer(credential: str
 def test_another_version_of_the_contract_is_refused_with_a_sentence(cloud: Cloud) -> None:
     host = cloud.add_host("kelvin").host
     with pytest.raises(NotAuthenticatedError, match="version"):
-        agents.connected(host.id, Hello(host="kelvin", contract=CONTRACT_VERSION + 1))
+        liveness.connected(host.id, Hello(host="kelvin", contract=CONTRACT_VERSION + 1))
     with pytest.raises(NotAuthenticatedError, match="version"):
-        agents.enrol(Enrol(join_token="x", host="ohm", credential="c" * 64, contract=CONTRACT_VERSION + 1))
+        enrolment.enrol(Enrol(join_token="x", host="ohm", credential="c" * 64, contract=CONTRACT_VERSION + 1))
 
 
 def test_a_lost_link_alone_does_not_make_a_host_down(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
-    agents.disconnected(agent.host.id)
+    liveness.disconnected(agent.host.id)
     assert not Host.objects.get().connected
     instance = cloud.launch(alice)
     drain()
     assert state_of(instance) == ("building", "spawning")
-    agents.heartbeat(agent.host.id)
+    liveness.heartbeat(agent.host.id)
     assert Host.objects.get().connected
 
 
@@ -134,13 +136,13 @@ def test_only_operators_touch_hosts(cloud: Cloud, alice: RequestContext, operato
         with pytest.raises(NotFoundError):
             work(operator, uuid.uuid4())
     with pytest.raises(ForbiddenError):
-        selectors.hosts_for(alice)
-    assert [row.name for row in selectors.hosts_for(operator)] == ["kelvin"]
+        hosts_for(alice)
+    assert [row.name for row in hosts_for(operator)] == ["kelvin"]
 
 
 def test_an_audit_with_absurd_numbers_is_cut(cloud: Cloud) -> None:
     agent = cloud.add_host("kelvin")
-    agents.audit(agent.host.id, agent.audit(-5, 10**30, 7))
+    audits.audit(agent.host.id, agent.audit(-5, 10**30, 7))
     host = Host.objects.get()
     assert (host.vcpus_total, host.memory_mb_total, host.disk_gb_total) == (0, 2_147_483_647, 7)
 
@@ -216,10 +218,10 @@ def test_a_stale_audit_does_not_stop_a_server_that_just_started(cloud: Cloud, al
     cloud.run()
     shut = GuestState(instance_id=str(instance.id), attempt=1, power_state=PowerState.SHUTDOWN)
     report = msgspec.structs.replace(agent.audit(8, 8192, 100), guests=[shut])
-    agents.audit(agent.host.id, report)
+    audits.audit(agent.host.id, report)
     assert state_of(instance) == ("active", None)
     Instance.objects.filter(id=instance.id).update(updated_at=timezone.now() - timedelta(minutes=5))
-    agents.audit(agent.host.id, report)
+    audits.audit(agent.host.id, report)
     assert state_of(instance) == ("stopped", None)
 
 
@@ -236,7 +238,7 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
         found = set()
         for host_id in hosts:
             try:
-                assert agents.image_for_order(host_id, instance.id, cloud.image.id).id == cloud.image.id
+                assert image_transfers.image_to_get(host_id, instance.id, cloud.image.id).id == cloud.image.id
                 found.add(host_id)
             except NotFoundError:
                 pass
@@ -248,7 +250,7 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
     assert holders() == {builder}
     other = Image.objects.create(project_id=cloud.image.project_id, name="other", status="active")
     with pytest.raises(NotFoundError):
-        agents.image_for_order(builder, instance.id, other.id)
+        image_transfers.image_to_get(builder, instance.id, other.id)
     cloud.run()
     assert holders() == set()
 
@@ -258,7 +260,7 @@ def test_an_audit_keeps_uptime_and_processor_as_plain_lines(db: None) -> None:
     report = msgspec.structs.replace(
         agent.audit(8, 8192, 100), uptime=" 08:32 up\0 1 day\n", cpu_info={"model\0": "x\0y", "features": "f" * 9999}
     )
-    agents.audit(agent.host.id, report)
+    audits.audit(agent.host.id, report)
     host = Host.objects.get()
-    assert host.uptime == " 08:32 up 1 day"
-    assert host.cpu_info == {"model": "xy", "features": "f" * 4096}
+    assert host.uptime == " 08:32 up  1 day"
+    assert host.cpu_info == {"model": "x y", "features": "f" * 4096}

@@ -26,21 +26,20 @@ from provisioning.compute.actions import delete
 from provisioning.compute.actions.power import reboot, start, stop
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.launch.create import launch
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.reports import sync_power
 from provisioning.compute.selectors.attempts import attempts_for
 from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.compute.upkeep import reaper
-from provisioning.conductor import agents
-from provisioning.conductor.inbox import receive
 from provisioning.events.models import Event
+from provisioning.hosts import audits, commands, liveness
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.reports import receive
 from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun
 from provisioning.network.models import FixedIP, SecurityGroup
 from provisioning.quotas import services as quotas
 from provisioning.quotas.models import Reservation
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -163,7 +162,7 @@ class TestTaskStateNeverCleared:
         left = {pair: state_of(server) for pair, server in servers.items() if state_of(server)[1] is not None}
         if host == "down":  # its disk is in the image store; the shelf waits for its host as long as it takes
             assert left.pop((VmState.SHELVED, TaskState.SHELVING_OFFLOADING)) == ("shelved", "shelving_offloading")
-            agents.heartbeat(agent.host.id)
+            liveness.heartbeat(agent.host.id)
             let_deadlines_pass()
             reaper.reap()
             agent.work()
@@ -261,7 +260,7 @@ class TestTheQueueRunningATaskTwice:
         (order,) = agent.take()
         agent.carry_out(order)
         version = cloud.fresh(instance).version
-        hosts.send_again(agent.host.id)
+        commands.send_again(agent.host.id)
         agent.carry_out(order)
         agent.repeat_everything()
         assert (state_of(instance), cloud.fresh(instance).version) == (("active", None), version)
@@ -446,7 +445,7 @@ class TestMonitoringOverwritingATransition:
         if channel == "report" and seen is not None:
             agent.power(instance.id, seen)
         elif channel == "audit":
-            agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+            audits.audit(agent.host.id, agent.audit(8, 8192, 100))
         else:
             agent.hello()
         assert Instance.objects.values().get(id=instance.id) == before
@@ -475,7 +474,7 @@ class TestMonitoringOverwritingATransition:
         old = agent.audit(8, 8192, 100)
         start(context("alice"), instance.id)
         cloud.run()
-        agents.audit(agent.host.id, old)
+        audits.audit(agent.host.id, old)
         assert state_of(instance) == ("active", None)
         assert cloud.fresh(instance).power_state == PowerState.RUNNING
 

@@ -21,15 +21,15 @@ from provisioning.compute.actions.power import reboot, stop
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.services.server_groups import create_server_group
-from provisioning.conductor.guests import compare
+from provisioning.compute.upkeep.reconcile import compare
+from provisioning.hosts import calls, commands
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -170,33 +170,33 @@ class TestOneHungHostSlowingTheOthers:
         del shared_cloud.agents["kelvin"]
         Host.objects.filter(name="kelvin").update(vcpus_total=5)
         shared_cloud.add_host("ohm", **LARGE)
-        waiting, done = threading.Barrier(hosts.MOST_WAITING + 1), threading.Event()
+        waiting, done = threading.Barrier(calls.MOST_WAITING + 1), threading.Event()
 
         def ask(index: int) -> object:
-            if index == hosts.MOST_WAITING:
+            if index == calls.MOST_WAITING:
                 waiting.wait(10)
                 return self._work_elsewhere(shared_cloud, done)
-            return hosts.call(hung.host.id, ConsoleOutputCall(instance_id=str(stuck[0].id)), timeout=30.0)
+            return calls.call(hung.host.id, ConsoleOutputCall(instance_id=str(stuck[0].id)), timeout=30.0)
 
         def wait_until_the_others_are_done(*_: object) -> None:
             waiting.wait(10)
             assert done.wait(50)
-            raise UnavailableError(hosts.NO_ANSWER)
+            raise UnavailableError(calls.NO_ANSWER)
 
-        monkeypatch.setattr(hosts, "_call", wait_until_the_others_are_done)
-        results = in_threads(hosts.MOST_WAITING + 1, ask)
-        assert {str(item) for item in results[:-1]} == {str(UnavailableError(hosts.NO_ANSWER))}
+        monkeypatch.setattr(calls, "_call", wait_until_the_others_are_done)
+        results = in_threads(calls.MOST_WAITING + 1, ask)
+        assert {str(item) for item in results[:-1]} == {str(UnavailableError(calls.NO_ANSWER))}
         assert results[-1] == {("deleted", None): 3, ("stopped", None): 3}
         assert {state_of(instance) for instance in stuck} == {("building", "spawning")}
         shared_cloud.agents["kelvin"] = hung
-        hosts.send_again(hung.host.id)
+        commands.send_again(hung.host.id)
         shared_cloud.run()
         assert {state_of(instance) for instance in stuck} == {("active", None)}
 
     def _work_elsewhere(self, cloud: Cloud, done: threading.Event) -> Counter[tuple[str, str | None]]:
         try:
             with pytest.raises(UnavailableError, match="Too many"):
-                hosts.call(cloud.agents["ohm"].host.id, ConsoleOutputCall(instance_id="x"), timeout=30.0)
+                calls.call(cloud.agents["ohm"].host.id, ConsoleOutputCall(instance_id="x"), timeout=30.0)
             servers = launch(context("alice"), cloud.request(min_count=6, max_count=6))
             cloud.run()
             for server in servers[:3]:

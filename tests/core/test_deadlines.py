@@ -19,7 +19,7 @@ from provisioning.compute.actions.power import stop
 from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
-from provisioning.rpc.models import HostCommand
+from provisioning.hosts.models import HostCommand
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 

@@ -15,10 +15,11 @@ from provisioning.common.context import RequestContext, new_request_id
 from provisioning.compute.actions.resize import resize as resize_server
 from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.models import CachedImage, Host, Instance, SchedulingDecision
+from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
-from provisioning.conductor import agents
+from provisioning.hosts import audits
+from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
@@ -212,7 +213,7 @@ def test_a_query_is_obeyed(cloud: Cloud, alice: RequestContext) -> None:
 def test_a_host_that_has_the_image_is_preferred(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     for name in ("kelvin", "ohm", "tesla", "volta"):
         cloud.add_host(name)
-    agents.audit(
+    audits.audit(
         cloud.agents["tesla"].host.id,
         _with_images(cloud, "tesla", str(cloud.image.id)),
     )
@@ -236,7 +237,7 @@ def test_only_what_differs_is_written_at_an_audit(cloud: Cloud) -> None:
 
     def audit(*images: str) -> list[str]:
         with CaptureQueriesContext(connection) as queries:
-            agents.audit(host.id, _with_images(cloud, "kelvin", *images))
+            audits.audit(host.id, _with_images(cloud, "kelvin", *images))
         return [query["sql"] for query in queries if "compute_cachedimage" in query["sql"]]
 
     def kept() -> set[str]:
@@ -257,7 +258,7 @@ def test_an_audit_of_a_forgotten_host_writes_nothing(cloud: Cloud) -> None:
     host = cloud.add_host("kelvin").host
     report = _with_images(cloud, "kelvin", "00000000-0000-4000-8000-000000000000")
     Host.objects.all().delete()
-    agents.audit(host.id, report)
+    audits.audit(host.id, report)
     assert not CachedImage.objects.exists()
 
 

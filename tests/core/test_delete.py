@@ -17,8 +17,9 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import stop
 from provisioning.compute.launch import claim, schedule
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
+from provisioning.hosts.models import Host
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
 from tests.support import invariants

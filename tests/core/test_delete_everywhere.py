@@ -18,15 +18,15 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.launch import claim
 from provisioning.compute.launch.create import launch
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.release import leave_host
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.compute.upkeep import reaper
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import services as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
-from provisioning.rpc.models import HostCommand
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.invariants import OF_SERVERS
 from tests.support.jobs import drain

@@ -13,7 +13,7 @@ from provisioning.common import outage
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.conductor.inbox import receive
+from provisioning.hosts.reports import receive
 from provisioning.quotas.models import Reservation
 from tests.support import invariants
 from tests.support.clouds import Cloud, base64_of, context, state_of

@@ -16,12 +16,13 @@ from django_q.models import OrmQ
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Belonging
 from provisioning.common.context import RequestContext
+from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import start, stop
 from provisioning.compute.actions.resize import confirm_resize, resize
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.launch.retry import retry
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor import runs
@@ -31,6 +32,7 @@ from provisioning.doctor.examination import examine, treat
 from provisioning.doctor.finding import Finding, checks
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import KEPT
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.jobs.models import Lease, WorkerBeat
@@ -38,8 +40,6 @@ from provisioning.network.models import FixedIP, Port
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
@@ -220,18 +220,18 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
 def test_an_order_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     assert row.host_id
-    hosts.command(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
+    host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
     assert only("orders").sentence == (
         f"The order power_request of attempt {row.attempt} is open: the server is active, no task."
     )
     assert mended("orders") == "The order is withdrawn."
-    hosts.command(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
+    host_commands.send(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
     assert f"the server is at attempt {row.attempt}" in only("orders").sentence
     mended("orders")
-    hosts.command(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
+    host_commands.send(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
     assert "its host is not there any more" in only("orders").sentence
     mended("orders")
-    hosts.command(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
+    host_commands.send(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
     assert "no record knows the server" in only("orders").sentence
     assert treat(look("orders"), repair=True)[0].repaired
     assert look("orders") == []
@@ -399,7 +399,7 @@ def test_an_image_that_a_person_calls_so_is_theirs(cloud: Cloud, alice: RequestC
     assert look("images") == []
 
 
-# ----- guests and belongings ------------------------------------------------------------------------------------------
+# ----- guests and leftovers -------------------------------------------------------------------------------------------
 
 
 def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
@@ -420,7 +420,7 @@ def test_a_server_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
     assert only("guests").sentence == "It is active, and on no host. An operator may reset it to error."
 
 
-def test_belongings(cloud: Cloud, alice: RequestContext) -> None:
+def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     agent, lost = cloud.agent_of(row), str(uuid.uuid4())
     agent.left = [
@@ -429,17 +429,17 @@ def test_belongings(cloud: Cloud, alice: RequestContext) -> None:
         *(Belonging(kind="foreign_domain", name=f"vm{number}") for number in range(7)),
     ]
     agent.measured()
-    assert look("belongings") == [], "one audit may have seen what was on its way"
+    assert look("leftovers") == [], "one audit may have seen what was on its way"
     agent.measured()
-    found = {each.severity: each.sentence for each in look("belongings") if "tap" not in each.sentence}
+    found = {each.severity: each.sentence for each in look("leftovers") if "tap" not in each.sentence}
     assert found == {
         "warning": f"It has a folder of disks ({lost}) of the server {lost}, which no record knows. It is left alone:"
         " the records may be what is lost.",
         "note": "It has 7 guests that Novella did not make and leaves alone: vm0, vm1, vm2, vm3, vm4 ….",
     }
     assert any(each.sentence.startswith("It has a network card (tap01234567-89) of no server.")
-               for each in look("belongings"))  # fmt: skip
-    assert not any(each.mend for each in look("belongings"))
+               for each in look("leftovers"))  # fmt: skip
+    assert not any(each.mend for each in look("leftovers"))
 
 
 def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
@@ -450,8 +450,8 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
     agent.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
     agent.measured()
     agent.measured()
-    assert only("belongings").sentence.endswith(f"of the server {row.id}, which is deleted.")
-    (treated,) = treat([only("belongings")], repair=True)
+    assert only("leftovers").sentence.endswith(f"of the server {row.id}, which is deleted.")
+    (treated,) = treat([only("leftovers")], repair=True)
     assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
     (order,) = agent.take()
     assert order.instance_id == str(row.id)

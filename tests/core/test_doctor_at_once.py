@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import stop
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import examination
 from provisioning.doctor.examination import treat
 from provisioning.doctor.finding import Finding
+from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
 from provisioning.quotas.models import QuotaUsage
 from tests.support import invariants

@@ -15,11 +15,12 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
 from provisioning.compute.launch.dry_run import MOST_SHOWN, WouldFit, would_fit
 from provisioning.compute.launch.flavor_choices import flavor_choices
-from provisioning.compute.models import CachedImage, Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.catalog import limits_for
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
+from provisioning.hosts.models import CachedImage, Host
 from provisioning.quotas import services as quotas
 from tests.support.clouds import READER, Cloud, context, state_of
 
@@ -206,7 +207,7 @@ def test_the_hosts_are_read_once_whatever_the_sizes(
     def reads() -> int:
         with CaptureQueriesContext(connection) as queries:
             flavor_choices(alice, cloud.image, limits_for(alice))
-        return sum('FROM "compute_host"' in query["sql"] for query in queries)
+        return sum('FROM "hosts_host"' in query["sql"] for query in queries)
 
     assert reads() == 1
     for number in range(3, 9):

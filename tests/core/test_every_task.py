@@ -20,8 +20,8 @@ from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.states import TaskState as T
 from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
-from provisioning.rpc.models import HostCommand
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent

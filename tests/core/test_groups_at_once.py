@@ -14,12 +14,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, OverQuotaError
 from provisioning.compute.allocations import take_first
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import Aggregate, Host, Instance, SchedulingDecision, ServerGroup
+from provisioning.compute.models import Aggregate, Instance, SchedulingDecision, ServerGroup
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
 from provisioning.compute.sizes import room_of
+from provisioning.hosts.models import Host
 from provisioning.quotas import services as quotas
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants

@@ -18,12 +18,12 @@ from provisioning.compute.actions.interfaces import attach_interface, detach_int
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
-from provisioning.rpc.models import HostCommand
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 

@@ -28,13 +28,13 @@ from provisioning.compute.actions.security_groups import add_security_group, rem
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas import services as quotas
-from provisioning.rpc.models import HostCommand
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of

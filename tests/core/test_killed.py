@@ -15,10 +15,10 @@ from provisioning.compute import services
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.models import Instance, InstanceAction
+from provisioning.hosts import commands
 from provisioning.images.models import Image
 from provisioning.jobs import queue, registry
 from provisioning.jobs.message import verify
-from provisioning.rpc import hosts
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
@@ -80,7 +80,7 @@ def begun_anew(cloud: Cloud) -> None:
     """Agents come back with nothing but their guests, and are told again what has not ended."""
     for agent in cloud.agents.values():
         agent.hello()
-        hosts.send_again(agent.host.id)
+        commands.send_again(agent.host.id)
 
 
 def plain(name: str, *rest: Any, **more: Any) -> Step:

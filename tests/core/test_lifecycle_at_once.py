@@ -36,11 +36,11 @@ from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.offload import offload_shelved
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.compute.upkeep.reclaim import reclaim
+from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas import services as quotas
-from provisioning.rpc.models import HostCommand
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context

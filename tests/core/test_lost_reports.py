@@ -15,12 +15,11 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import start, stop
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.upkeep import reaper
-from provisioning.conductor import agents
+from provisioning.hosts import audits, commands, enrolment, liveness
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
@@ -45,9 +44,9 @@ def long_ago() -> None:
 
 def come_back_without_memory(agent: ScriptedAgent) -> None:
     """The host's state folder is gone, its guests are not: it joins anew under its name."""
-    token = agents.create_join_token(agent.host.name)
-    agents.enrol(Enrol(join_token=token, host=agent.host.name, credential=secrets.token_hex(32)))
-    agents.heartbeat(agent.host.id)
+    token = enrolment.create_join_token(agent.host.name)
+    enrolment.enrol(Enrol(join_token=token, host=agent.host.name, credential=secrets.token_hex(32)))
+    liveness.heartbeat(agent.host.id)
     agent.fences.clear()
 
 
@@ -92,7 +91,7 @@ def test_a_place_whose_end_was_never_reported_is_asked_back(cloud: Cloud, alice:
     long_ago()
     reaper.reap()
     reaper.reap()
-    assert len(hosts.pending(agent.host.id)) == 1
+    assert len(commands.pending(agent.host.id)) == 1
     cloud.run()
     assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
 
@@ -100,7 +99,7 @@ def test_a_place_whose_end_was_never_reported_is_asked_back(cloud: Cloud, alice:
 def test_an_order_that_waits_for_its_host_is_not_repeated(cloud: Cloud, alice: RequestContext) -> None:
     agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
     long_ago()
-    agents.heartbeat(agent.host.id)
+    liveness.heartbeat(agent.host.id)
     reaper.reap()
     assert HostCommand.objects.filter(kind="destroy_request").count() == 1
 
@@ -167,10 +166,10 @@ def test_a_reinstalled_hosts_servers_are_found_stopped(cloud: Cloud, alice: Requ
     cloud.run()
     agent.guests.clear()
     come_back_without_memory(agent)
-    agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+    audits.audit(agent.host.id, agent.audit(8, 8192, 100))
     assert state_of(instance) == ("active", None), "the audit may be older than the guest"
     Instance.objects.filter(id=instance.id).update(updated_at=timezone.now() - timedelta(hours=1))
-    agents.audit(agent.host.id, agent.audit(8, 8192, 100))
+    audits.audit(agent.host.id, agent.audit(8, 8192, 100))
     assert state_of(instance) == ("stopped", None)
     assert cloud.fresh(instance).power_state == PowerState.NOSTATE
 

@@ -18,9 +18,10 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.allocations import give_back, hold, take_room
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.sizes import room_of
-from provisioning.conductor import inbox
+from provisioning.hosts import reports
+from provisioning.hosts.models import Host
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
@@ -221,5 +222,5 @@ def test_the_same_reports_from_many_threads_count_once(shared_cloud: Cloud, alic
     before = Instance.objects.get(id=instance.id).version
     agent.carry_out(command)
     Instance.objects.get(id=instance.id)
-    assert not unexpected(in_threads(6, lambda _: inbox.receive(agent.host.id, agent.sent)))
+    assert not unexpected(in_threads(6, lambda _: reports.receive(agent.host.id, agent.sent)))
     assert Instance.objects.get(id=instance.id).version == before + 1

@@ -14,10 +14,11 @@ from pytest_django import Settings
 from provisioning.common.context import RequestContext
 from provisioning.compute.allocations import take_room
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import CachedImage, Host, SchedulingDecision
+from provisioning.compute.models import SchedulingDecision
 from provisioning.compute.services import aggregates
 from provisioning.compute.sizes import Room
-from provisioning.conductor import cached_images
+from provisioning.hosts import cached_images
+from provisioning.hosts.models import CachedImage, Host
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of

@@ -20,12 +20,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.compute.allocations import take_room
 from provisioning.compute.launch.decisions import options_now
-from provisioning.compute.models import Aggregate, AggregateHost, CachedImage, Host, Instance
+from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.host_rows import IO_TASKS, host_states, hosts_for
 from provisioning.compute.selectors.hosts import state_of as as_the_scheduler_sees
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.sizes import Room
+from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
@@ -389,5 +390,5 @@ def test_aggregates_of_many_hosts_are_written_in_few_statements(cloud: Cloud, op
     assert set(Host.objects.values_list("aggregate_cpu_ratio", flat=True)) == {3}
     with CaptureQueriesContext(connection) as queries:
         aggregates.set_aggregate_metadata(operator, made.pk, {"cpu_allocation_ratio": "3.0"})
-    assert not [query for query in queries if query["sql"].startswith('UPDATE "compute_host"')]
+    assert not [query for query in queries if query["sql"].startswith('UPDATE "hosts_host"')]
     Host.objects.all().delete()

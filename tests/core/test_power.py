@@ -14,8 +14,9 @@ from provisioning.common.errors import NotFoundError, UnavailableError
 from provisioning.compute.actions import power
 from provisioning.compute.actions.power import start, stop
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Host, Instance, InstanceAction
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import PowerState
+from provisioning.hosts.models import Host
 from tests.support.clouds import Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db

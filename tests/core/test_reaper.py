@@ -14,9 +14,10 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.ends import SILENT
 from provisioning.compute.actions.power import stop
 from provisioning.compute.launch import claim, schedule
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
-from provisioning.rpc.models import HostCommand
+from provisioning.hosts import liveness
+from provisioning.hosts.models import Host, HostCommand
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
@@ -213,5 +214,5 @@ def test_hosts_that_are_silent_are_shown_so(cloud: Cloud) -> None:
     cloud.add_host("kelvin")
     assert Host.objects.get().connected
     silence("kelvin")
-    reaper.reap()
+    liveness.mark_silent()
     assert not Host.objects.get().connected

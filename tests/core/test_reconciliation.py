@@ -13,13 +13,13 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import start, switch
-from provisioning.compute.models import Belonging as Kept
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import VmState
-from provisioning.conductor import agents
-from provisioning.conductor.belongings import MOST
-from provisioning.conductor.guests import GONE
-from provisioning.rpc.models import HostCommand
+from provisioning.compute.upkeep.reconcile import GONE
+from provisioning.hosts import liveness
+from provisioning.hosts.leftovers import MOST
+from provisioning.hosts.models import HostCommand
+from provisioning.hosts.models import Leftover as Kept
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
@@ -149,7 +149,7 @@ def test_what_is_left_of_a_server_that_is_elsewhere_is_ordered_away(cloud: Cloud
     other.measured()
     other.measured()
     order = HostCommand.objects.get(kind="destroy_request")
-    assert (order.host_id, order.instance_id) == (other.host.id, row.id)
+    assert (order.host_id, order.subject_id) == (other.host.id, row.id)
     cloud.run()
     assert state_of(row) == ("active", None)
     assert str(row.id) in agent.guests
@@ -195,14 +195,14 @@ def test_a_host_cannot_fill_the_table(cloud: Cloud) -> None:
     assert Kept.objects.count() == MOST
     agent.left = [Belonging(kind="tap", name="t", instance_id="no id")]
     agent.measured()
-    assert [(row.kind, row.instance_id) for row in Kept.objects.all()] == [("tap", None)]
+    assert [(row.kind, row.subject_id) for row in Kept.objects.all()] == [("tap", None)]
 
 
 # ----- what a host owns -----------------------------------------------------------------------------------------------
 
 
 def owned(agent: ScriptedAgent) -> dict[str, int]:
-    return {each.instance_id: each.attempt for each in agents.ownership(agent.host.id).instances}
+    return {each.instance_id: each.attempt for each in liveness.ownership(agent.host.id).instances}
 
 
 def test_a_host_owns_what_is_there_or_on_its_way(cloud: Cloud, alice: RequestContext) -> None:

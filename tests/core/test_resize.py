@@ -20,18 +20,11 @@ from provisioning.compute.actions.power import stop, switch
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
-from provisioning.compute.models import (
-    Allocation,
-    Flavor,
-    Host,
-    Instance,
-    InstanceAction,
-    InstanceFault,
-    Migration,
-)
+from provisioning.compute.models import Allocation, Flavor, Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import Host
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas import services as quotas
 from tests.core.test_parallel import in_threads, unexpected

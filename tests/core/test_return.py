@@ -15,13 +15,13 @@ from compute_agent.contract.messages import AgentEvent, Command, Ownership
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reaper import reap
-from provisioning.conductor import agents, inbox
 from provisioning.doctor.examination import examine
+from provisioning.hosts import commands, liveness, reports
+from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
-from provisioning.rpc import hosts
 from tests.agent.cast import make_stage, on_stage
 from tests.agent.test_restart import killed_at
 from tests.support import invariants
@@ -63,8 +63,8 @@ def come_back(folder: Path, ownership: Ownership, commands: list[Command]) -> tu
 def back(folder: Path, agent: ScriptedAgent) -> Ran:
     """The host returns to the portal, which says what it owns, then what it orders, and takes its reports."""
     agent.hello()
-    reports, ran = come_back(folder, agents.ownership(agent.host.id), agent.take())
-    inbox.receive(agent.host.id, reports)
+    said, ran = come_back(folder, liveness.ownership(agent.host.id), agent.take())
+    reports.receive(agent.host.id, said)
     return ran
 
 
@@ -82,8 +82,8 @@ Lost = tuple[Instance, ScriptedAgent, list[Command]]
 
 @pytest.mark.parametrize("step", BUILD_STEPS)
 def test_a_server_that_is_still_wanted_is_built_to_its_end(cloud: Cloud, lost: Lost, tmp_path: Path, step: str) -> None:
-    row, agent, commands = lost
-    begin_and_die(tmp_path, commands, step)
+    row, agent, given = lost
+    begin_and_die(tmp_path, given, step)
     assert back(tmp_path, agent) == {(str(row.id), 1)}
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
 
@@ -91,8 +91,8 @@ def test_a_server_that_is_still_wanted_is_built_to_its_end(cloud: Cloud, lost: L
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("down", [True, False])
 def test_a_server_that_was_deleted_meanwhile_is_never_booted(lost: Lost, tmp_path: Path, step: str, down: bool) -> None:
-    row, agent, commands = lost
-    begin_and_die(tmp_path, commands, step)
+    row, agent, given = lost
+    begin_and_die(tmp_path, given, step)
     if down:
         Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     delete(context("alice"), row.id)
@@ -102,13 +102,13 @@ def test_a_server_that_was_deleted_meanwhile_is_never_booted(lost: Lost, tmp_pat
 
 def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost, tmp_path: Path) -> None:
     """The list alone is enough: the order may come much later."""
-    row, agent, commands = lost
-    begin_and_die(tmp_path, commands, "create_disk")
+    row, agent, given = lost
+    begin_and_die(tmp_path, given, "create_disk")
     delete(context("alice"), row.id)
-    reports, ran = come_back(tmp_path, agents.ownership(agent.host.id), [])
+    said, ran = come_back(tmp_path, liveness.ownership(agent.host.id), [])
     assert ran == set()
-    assert [event.error_code for event in reports if event.kind == "failed"] == ["superseded"]
-    inbox.receive(agent.host.id, reports)
+    assert [event.error_code for event in said if event.kind == "failed"] == ["superseded"]
+    reports.receive(agent.host.id, said)
     assert back(tmp_path, agent) == set()
     invariants.check_empty()
 
@@ -117,12 +117,12 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
 def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     cloud: Cloud, lost: Lost, tmp_path: Path, step: str
 ) -> None:
-    row, agent, commands = lost
+    row, agent, given = lost
     other = cloud.add_host("two")
-    begin_and_die(tmp_path, commands, step)
+    begin_and_die(tmp_path, given, step)
     Instance.objects.filter(id=row.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
     reap()
-    assert agents.ownership(agent.host.id).instances == []
+    assert liveness.ownership(agent.host.id).instances == []
     assert back(tmp_path, agent) == set()
     drain()
     other.work()
@@ -130,4 +130,4 @@ def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     assert cloud.fresh(row).host == other.host
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now())
     assert [str(found) for found in examine(pause=0)] == []
-    assert hosts.pending(agent.host.id) == []
+    assert commands.pending(agent.host.id) == []

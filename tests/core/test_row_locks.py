@@ -17,16 +17,17 @@ from django.db import transaction
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
+from provisioning.hosts import commands
 from provisioning.network import services as network
 from provisioning.network.models import Subnet
 from provisioning.quotas import drift
 from provisioning.quotas import services as quotas
 from provisioning.quotas.drift import Finding
-from provisioning.rpc import hosts
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
@@ -92,18 +93,18 @@ def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(
 def test_notes_of_what_was_stored_do_not_wait_for_reports(shared_cloud: Cloud) -> None:
     host = shared_cloud.add_host("kelvin").host
     for _ in range(15):
-        ids = [hosts.command(host.id, uuid.uuid4(), 1, DestroyRequest(), None).id for _ in range(20)]
+        ids = [host_commands.send(host.id, uuid.uuid4(), 1, DestroyRequest(), None).id for _ in range(20)]
 
         def work(index: int, ids: list[uuid.UUID] = ids) -> None:
             if index:
-                hosts.acknowledge(host.id, [str(number) for number in ids])
+                commands.acknowledge(host.id, [str(number) for number in ids])
                 return
             with transaction.atomic():
                 for number in reversed(ids):
-                    hosts.finish(host.id, number)
+                    commands.finish(host.id, number)
 
         assert in_threads(3, work) == [None] * 3
-        assert hosts.pending(host.id) == []
+        assert commands.pending(host.id) == []
 
 
 def test_parallel_subnets_share_no_address() -> None:

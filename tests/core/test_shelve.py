@@ -23,10 +23,11 @@ from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.actions.unshelve import Destination, unshelve
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.services import server_groups
 from provisioning.compute.upkeep import reaper
 from provisioning.compute.upkeep.offload import offload_shelved
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage

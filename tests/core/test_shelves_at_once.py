@@ -17,7 +17,8 @@ from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.schedule import schedule
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Instance
+from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.core.test_parallel import in_threads

@@ -19,9 +19,10 @@ from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.snapshot_images import in_project_of
 from provisioning.compute.upkeep import reaper
+from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.quotas import services as quotas

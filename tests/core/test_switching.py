@@ -17,12 +17,12 @@ from provisioning.compute.actions.power import Power, change_password, reboot, s
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.states import PowerState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.compute.upkeep.reclaim import reclaim
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.quotas import services as quotas
-from provisioning.rpc.models import HostCommand
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db

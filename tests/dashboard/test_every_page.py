@@ -18,7 +18,7 @@ PAGES = (
     "/project/", "/projects/", "/projects/create/", "/quotas/", "/users/", "/users/create/", "/groups/",
     "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/",
 )  # fmt: skip
-ADMIN_PAGES = ("/admin/", "/admin/compute/host/", "/admin/compute/host/join/", "/admin/identity/user/add/")
+ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from django.test import Client
 
 from provisioning.compute.launch.dry_run import MOST_SHOWN
 from provisioning.compute.launch.flavor_choices import FlavorChoice
-from provisioning.compute.models import Host, Instance, KeyPair
+from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas

@@ -79,7 +79,7 @@ def test_a_failing_job_is_logged_and_stops_no_other(caplog: pytest.LogCaptureFix
 
 
 def test_the_registered_work_runs() -> None:
-    for name in ("events.prune", "rpc.prune"):
+    for name in ("events.prune", "hosts.prune"):
         assert name in periodic_jobs
         run_periodic(name)
 
@@ -194,7 +194,7 @@ def test_what_is_overdue_is_known() -> None:
     for name in periodic_jobs:
         lease(name)
     lease("events.prune", last_run_at=now - timedelta(seconds=3 * 60 + 61))
-    lease("rpc.prune", last_run_at=now - timedelta(seconds=3 * 60 + 50))
+    lease("hosts.prune", last_run_at=now - timedelta(seconds=3 * 60 + 50))
     lease("compute.reaper", last_run_at=now - timedelta(seconds=300), expires_at=now + timedelta(seconds=299))
     Lease.objects.filter(name="identity.flush").delete()
     work = {each.name: each for each in periodic_work(now)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.test import Client
 from django.utils import timezone
 
-from provisioning.compute.models import Host
-from provisioning.conductor import agents
+from provisioning.hosts import liveness
+from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
 from tests.agent_link.test_images import joined
 
@@ -16,7 +16,7 @@ def test_health_is_good_when_launching_works(db: None, client: Client) -> None:
     assert client.get("/healthz").status_code == 503
     WorkerBeat.objects.create(name="elsewhere:1:2:3.4", topics="", beat_at=timezone.now())
     host, _ = joined("h1")
-    agents.heartbeat(host.id)
+    liveness.heartbeat(host.id)
     assert client.get("/healthz").json()["hosts_up"] == 0  # not measured yet
     Host.objects.update(vcpus_total=4)
     response = client.get("/healthz")
@@ -26,7 +26,7 @@ def test_health_is_good_when_launching_works(db: None, client: Client) -> None:
 
 def test_a_disabled_host_does_not_count(db: None, client: Client) -> None:
     host, _ = joined("h1")
-    agents.heartbeat(host.id)
+    liveness.heartbeat(host.id)
     Host.objects.update(enabled=False, vcpus_total=4)
     assert client.get("/healthz").json()["hosts_up"] == 0
 

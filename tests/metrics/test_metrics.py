@@ -17,9 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.models import Host, Instance, InstanceAction, InstanceActionEvent, Total
+from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, Total
 from provisioning.compute.selectors import totals
 from provisioning.compute.services.totals import fold
+from provisioning.hosts.models import Host
 from provisioning.jobs import worker_groups
 from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import periodic_jobs

@@ -23,7 +23,6 @@ from provisioning.compute.actions.power import stop, trigger_crash_dump
 from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import InjectedFile, NetworkRequest
-from provisioning.compute.models import Host
 from provisioning.compute.notifications.table import NOVAS_ERRORS, every_type, payload_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.forget_host import forget_host
@@ -32,6 +31,7 @@ from provisioning.compute.services.instances import update
 from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.compute.states import TaskState as T
 from provisioning.events.models import Event
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
 from tests.core.test_every_task import TABLE, Scene, the_order

@@ -9,7 +9,8 @@ from django.apps import apps
 from django.contrib import admin as django_admin
 from django.test import Client
 
-from provisioning.compute.models import Flavor, Host, Instance, JoinToken
+from provisioning.compute.models import Flavor, Instance
+from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import RoleAssignment
 from provisioning.images.models import Image
 from provisioning.quotas.selectors import limits_of
@@ -66,7 +67,7 @@ def test_queues_tokens_and_groups_are_not_shown() -> None:
         "jobs.Lease"
     }
     assert "identity.RevokedToken" not in shown
-    assert "compute.JoinToken" not in shown
+    assert "hosts.JoinToken" not in shown
 
 
 def test_every_record_can_be_opened(admin: Client, alice: Person, cloud: Cloud) -> None:
@@ -82,7 +83,7 @@ def test_every_record_can_be_opened(admin: Client, alice: Person, cloud: Cloud) 
 # --- hosts ----------------------------------------------------------------------------------------------------------
 def test_a_host_is_disabled_with_a_reason_and_enabled_again(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
-    path = f"/admin/compute/host/{host.pk}/change/"
+    path = f"/admin/hosts/host/{host.pk}/change/"
     fields = {
         "availability_zone": "rack-2",
         "cpu_allocation_ratio": "2.5",
@@ -95,10 +96,10 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_again(admin: Client, cloud
     host.refresh_from_db()
     assert (host.enabled, host.disabled_reason) == (False, "new fan")
     assert (host.availability_zone, host.cpu_allocation_ratio, host.reserved_memory_mb) == ("rack-2", 2.5, 256)
-    act(admin, "/admin/compute/host/", "enable", [host])
+    act(admin, "/admin/hosts/host/", "enable", [host])
     host.refresh_from_db()
     assert (host.enabled, host.disabled_reason) == (True, "")
-    act(admin, "/admin/compute/host/", "disable", [host])
+    act(admin, "/admin/hosts/host/", "disable", [host])
     host.refresh_from_db()
     assert host.disabled_reason == "Disabled by operator."
 
@@ -106,22 +107,22 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_again(admin: Client, cloud
 def test_what_a_host_measured_cannot_be_written(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     before = (host.vcpus_total, host.vcpus_allocated, host.credential_digest)
-    admin.post(f"/admin/compute/host/{host.pk}/change/", {"vcpus_total": "9999", "vcpus_allocated": "0"})
+    admin.post(f"/admin/hosts/host/{host.pk}/change/", {"vcpus_total": "9999", "vcpus_allocated": "0"})
     host.refresh_from_db()
     assert (host.vcpus_total, host.vcpus_allocated, host.credential_digest) == before
-    assert host.credential_digest not in admin.get(f"/admin/compute/host/{host.pk}/change/").content.decode()
-    assert admin.get("/admin/compute/host/add/").status_code == 403
-    assert admin.post(f"/admin/compute/host/{host.pk}/delete/").status_code == 403
+    assert host.credential_digest not in admin.get(f"/admin/hosts/host/{host.pk}/change/").content.decode()
+    assert admin.get("/admin/hosts/host/add/").status_code == 403
+    assert admin.post(f"/admin/hosts/host/{host.pk}/delete/").status_code == 403
 
 
 def test_a_join_token_is_shown_once_with_the_command(admin: Client, db: None) -> None:
-    answer = admin.post("/admin/compute/host/join/", {"host_name": "rack-1", "lifetime": "3600"})
+    answer = admin.post("/admin/hosts/host/join/", {"host_name": "rack-1", "lifetime": "3600"})
     page = answer.content.decode()
     assert answer.context["token"] in page
     assert "--host rack-1" in page
     assert "no-store" in answer.headers["Cache-Control"]
     assert JoinToken.objects.get().host_name == "rack-1"
-    assert answer.context["token"] not in admin.get("/admin/compute/host/join/").content.decode()
+    assert answer.context["token"] not in admin.get("/admin/hosts/host/join/").content.decode()
 
 
 # --- instances and images -------------------------------------------------------------------------------------------

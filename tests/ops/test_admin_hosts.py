@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from provisioning.compute.models import Aggregate, Host, ServerGroup
+from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.services.server_groups import create_server_group
+from provisioning.hosts.models import Host
 from tests.ops.test_admin import act
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 
-HOSTS, AGGREGATES = "/admin/compute/host/", "/admin/compute/aggregate/"
+HOSTS, AGGREGATES = "/admin/hosts/host/", "/admin/compute/aggregate/"
 
 
 def test_hosts_are_forced_down_after_a_question_and_let_up(admin: Client, cloud: Cloud) -> None:

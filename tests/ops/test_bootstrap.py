@@ -13,8 +13,9 @@ from django.core.management import CommandError, call_command
 
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.request import LaunchRequest
-from provisioning.compute.models import Flavor, Host, JoinToken
-from provisioning.conductor import agents
+from provisioning.compute.models import Flavor
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import roles_of
@@ -117,7 +118,7 @@ def test_a_token_is_for_its_host_only(data: Path) -> None:
     token = bootstrap(data, "--host", "sim-1")["join_tokens"]["sim-1"]
     assert token not in str(JoinToken.objects.values())
     assert JoinToken.objects.get().host_name == "sim-1"
-    assert agents.create_join_token("other") != token
+    assert enrolment.create_join_token("other") != token
 
 
 def test_a_guest_image_is_uploaded_and_replaced_when_it_is_another_one(data: Path, qcow2: Path) -> None:

@@ -41,7 +41,7 @@ def test_periodic_work_says_when_it_ran_and_what_is_overdue(admin: Client) -> No
     for name in periodic_jobs:
         Lease.objects.create(name=name, holder="g", expires_at=now, last_run_at=now, last_seconds=0.125)
     Lease.objects.filter(name="events.prune").update(last_run_at=now - timedelta(days=1))
-    Lease.objects.filter(name="rpc.prune").update(last_error="LookupError: gone")
+    Lease.objects.filter(name="hosts.prune").update(last_error="LookupError: gone")
     Lease.objects.filter(name="identity.flush").delete()
     Lease.objects.create(name="of.old", holder="g", expires_at=now)
     page = admin.get(LEASES).content.decode()

@@ -14,9 +14,10 @@ from pytest_django import Settings
 
 from portal.dashboard.live import render
 from portal.sockets import follower
-from provisioning.compute.models import Flavor, Host, Instance
+from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.states import VmState
 from provisioning.events.selectors import LoggedEvent
+from provisioning.hosts.models import Host
 from provisioning.identity import policy
 from provisioning.identity import services as identity
 from tests.support.cast import Api, Person, make_people, sign_in_browser
@@ -173,7 +174,7 @@ def test_the_admin_offers_and_does_what_the_rule_allows(operator: Person, alice:
     ("name", "path", "status"),
     [
         ("os_compute_api:os-flavor-manage:create", "/admin/compute/flavor/add/", 403),
-        ("novella:hosts:join", "/admin/compute/host/join/", 403),
+        ("novella:hosts:join", "/admin/hosts/host/join/", 403),
         ("os_compute_api:servers:detail:get_all_tenants", "/admin/compute/instance/", 403),
         ("novella:get_networks:all_projects", "/admin/network/port/", 403),
         ("novella:get_images:all_projects", "/admin/images/image/", 403),

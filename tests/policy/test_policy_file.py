@@ -292,7 +292,7 @@ def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
 
 @pytest.mark.slow
 def test_workers_do_not_load_the_library() -> None:
-    modules = "conductor.inbox", "compute.launch.schedule", "identity.policy", "identity.apps"
+    modules = "hosts.reports", "compute.launch.schedule", "identity.policy", "identity.apps"
     lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)
     program = f"""
 import os, sys, django

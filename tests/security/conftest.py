@@ -14,12 +14,14 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.messages import ConsoleOutput
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.doctor.runs import run
+from provisioning.hosts import calls
+from provisioning.hosts.models import Host
 from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.tokens import IssuedToken
@@ -30,7 +32,6 @@ from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
-from provisioning.rpc import hosts
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 from tests.support.sockets import _no_tailer_left, open_socket
@@ -255,7 +256,7 @@ def make_world(people: People, cloud: Cloud) -> World:
 @pytest.fixture
 def world(people: People, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """Alice's things, on a host that answers every question with the secret."""
-    monkeypatch.setattr(hosts, "call", lambda *_, **__: ConsoleOutput(text=SECRET, offset=len(SECRET)))
+    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET, offset=len(SECRET)))
     cloud = Cloud.make()
     cloud.add_host("h1")
     return make_world(people, cloud)

@@ -11,8 +11,8 @@ import pytest
 from compute_agent.contract.messages import DiagnosticsCall
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Host
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
+from provisioning.hosts.models import Host
 from tests.security.conftest import World
 from tests.support.cast import People
 from tests.support.clouds import Cloud, state_of
@@ -53,7 +53,7 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host) -> None:
 
     def ask() -> None:
         with pytest.raises(UnavailableError):
-            hosts.call(cloud_host.id, DiagnosticsCall(instance_id=str(uuid.uuid4())), timeout=2.0)
+            calls.call(cloud_host.id, DiagnosticsCall(instance_id=str(uuid.uuid4())), timeout=2.0)
         waited.append(time.monotonic() - began)
 
     threads = [threading.Thread(target=ask) for _ in range(16)]
@@ -61,4 +61,4 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(seconds > 1.5 for seconds in waited) <= hosts.MOST_WAITING
+    assert sum(seconds > 1.5 for seconds in waited) <= calls.MOST_WAITING

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from compute_agent.contract.messages import ConsoleOutput, ConsoleOutputCall, decode_call_body, encode
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 from tests.security.conftest import World
 
 LENGTHS = [
@@ -30,7 +30,7 @@ def test_console_length(world: World, length: str, monkeypatch: pytest.MonkeyPat
         asked.append(decode_call_body(encode(body)).lines)  # type: ignore[union-attr]
         return ConsoleOutput(text="", offset=0)
 
-    monkeypatch.setattr(hosts, "call", call)
+    monkeypatch.setattr(calls, "call", call)
     headers = {"X-Auth-Token": world.tokens["member"]}
     path = f"/compute/v2.1/servers/{world.ids['server']}/action"
     body = f'{{"os-getConsoleOutput": {{"length": {length}}}}}'

@@ -18,16 +18,16 @@ from provisioning.compute import services
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import switch
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Allocation, Host, Instance, InstanceActionEvent
+from provisioning.compute.models import Allocation, Instance, InstanceActionEvent
 from provisioning.compute.reports import MOST_STEPS
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
-from provisioning.conductor import agents, inbox
 from provisioning.doctor.examination import examine
+from provisioning.hosts import audits, liveness, reports
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
-from provisioning.rpc.models import HostCommand
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
@@ -64,7 +64,7 @@ def claimed_by(cloud: Cloud, row: Instance, attempt: int) -> ScriptedAgent:
 
 
 def orders_of(agent: ScriptedAgent, row: Instance) -> Any:
-    return HostCommand.objects.filter(host_id=agent.host.id, instance_id=row.id, kind="destroy_request")
+    return HostCommand.objects.filter(host_id=agent.host.id, subject_id=row.id, kind="destroy_request")
 
 
 # ----- what users are told --------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_bei
     assert state_of(row) == ("deleted", None)
     liar = claimed_by(cloud, row, row.attempt)
     assert orders_of(liar, row).exists()
-    agents.heartbeat(agent.host.id)
+    liveness.heartbeat(agent.host.id)
     (command,) = agent.take()
     agent.report(command, "failed", error_code="busy", message="not now")
     HostCommand.objects.update(created_at=timezone.now() - LONG_AGO)
@@ -184,7 +184,7 @@ def test_what_a_host_says_of_itself_has_no_hidden_characters(cloud: Cloud) -> No
         hypervisor_type=ODD, hypervisor_version=1, hypervisor_hostname=ODD, architecture=ODD, host_ip=ODD,
         cached_images=[ODD, "x" * 1000], uptime=ODD, cpu_info={ODD: ODD},
     )  # fmt: skip
-    agents.audit(agent.host.id, report)
+    audits.audit(agent.host.id, report)
     row = Host.objects.get(id=agent.host.id)
     said = [row.hypervisor_type, row.hypervisor_hostname, row.architecture, row.host_ip, row.uptime, *row.cached_images]
     assert all(text.isprintable() for text in [*said, *row.cpu_info, *row.cpu_info.values()]), said
@@ -202,7 +202,7 @@ def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
     quiet.left = [Belonging(kind="folder", name=key, instance_id=key)]
     for agent in (loud, quiet, loud, quiet):
         agent.measured()
-    found = examine(["belongings"], pause=0)
+    found = examine(["leftovers"], pause=0)
     assert any(each.subject == "host b" for each in found)
     assert any("more" in each.sentence for each in found if each.subject == "host a")
 
@@ -236,7 +236,7 @@ def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alic
         for number in range(400)
     ]  # fmt: skip
     for batch in (events[:5], events[5:200], events[200:]):
-        inbox.receive(agent.host.id, batch)
+        reports.receive(agent.host.id, batch)
     assert 5 <= InstanceActionEvent.objects.count() - before <= MOST_STEPS
     agent.carry_out(command)
     assert state_of(row) == ("suspended", None)

@@ -20,7 +20,7 @@ from pytest_django import Settings
 from compute_agent.contract.messages import Enrol, Hello, encode
 from portal.routing import websocket_router
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
 from tests.security.conftest import PERSONS, SECRET, World
 from tests.security.routes import Row, served, table
 from tests.support.sockets import ORIGIN, Open, cookie_of
@@ -159,7 +159,7 @@ def test_a_stranger_writes_nothing(world: World) -> None:
 def test_a_stranger_s_enrolment_does_not_even_hold_the_database(db: None) -> None:
     frame = Enrol(join_token="guessed", host="h9", credential="c" * 40)
     with CaptureQueriesContext(connection) as captured, pytest.raises(NotAuthenticatedError):
-        agents.enrol(frame)
+        enrolment.enrol(frame)
     assert [query["sql"] for query in captured if not query["sql"].startswith("SELECT")] == []
 
 

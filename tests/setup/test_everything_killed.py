@@ -81,7 +81,7 @@ def looked_at(cloud: OneMachine, code: str) -> None:
 
 def guests(cloud: OneMachine) -> int:
     """How many guests the hypervisors have now, by the last audits."""
-    return int(query(cloud, "SELECT coalesce(sum(running_vms), 0) FROM compute_host")[0][0])
+    return int(query(cloud, "SELECT coalesce(sum(running_vms), 0) FROM hosts_host")[0][0])
 
 
 def launch(cloud: OneMachine, count: int) -> subprocess.Popen[bytes]:

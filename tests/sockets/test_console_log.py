@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import CallError, CallReply, ConsoleOutput
 from portal.sockets import console_log, follower
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
+from provisioning.hosts.models import Host
 from tests.agent_link.test_link import connect, enrol, hear, tell
 from tests.support.cast import People, Person
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db

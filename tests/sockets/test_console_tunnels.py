@@ -25,8 +25,9 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
-from provisioning.compute.models import Host, Instance
-from provisioning.conductor import agents
+from provisioning.compute.models import Instance
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host
 from tests.agent.cast import make_spec
 from tests.agent_link.test_link import CREDENTIAL, eventually
 from tests.sockets.test_consoles import ask, server_of
@@ -90,8 +91,8 @@ class Place:
         await eventually(lambda: Host.objects.get().connected)
 
     def _records(self) -> tuple[Host, Instance]:
-        token = agents.create_join_token("h1")
-        host = agents.enrol(Enrol(join_token=token, host="h1", credential=f"{CREDENTIAL}h1"))
+        token = enrolment.create_join_token("h1")
+        host = enrolment.enrol(Enrol(join_token=token, host="h1", credential=f"{CREDENTIAL}h1"))
         return host, server_of(self.people.alice, host, launched_at=timezone.now())
 
     async def stop(self) -> None:

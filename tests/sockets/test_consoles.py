@@ -16,8 +16,9 @@ from portal.common.tunnels import tunnels
 from portal.routing import websocket_router
 from portal.sockets import consoles, follower
 from provisioning.compute import state
-from provisioning.compute.models import ConsoleToken, Host, Instance, InstanceAction
+from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
+from provisioning.hosts.models import Host
 from provisioning.identity import services as identity
 from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person

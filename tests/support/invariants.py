@@ -9,18 +9,18 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
+from provisioning.compute import host_commands
 from provisioning.compute.actions.base import TASKS
 from provisioning.compute.migration_records import UNDER_WAY, WAITING
-from provisioning.compute.models import Allocation, Host, Instance, InstanceAction, Migration
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.sizes import larger_room, quota_held
 from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas import drift
 from provisioning.quotas.models import QuotaUsage, Reservation
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 
 GONE = (VmState.DELETED, VmState.ERROR)
 AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "shelved"}
@@ -122,7 +122,7 @@ def _check_room(instances: dict[uuid.UUID, Instance]) -> None:
     lacking = [f"{row} ({instances[row].vm_state}/{instances[row].task_state})" for row in placed - holding]
     assert not lacking, f"servers without room: {lacking}"
     for instance_id in holding - placed:
-        asked = HostCommand.objects.filter(instance_id=instance_id, kind="destroy_request")
+        asked = HostCommand.objects.filter(subject_id=instance_id, kind="destroy_request")
         assert asked.exists(), f"{instance_id} holds room, and nobody was asked to give it back"
 
 
@@ -146,13 +146,13 @@ def _check_ports(instances: dict[uuid.UUID, Instance]) -> None:
 
 def _check_orders(instances: dict[uuid.UUID, Instance]) -> None:
     """Each task that a host ends has one order, and no order of a task is left where there is none."""
-    orders = HostCommand.objects.filter(finished_at=None).exclude(kind__in=["destroy_request", *hosts.SIDE_ORDERS])
+    orders = host_commands.of_tasks(HostCommand.objects.filter(finished_at=None))
     awaited = Counter(
-        order.instance_id
+        order.subject_id
         for order in orders
-        if order.instance_id in instances
-        and (task := TASKS.get(TaskState(instances[order.instance_id].task_state or TaskState.DELETING))) is not None
-        and order.attempt == instances[order.instance_id].attempt
+        if order.subject_id in instances
+        and (task := TASKS.get(TaskState(instances[order.subject_id].task_state or TaskState.DELETING))) is not None
+        and order.generation == instances[order.subject_id].attempt
         and task.awaits(decode_command_body(order.body))
     )
     for row in instances.values():

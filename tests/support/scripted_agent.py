@@ -27,11 +27,11 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk
 from provisioning.common.errors import NovellaError
-from provisioning.compute.models import Host
+from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
-from provisioning.conductor import agents, inbox
+from provisioning.hosts import audits, commands, enrolment, liveness, reports
+from provisioning.hosts.models import Host
 from provisioning.images import services as images
-from provisioning.rpc import hosts
 
 
 @dataclass
@@ -53,12 +53,12 @@ class ScriptedAgent:
         cls, name: str, *, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, zone: str = "nova"
     ) -> ScriptedAgent:
         """Enrol a new host with this capacity and nothing reserved."""
-        token = agents.create_join_token(name)
-        host = agents.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
+        token = enrolment.create_join_token(name)
+        host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
         agent = cls(host)
-        agents.connected(host.id, Hello(host=name))
-        agents.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
+        liveness.connected(host.id, Hello(host=name))
+        audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
         agent.host = Host.objects.get(id=host.id)
         return agent
 
@@ -81,7 +81,7 @@ class ScriptedAgent:
     def measured(self) -> None:
         """Send another audit."""
         host = Host.objects.get(id=self.host.id)
-        agents.audit(host.id, self.audit(host.vcpus_total, host.memory_mb_total, host.disk_gb_total))
+        audits.audit(host.id, self.audit(host.vcpus_total, host.memory_mb_total, host.disk_gb_total))
 
     def states(self) -> list[GuestState]:
         return [
@@ -90,20 +90,20 @@ class ScriptedAgent:
 
     def hello(self) -> None:
         """Come back: say which guests there are."""
-        agents.connected(self.host.id, Hello(host=self.host.name, guests=self.states()))
+        liveness.connected(self.host.id, Hello(host=self.host.name, guests=self.states()))
 
     def take(self, *, acknowledge: bool = True) -> list[Command]:
         """Receive what was ordered and not acknowledged."""
-        commands = hosts.pending(self.host.id)
+        waiting = commands.pending(self.host.id)
         if acknowledge:
-            hosts.acknowledge(self.host.id, [command.id for command in commands])
-        return commands
+            commands.acknowledge(self.host.id, [command.id for command in waiting])
+        return waiting
 
     def work(self) -> int:
         """Carry out everything that is ordered, well; returns how many orders there were."""
         done = 0
-        while commands := self.take():
-            for command in commands:
+        while waiting := self.take():
+            for command in waiting:
                 self.carry_out(command)
                 done += 1
         return done
@@ -158,7 +158,7 @@ class ScriptedAgent:
 
     def send(self, command: Command, body: SnapshotRequest) -> None:
         """Send an empty disk as the data of the image that is wanted, as the agents' address takes it."""
-        image = agents.image_from_order(self.host.id, uuid.UUID(command.instance_id), uuid.UUID(body.image_id))
+        image = image_transfers.image_to_send(self.host.id, uuid.UUID(command.instance_id), uuid.UUID(body.image_id))
         if not is_ready(image.id):
             images.upload(in_project_of(image), image.id, [fake_disk.qcow2(1 << 30)])
 
@@ -194,11 +194,11 @@ class ScriptedAgent:
 
     def _send(self, *events: AgentEvent) -> None:
         self.sent += events
-        inbox.receive(self.host.id, events)
+        reports.receive(self.host.id, events)
 
     def repeat_everything(self) -> None:
         """Send every report again, as after a lost acknowledgement."""
-        inbox.receive(self.host.id, self.sent)
+        reports.receive(self.host.id, self.sent)
 
 
 def power_after(body: CommandBody, before: int) -> int:

@@ -13,7 +13,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from provisioning.compute.launch.claim import find_place
-from provisioning.compute.models import CachedImage, Host, Instance, InstanceAction, SchedulingDecision
+from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
+from provisioning.hosts.models import CachedImage, Host
 
 SERVERS_ON_EACH = 10
 DECISIONS = 21
@@ -63,7 +64,7 @@ def fill(begin: int, end: int) -> None:
         cursor.execute(
             "INSERT INTO compute_allocation (instance_id, host_id, attempt, vcpus, memory_mb, disk_gb, created_at)"
             " SELECT i.id, i.host_id, 1, 2, 4096, 20, i.created_at"
-            " FROM compute_instance i JOIN compute_host h ON h.id = i.host_id WHERE h.name >= %s AND h.name < %s",
+            " FROM compute_instance i JOIN hosts_host h ON h.id = i.host_id WHERE h.name >= %s AND h.name < %s",
             names,
         )
 
@@ -77,7 +78,7 @@ def _copy(cursor: Any, server: Instance, times: int, names: tuple[str, str], whi
     numbers = " UNION ALL ".join(["SELECT 1"] * times)
     cursor.execute(
         f"INSERT INTO compute_instance ({', '.join(columns)})"  # noqa: S608 - names of columns
-        f" SELECT {values} FROM compute_instance i, compute_host h, ({numbers}) AS n"
+        f" SELECT {values} FROM compute_instance i, hosts_host h, ({numbers}) AS n"
         f" WHERE i.id = %s AND h.name >= %s AND h.name < %s {which}",
         [server.id if connection.vendor == "postgresql" else server.id.hex, *names],
     )

@@ -10,7 +10,8 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from provisioning.compute.models import Host, Instance, InstanceFault
+from provisioning.compute.models import Instance, InstanceFault
+from provisioning.hosts.models import Host
 from provisioning.identity import services
 from provisioning.identity.models import Project, User
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet

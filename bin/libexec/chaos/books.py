@@ -14,7 +14,7 @@ from chaos.journals import Hypervisors, plain
 
 TABLES = {
     "instances": "SELECT * FROM compute_instance",
-    "hosts": "SELECT * FROM compute_host",
+    "hosts": "SELECT * FROM hosts_host",
     "allocations": "SELECT * FROM compute_allocation",
     "faults": "SELECT * FROM compute_instancefault ORDER BY id",
     "actions": "SELECT * FROM compute_instanceaction ORDER BY id",
@@ -24,14 +24,14 @@ TABLES = {
     "addresses": "SELECT * FROM network_fixedip",
     "usages": "SELECT * FROM quotas_quotausage",
     "reservations": "SELECT * FROM quotas_reservation",
-    "orders": "SELECT * FROM rpc_hostcommand ORDER BY created_at",
+    "orders": "SELECT * FROM hosts_hostcommand ORDER BY created_at",
     "messages": "SELECT * FROM django_q_ormq",
     "images": "SELECT * FROM images_image",
 }
 _JSON = {"flavor", "old_flavor", "requested_networks", "excluded_hosts", "properties"}
 _RESTLESS = "SELECT count(*) AS left FROM compute_instance WHERE task_state IS NOT NULL"
 _QUEUED = "SELECT count(*) AS left FROM django_q_ormq WHERE key = 'scheduler'"
-_ORDERED = "SELECT count(*) AS left FROM rpc_hostcommand WHERE finished_at IS NULL"
+_ORDERED = "SELECT count(*) AS left FROM hosts_hostcommand WHERE finished_at IS NULL"
 
 
 @dataclass

@@ -94,9 +94,9 @@ def _nobody_waits_for_orders(books: Books) -> Iterable[Wrong]:
         if row["finished_at"] is None:
             taken = "taken" if row["acknowledged_at"] else "not taken"
             yield Wrong(
-                f"The order {row['kind']} of attempt {row['attempt']} about {row['instance_id']} has not ended"
+                f"The order {row['kind']} of attempt {row['generation']} about {row['subject_id']} has not ended"
                 f" ({taken}); given {row['created_at']}.",
-                row["instance_id"],
+                row["subject_id"],
             )
 
 

@@ -29,10 +29,10 @@ def story(books: Books, instance: str) -> list[str]:
         ]
     lines += [f"fault {row['created_at']}: {row['message']}" for row in books.faults if row["instance_id"] == instance]
     lines += [
-        f"order {row['kind']} {row['id']} of attempt {row['attempt']} to {row['host_id']}: given {row['created_at']},"
-        f" taken {row['acknowledged_at']}, ended {row['finished_at']}"
+        f"order {row['kind']} {row['id']} of attempt {row['generation']} to {row['host_id']}:"
+        f" given {row['created_at']}, taken {row['acknowledged_at']}, ended {row['finished_at']}"
         for row in books.orders
-        if row["instance_id"] == instance
+        if row["subject_id"] == instance
     ]
     if instance in books.domains:
         host, domain = books.domains[instance]

@@ -16,6 +16,7 @@ from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, fla
 from provisioning.compute.models import KeyPair, ServerGroup
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
+from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
@@ -110,7 +111,7 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
         keys=compute.key_pairs_for(context),
         networks=network.networks_to_choose(context),
         groups=network.security_groups_to_choose(context),
-        zones=compute.availability_zones(),
+        zones=availability_zones(),
         server_groups=server_groups_for(context)
         if policy.allows(context, "os_compute_api:os-server-groups:index")
         else [],

@@ -10,9 +10,10 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
 from portal.ops.admin.base import ModelForm, Readable, Written, context_of
-from provisioning.compute.models import Aggregate, Host, ServerGroup
+from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.selectors.server_groups import members_of
 from provisioning.compute.services import aggregates
+from provisioning.hosts.models import Host
 from provisioning.identity import selectors as identity
 
 

@@ -20,12 +20,12 @@ from django.views.decorators.cache import never_cache
 
 from portal.ops.admin.base import ModelForm, Written, confirmed, context_of, each
 from provisioning.common.errors import NovellaError
-from provisioning.compute.models import Host
-from provisioning.compute.selectors import is_alive
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
-from provisioning.conductor import agents
+from provisioning.hosts import enrolment
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 
 MEASURED = (
     "name", "id", "state", "last_seen_at", "agent_version", "contract_version", "hypervisor_type", "hypervisor_version",
@@ -190,7 +190,7 @@ class HostAdmin(Written):
     def get_urls(self) -> list[URLPattern]:
         """Add the page for a new host."""
         join = self.admin_site.admin_view(never_cache(self.join))
-        return [path("join/", join, name="compute_host_join"), *super().get_urls()]
+        return [path("join/", join, name="hosts_host_join"), *super().get_urls()]
 
     def join(self, request: HttpRequest) -> HttpResponse:
         """Make a join token and show it once, with the command to run on the new host."""
@@ -199,7 +199,7 @@ class HostAdmin(Written):
         form, token = JoinForm(request.POST or None), ""
         if request.method == "POST" and form.is_valid():
             try:
-                token = agents.create_join_token(form.cleaned_data["host_name"], form.cleaned_data["lifetime"])
+                token = enrolment.create_join_token(form.cleaned_data["host_name"], form.cleaned_data["lifetime"])
             except NovellaError as error:
                 messages.error(request, error.message)
         context = {

@@ -30,13 +30,13 @@ from compute_agent.contract.commands import (
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import TaskState as T
+from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
-from provisioning.rpc import hosts
 
 HOST_AWAY = "The server's host does not answer. Try again when it is back."
 
@@ -134,11 +134,11 @@ def order(context: RequestContext, instance: Instance, deed: Deed, started: date
         raise InstanceBusyError(deed.action, instance.id, *was)
     if moved.host is None:
         raise InstanceBusyError(deed.action, instance.id, moved.vm_state, None)
-    if not selectors.is_alive(moved.host, started):
+    if not is_alive(moved.host, started):
         raise UnavailableError(HOST_AWAY)
     action = instance_actions.begin(context, moved.id, deed.action, started)
     instance_actions.write(
         [instance_actions.step(action, f"api_{deed.action}", instance_actions.since(started), attempt=moved.attempt)]
     )
-    hosts.command(moved.host.id, moved.id, moved.attempt, deed.order(moved), moved.task_deadline)
+    host_commands.send(moved.host.id, moved.id, moved.attempt, deed.order(moved), moved.task_deadline)
     return moved

@@ -13,7 +13,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import check_lock
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
@@ -22,7 +22,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.states import TaskState
-from provisioning.rpc import hosts
+from provisioning.hosts.selectors import is_alive
 
 TRIES = 20
 """How often a delete looks again at a server that moves between being read and being marked."""
@@ -66,12 +66,12 @@ def _delete(context: RequestContext, instance: Instance, started: datetime) -> b
         [instance_actions.step(action, "api_delete", instance_actions.since(started), attempt=raised)]
     )
     drop_unfinished(before)
-    hosts.withdraw(instance.id, raised)
+    host_commands.withdraw(instance.id, raised)
     close_migration(instance.id)
     if holder is None:
         finish_delete(instance, confirmed=True)
         return True
     send_destroy(instance.id, holder.id, raised)
-    if not selectors.is_alive(holder, timezone.now()):
+    if not is_alive(holder, timezone.now()):
         finish_delete(instance, confirmed=False)
     return True

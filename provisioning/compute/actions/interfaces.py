@@ -25,7 +25,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import HOST_AWAY, check_lock
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.guest_spec import guest_spec
@@ -33,10 +33,10 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts.selectors import is_alive
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.errors import OutOfAddressesError
-from provisioning.rpc import hosts
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
 NOTIFICATIONS = {ATTACH: "interface_attach", DETACH: "interface_detach"}
@@ -164,13 +164,13 @@ def order_refresh(instance: Instance) -> None:
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
         return
-    hosts.withdraw_unsent(instance.host.id, instance.id, "refresh_ports_request")
+    host_commands.withdraw_unsent(instance.host.id, instance.id, "refresh_ports_request")
     _order(instance, RefreshPortsRequest(instance=guest_spec(instance)), None)
 
 
 def _order(instance: Instance, body: CommandBody, deadline: datetime | None) -> None:
     if instance.host_id is not None:
-        hosts.command(instance.host_id, instance.id, instance.attempt, body, deadline)
+        host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)
 
 
 def _at_rest(context: RequestContext, instance_id: uuid.UUID | str, action: str, now: datetime) -> Instance:
@@ -179,7 +179,7 @@ def _at_rest(context: RequestContext, instance_id: uuid.UUID | str, action: str,
     check_lock(context, instance)
     if instance.task_state is not None or instance.vm_state not in _CHANGE_IN or instance.host is None:
         raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
-    if not selectors.is_alive(instance.host, now):
+    if not is_alive(instance.host, now):
         raise UnavailableError(HOST_AWAY)
     return instance
 

@@ -16,8 +16,10 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, check_lock
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 
 NO_OTHER_HOST = (
     "No valid host was found. The server's disks are on its own host, and no other host can reach them: servers are not"
@@ -60,7 +62,7 @@ def migrate_live(
             raise InvalidInputError(
                 f"Unable to migrate instance ({instance.id}) to current host ({host_name}).", field="host"
             )
-        if not selectors.is_alive(wanted, timezone.now()):
+        if not is_alive(wanted, timezone.now()):
             raise InvalidInputError(f"Compute service of {host_name} is unavailable at this time.", field="host")
     raise InvalidInputError(NO_OTHER_HOST)
 
@@ -83,7 +85,7 @@ def evacuate(
             raise InvalidInputError("The target host can't be the same one.", field="host")
     if instance.vm_state not in _LOST or instance.host is None:
         raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
-    if selectors.is_alive(instance.host, timezone.now()):
+    if is_alive(instance.host, timezone.now()):
         raise InvalidInputError(f"Compute service of {instance.host.name} is still in use.")
     raise InvalidInputError(NO_OTHER_HOST)
 
@@ -108,7 +110,7 @@ def _checked(
 
 
 def _check_host(instance: Instance, host: Host) -> None:
-    if not selectors.is_alive(host, timezone.now()):
+    if not is_alive(host, timezone.now()):
         raise ConflictError(HOST_AWAY)
 
 

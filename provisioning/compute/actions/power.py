@@ -12,13 +12,13 @@ from django.utils import timezone
 from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
-from provisioning.compute import instance_actions, selectors
+from provisioning.compute import host_commands, instance_actions, selectors
 from provisioning.compute.actions.base import HOST_AWAY, Deed, begin, check_lock
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.states import VmState
-from provisioning.rpc import hosts
+from provisioning.hosts.selectors import is_alive
 
 Power = Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume"]
 
@@ -74,12 +74,12 @@ def trigger_crash_dump(context: RequestContext, instance_id: uuid.UUID | str) ->
         check_lock(context, instance)
         if instance.task_state is not None or instance.vm_state not in _RUNNING or instance.host is None:
             raise InstanceBusyError("trigger_crash_dump", instance.id, instance.vm_state, instance.task_state)
-        if not selectors.is_alive(instance.host, started):
+        if not is_alive(instance.host, started):
             raise UnavailableError(HOST_AWAY)
         instance_actions.begin(context, instance.id, "trigger_crash_dump", started)
         notify(instance, "trigger_crash_dump.start", Note(context))
         body = PowerRequest(action="crash_dump")
-        hosts.command(instance.host.id, instance.id, instance.attempt, body, None)
+        host_commands.send(instance.host.id, instance.id, instance.attempt, body, None)
     return instance
 
 

@@ -12,14 +12,13 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, leave_host, not_handed_over, release_place
 from provisioning.compute.states import TaskState, VmState
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
 
 BY_HAND = "An administrator has reset the server's state."
 
@@ -50,7 +49,7 @@ def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Liter
         if nowhere:
             (leave_host if before.vm_state == VmState.SHELVED_OFFLOADED else release_place)(moved.id)
         drop_unfinished(before)
-        hosts.withdraw_orders(moved.id)
+        host_commands.withdraw_of_tasks(moved.id)
         row = instance_actions.begin(context, moved.id, "resetState", started)
         instance_actions.write(
             [instance_actions.step(row, "api_resetState", instance_actions.since(started), attempt=moved.attempt)]

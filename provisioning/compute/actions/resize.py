@@ -19,7 +19,7 @@ from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest,
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, UnavailableError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import HOST_AWAY, Deed, check_lock
 from provisioning.compute.actions.base import order as give_order
 from provisioning.compute.actions.resize_checks import look_here, wanted_size
@@ -28,13 +28,14 @@ from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.launch.decisions import record_decision
 from provisioning.compute.migration_records import close_migration, open_migration, set_migration
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.resize_allocations import lower_room, raise_room
 from provisioning.compute.sizes import larger_room, quota_held, room_of
 from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
 from provisioning.scheduler import explain
 
 CAN_RESIZE = {VmState.ACTIVE, VmState.STOPPED}
@@ -63,7 +64,7 @@ def resize(
             raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)
         wanted = wanted_size(context, instance, flavor_id)
         host = instance.host
-        if host is None or not selectors.is_alive(host, started):
+        if host is None or not is_alive(host, started):
             raise UnavailableError(HOST_AWAY)
         _settle(instance, host)
         changes: dict[str, Any] = {"old_flavor": wanted, "previous_vm_state": instance.vm_state}
@@ -89,7 +90,7 @@ def _settle(instance: Instance, host: Host) -> None:
     """Forget an earlier resize that an operator has ended by resetting the state: what the guest is now stays so."""
     if instance.old_flavor is None:
         return
-    hosts.command(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
+    host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
     quotas.shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
     close_migration(instance.id)
@@ -148,7 +149,7 @@ def _send(instance: Instance, host: Host) -> Instance:
         old_flavor=spec.flavor,
         start=moved.vm_state == VmState.ACTIVE,
     )
-    hosts.command(host.id, moved.id, moved.attempt, body, moved.task_deadline)
+    host_commands.send(host.id, moved.id, moved.attempt, body, moved.task_deadline)
     return moved
 
 

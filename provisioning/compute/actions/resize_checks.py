@@ -11,9 +11,10 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.launch.checks import check_fit
 from provisioning.compute.launch.decisions import Look, look_at
-from provisioning.compute.models import Flavor, Host, Instance
+from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.scheduler import HostState
 

@@ -11,14 +11,13 @@ from django.utils import timezone
 from compute_agent.contract.commands import SnapshotRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import Deed, check_lock, order
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_offload, send_destroy
 from provisioning.compute.snapshot_images import MadeImage, make_record
-from provisioning.rpc import hosts
 
 SUFFIX = "-shelved"
 STOP_WITHIN = 60
@@ -69,7 +68,7 @@ def begin_offload(context: RequestContext, instance: Instance, started: datetime
     instance_actions.write(
         [instance_actions.step(action, "api_shelveOffload", instance_actions.since(started), attempt=raised)]
     )
-    hosts.withdraw(moved.id, raised)
+    host_commands.withdraw(moved.id, raised)
     if moved.host_id is None:
         finish_offload(moved)
     else:

@@ -13,14 +13,13 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, OverQuotaError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors
+from provisioning.compute import host_commands, instance_actions, selectors
 from provisioning.compute.actions.base import Deed, order
 from provisioning.compute.models import Instance
 from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.snapshot_images import BACKUP, MadeImage, check_properties, make_record, remove_image
 from provisioning.compute.states import TaskState
 from provisioning.quotas import selectors as quotas
-from provisioning.rpc import hosts
 
 SHELVING = frozenset({TaskState.SHELVING, TaskState.SHELVING_IMAGE_UPLOADING})
 
@@ -95,7 +94,7 @@ def drop_unfinished(before: Instance) -> None:
 
     Called before the order is withdrawn; ``before`` is the server as it was then.
     """
-    command = hosts.order_of(before.id, before.attempt)
+    command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":
         return
     body = decode_command_body(command.body)

@@ -14,13 +14,13 @@ from django.utils import timezone
 from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import Deed, check_lock, order
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import VmState
-from provisioning.rpc import hosts
+from provisioning.hosts.selectors import is_alive
 
 CAN_COME_BACK = {
     VmState.ACTIVE,
@@ -49,7 +49,7 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
         return False
     changes = {"previous_vm_state": instance.vm_state, "soft_deleted_at": started}
     running = instance.vm_state in {VmState.ACTIVE, VmState.PAUSED} and instance.host is not None
-    if running and instance.host is not None and selectors.is_alive(instance.host, started):
+    if running and instance.host is not None and is_alive(instance.host, started):
         order(context, instance, Deed("delete", "soft_delete", lambda _: PowerRequest(action="stop"), changes), started)
         return True
     moves = ["soft_delete", "soft_deleted"]
@@ -59,7 +59,7 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     instance_actions.begin(context, moved.id, "delete", started)
     instance_actions.finish(moved.id, "delete")
     if running and moved.host is not None:
-        hosts.command(moved.host.id, moved.id, moved.attempt, PowerRequest(action="stop"), None)
+        host_commands.send(moved.host.id, moved.id, moved.attempt, PowerRequest(action="stop"), None)
     return True
 
 

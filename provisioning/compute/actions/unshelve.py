@@ -18,9 +18,11 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import instance_actions, selectors, state
 from provisioning.compute.actions.base import Deed, check_lock, order
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
 from provisioning.jobs.cast import cast
 
@@ -74,7 +76,7 @@ def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destinat
 def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
     """Return the columns that say where the server is to be."""
     zone = instance.availability_zone if to.zone is Unset.ZONE else to.zone or ""
-    if to.zone is not Unset.ZONE and zone and zone not in selectors.availability_zones():
+    if to.zone is not Unset.ZONE and zone and zone not in availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
     if to.host:
         host = Host.objects.filter(name=to.host).first()

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute import selectors
 from provisioning.compute.launch.request import LaunchRequest
-from provisioning.compute.models import Host, ServerGroup
+from provisioning.compute.models import ServerGroup
 from provisioning.compute.names import check_text
 from provisioning.compute.services.server_groups import check_hints, group_for_launch
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
 
 IGNORED = "ignore_hosts"
@@ -45,7 +46,7 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
                 "A host is asked for twice: by availability_zone, and by host or hypervisor_hostname.", field="host"
             )
         host, node = request.host or "", request.hypervisor_hostname or ""
-    if zone and zone not in selectors.availability_zones():
+    if zone and zone not in availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
     hints = check_hints(request.scheduler_hints)
     if IGNORED in request.scheduler_hints:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
-from provisioning.compute import instance_actions, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.build_kinds import line_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.states import TaskState
-from provisioning.rpc import hosts
 from provisioning.scheduler import HostState
 
 
@@ -26,7 +25,7 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     line = line_of(instance)
     if line is None or not state.walk(instance, line.hand_off_moves(instance.task_state), attempt=instance.attempt):
         return None
-    hosts.command(
+    host_commands.send(
         host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)
     )
     return instance_actions.step(

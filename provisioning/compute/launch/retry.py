@@ -6,7 +6,7 @@ import uuid
 
 from django.conf import settings
 
-from provisioning.compute import instance_actions, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch import attempts
@@ -18,7 +18,6 @@ from provisioning.compute.services.hosts import build_failed
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
@@ -57,7 +56,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     if holder is None:
         (leave_host if line is UNSHELVE else release_place)(failed.id)
     else:
-        hosts.withdraw(failed.id, failed.attempt)
+        host_commands.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)
     return failed
 
@@ -99,7 +98,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         network.set_ports_status(again.id, "DOWN")
         cast_schedule(again)
     else:
-        hosts.withdraw(again.id, again.attempt)
+        host_commands.withdraw(again.id, again.attempt)
         send_destroy(again.id, host_id, again.attempt)
     return again
 

@@ -10,25 +10,20 @@ from provisioning.compute.models.history import (
     Total,
     UsageAudit,
 )
-from provisioning.compute.models.hosts import Belonging, CachedImage, Host, JoinToken
 from provisioning.compute.models.instances import Allocation, ConsoleToken, Instance, InstanceFault, InstanceTag
 
 __all__ = [
     "Aggregate",
     "AggregateHost",
     "Allocation",
-    "Belonging",
-    "CachedImage",
     "ConsoleToken",
     "Flavor",
     "FlavorAccess",
-    "Host",
     "Instance",
     "InstanceAction",
     "InstanceActionEvent",
     "InstanceFault",
     "InstanceTag",
-    "JoinToken",
     "KeyPair",
     "Migration",
     "SchedulingDecision",

@@ -4,7 +4,7 @@ import uuid
 
 from django.db import models
 
-from provisioning.compute.models.hosts import Host
+from provisioning.hosts.models import Host
 
 
 class Aggregate(models.Model):

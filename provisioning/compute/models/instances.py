@@ -5,8 +5,8 @@ import uuid
 from django.db import models
 
 from provisioning.compute.models.groups import ServerGroup
-from provisioning.compute.models.hosts import Host
 from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.hosts.models import Host
 
 
 class Instance(models.Model):

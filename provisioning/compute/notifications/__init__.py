@@ -1,8 +1,8 @@
-"""Nova's notifications of servers, hosts and aggregates: which there are, what they say, and when they are sent.
+"""Nova's notifications of servers and aggregates: which there are, what they say, and when they are sent.
 
 A move of an instance's state sends the ones of its row in ``table``; what moves no state calls ``notify``.
 """
 
-from provisioning.compute.notifications.emit import Note, changed, moved, notify, of_aggregate, of_host, usage
+from provisioning.compute.notifications.emit import Note, changed, moved, notify, of_aggregate, usage
 
-__all__ = ["Note", "changed", "moved", "notify", "of_aggregate", "of_host", "usage"]
+__all__ = ["Note", "changed", "moved", "notify", "of_aggregate", "usage"]

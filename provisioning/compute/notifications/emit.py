@@ -10,7 +10,7 @@ from typing import Any
 from compute_agent.contract.build import PortRef
 from provisioning.common import tracing
 from provisioning.common.context import RequestContext
-from provisioning.compute.models import Aggregate, Host, Instance, InstanceAction
+from provisioning.compute.models import Aggregate, Instance, InstanceAction
 from provisioning.compute.notifications import payloads
 from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_MOVE, payload_of
 from provisioning.compute.states import VmState
@@ -82,14 +82,6 @@ def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) 
         data["audit_period"] = period
         found.append(_of(row, event, data, NOTHING))
     services.notify(found)
-
-
-def of_host(host: Host, verb: str) -> None:
-    """Send ``service.create``, ``service.update`` or ``service.delete`` of a host."""
-    event = f"service.{verb}"
-    if is_wanted(event):
-        said = Notification(event, publisher("nova-compute", host.name), payloads.service(host), f"host:{host.id}")
-        services.notify([said])
 
 
 def of_aggregate(row: Aggregate, verb: str, phases: Sequence[str] = ("start", "end")) -> None:

@@ -1,4 +1,4 @@
-"""What notifications say: Nova's versioned objects of servers, hosts and aggregates.
+"""What notifications say: Nova's versioned objects of servers and aggregates.
 
 Never in one: passwords, user data, injected files.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.power import PowerState
-from provisioning.compute.models import Aggregate, Host, Instance
+from provisioning.compute.models import Aggregate, Instance
 from provisioning.network.selectors import PortAddress
 from provisioning.notifications.messages import Payload, versioned, when
 
@@ -139,24 +139,6 @@ def audit_period(beginning: Any, ending: Any) -> Payload:
     """Return a period of the usage audit."""
     data = {"audit_period_beginning": when(beginning), "audit_period_ending": when(ending)}
     return versioned("AuditPeriodPayload", "1.0", data)
-
-
-def service(host: Host) -> Payload:
-    """Return a host as Nova's compute service."""
-    data = {
-        "uuid": str(host.id),
-        "host": host.name,
-        "binary": "nova-compute",
-        "topic": "compute",
-        "disabled": not host.enabled,
-        "disabled_reason": host.disabled_reason or None,
-        "forced_down": host.forced_down,
-        "last_seen_up": when(host.last_seen_at),
-        "report_count": 0,
-        "version": host.contract_version,
-        "availability_zone": host.availability_zone,
-    }
-    return versioned("ServiceStatusPayload", "1.1", data)
 
 
 def aggregate(row: Aggregate, hosts: list[str]) -> Payload:

@@ -13,9 +13,9 @@ from provisioning.compute.selectors.catalog import (
 from provisioning.compute.selectors.explained import decisions_for
 from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for
 from provisioning.compute.selectors.host_rows import host_states
-from provisioning.compute.selectors.hosts import availability_zones, hosts_for, is_alive
 from provisioning.compute.selectors.instances import fault_of, instance_for, instances_for
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
+from provisioning.hosts.selectors import availability_zones, hosts_for, is_alive
 
 __all__ = [
     "Limits",

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import BigIntegerField, ExpressionWrapper, F, FloatField, Func
 from django.db.models.functions import Coalesce
 
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 
 
 class Whole(Func):

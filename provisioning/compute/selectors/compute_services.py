@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute.models import Host
-from provisioning.compute.selectors.hosts import INTERNAL_ZONE, hosts_for, is_alive
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import INTERNAL_ZONE, hosts_for, is_alive
 from provisioning.jobs import selectors as rpc
 
 COMPUTE, SCHEDULER, CONDUCTOR = "nova-compute", "nova-scheduler", "nova-conductor"

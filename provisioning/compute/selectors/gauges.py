@@ -9,10 +9,11 @@ from typing import Any
 from django.db.models import Count, F, Q, Sum, Value
 from django.db.models.functions import Coalesce
 
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import alive
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from django.db import connection
 from django.db.models import Case, Count, QuerySet, Value, When
 from django.utils import timezone
 
-from provisioning.compute.models import Aggregate, AggregateHost, CachedImage, Host, Instance
+from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import TaskState
+from provisioning.hosts.models import CachedImage, Host
+from provisioning.hosts.selectors import alive
 from provisioning.scheduler import Facts, HostState, Options, RequestSpec, facts_needed
 from provisioning.scheduler.spec import NO_FACTS, RawId
 

@@ -1,71 +1,19 @@
-"""Hosts: for operators, for the scheduler, and the zones everybody may name."""
+"""Hosts with what servers take of them: for operators and for the scheduler."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Sum
 
-from provisioning.common.context import RequestContext
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.capacity import limits_of
-from provisioning.identity import policy
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import HostState
-
-DEFAULT_ZONE = "nova"
-"""The zone of hosts that no operator has moved to another."""
-INTERNAL_ZONE = "internal"
-"""The zone of the workers; no server can be there."""
-SEEING_HOSTS = (
-    "os_compute_api:os-hypervisors:list",
-    "os_compute_api:os-hypervisors:list-detail",
-    "os_compute_api:os-hypervisors:show",
-    "os_compute_api:os-hypervisors:uptime",
-    "os_compute_api:os-hypervisors:search",
-    "os_compute_api:os-hypervisors:servers",
-    "os_compute_api:os-hypervisors:statistics",
-    "os_compute_api:os-services:list",
-    "os_compute_api:os-services:update",
-    "os_compute_api:os-services:delete",
-    "os_compute_api:os-hosts:list",
-    "os_compute_api:os-hosts:show",
-    "os_compute_api:os-hosts:update",
-    "os_compute_api:os-availability-zone:detail",
-)
-"""Rules of who sees something of the hosts; the face asks the one of its operation."""
-
-
-def is_alive(host: Host, now: datetime) -> bool:
-    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds and no operator says that the host is
-    down; a link that is being dialled anew changes nothing.
-    """
-    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
-    return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since
-
-
-def alive(now: datetime, path: str = "") -> Q:
-    """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
-    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
-    return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
-
-
-def hosts_for(context: RequestContext) -> list[Host]:
-    """Return all hosts by name.  Raises ForbiddenError for anyone but operators."""
-    if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
-        policy.enforce(context, SEEING_HOSTS[0])
-    return list(Host.objects.order_by("name"))
-
-
-def zones() -> dict[str, bool]:
-    """Return each zone that has a host, and whether one of its hosts is enabled."""
-    found: dict[str, bool] = {}
-    for zone, enabled in Host.objects.values_list("availability_zone", "enabled").distinct().order_by():
-        found[zone] = found.get(zone, False) or enabled
-    return found
 
 
 def servers_on(host_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[tuple[str, uuid.UUID]]]:
@@ -100,11 +48,6 @@ def shares_of(host: Host) -> list[Share]:
     held = host.allocations.filter(instance__deleted_at=None).order_by("instance__project_id")
     sums = held.values_list("instance__project_id").annotate(Sum("vcpus"), Sum("memory_mb"), Sum("disk_gb"))
     return [Share(*row) for row in sums]
-
-
-def availability_zones() -> list[str]:
-    """Return the names of all zones that have a host, sorted."""
-    return list(Host.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct())
 
 
 def state_of(host: Host, now: datetime) -> HostState:

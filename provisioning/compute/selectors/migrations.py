@@ -14,8 +14,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.ordering import Sort, behind, order_by
-from provisioning.compute.models import Host, Migration
+from provisioning.compute.models import Migration
 from provisioning.compute.selectors.instances import NOBODY, instance_for
+from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
 NEWEST_FIRST = (Sort("created_at"), Sort("id"))

@@ -9,8 +9,9 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.models import Host, UsageAudit
+from provisioning.compute.models import UsageAudit
 from provisioning.compute.periods import AuditPeriod, completed_before
+from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
 

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.models import AggregateHost, Host
+from provisioning.compute.models import AggregateHost
+from provisioning.hosts.models import Host
 from provisioning.quotas.limits import MOST
 
 MOST_RATIO = 1000

@@ -17,11 +17,12 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import notifications
-from provisioning.compute.models import Aggregate, AggregateHost, Host
+from provisioning.compute.models import Aggregate, AggregateHost
 from provisioning.compute.names import check_text
-from provisioning.compute.selectors.hosts import DEFAULT_ZONE
 from provisioning.compute.services.aggregate_limits import COLUMNS, check_limits, write_limits
 from provisioning.compute.services.hosts import check_zone, has_servers
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import DEFAULT_ZONE
 from provisioning.identity import policy
 from provisioning.quotas.limits import MOST
 

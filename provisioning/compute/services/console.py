@@ -8,7 +8,7 @@ from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOut
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 
 TIMEOUT = 10.0
 """Seconds a host has to answer."""
@@ -24,7 +24,7 @@ def console_output(context: RequestContext, instance_id: uuid.UUID | str, lines:
         raise ConflictError(f"Instance {instance.id} is not ready")
     if lines == 0:
         return ""
-    result = hosts.call(instance.host_id, ConsoleOutputCall(instance_id=str(instance.id), lines=lines), timeout=TIMEOUT)
+    result = calls.call(instance.host_id, ConsoleOutputCall(instance_id=str(instance.id), lines=lines), timeout=TIMEOUT)
     if isinstance(result, ConsoleOutput):
         return result.text
     if isinstance(result, CallError) and result.code == "not_found":

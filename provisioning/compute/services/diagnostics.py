@@ -10,7 +10,7 @@ from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.states import VmState
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 
 TIMEOUT = 10.0
 """Seconds a host has to answer."""
@@ -26,7 +26,7 @@ def diagnostics(context: RequestContext, instance_id: uuid.UUID | str) -> Diagno
     instance = selectors.instance_for(context, instance_id)
     if instance.host_id is None or instance.vm_state not in _THERE:
         raise InstanceBusyError("get_diagnostics", instance.id, instance.vm_state, None)
-    result = hosts.call(instance.host_id, DiagnosticsCall(instance_id=str(instance.id)), timeout=TIMEOUT)
+    result = calls.call(instance.host_id, DiagnosticsCall(instance_id=str(instance.id)), timeout=TIMEOUT)
     if isinstance(result, Diagnostics):
         return result
     if isinstance(result, CallError) and result.code in {"not_found", "unsupported"}:

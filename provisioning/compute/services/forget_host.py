@@ -10,11 +10,13 @@ from django.db.models import Q
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import notifications, state
-from provisioning.compute.models import Allocation, Host, Instance, JoinToken, Migration
+from provisioning.compute import state
+from provisioning.compute.models import Allocation, Instance, Migration
 from provisioning.compute.release import release_place
+from provisioning.hosts import notifications
+from provisioning.hosts.forget import forget
+from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import policy
-from provisioning.rpc.forget import forget
 
 SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 """Words for moves that are over."""
@@ -55,5 +57,5 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         mine.update(host=None)
         JoinToken.objects.filter(host_name=host.name, used_at=None).delete()
         forget(host.id)
-        notifications.of_host(host, "delete")
+        notifications.notify(host, "delete")
         host.delete()

@@ -12,10 +12,11 @@ from django.db.models import F
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import notifications
-from provisioning.compute.models import Aggregate, Host, Instance
+from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.names import check_text
-from provisioning.compute.selectors.hosts import INTERNAL_ZONE
+from provisioning.hosts import notifications
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import INTERNAL_ZONE
 from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
@@ -57,7 +58,7 @@ def change_host(
         if not Host.objects.filter(id=host_id).update(**columns):
             raise NotFoundError(f"Host {host_id} could not be found.")
         host = Host.objects.get(id=host_id)
-        notifications.of_host(host, "update")
+        notifications.notify(host, "update")
     return host
 
 
@@ -78,7 +79,7 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
             _check_free_to_move(host)
         Host.objects.filter(id=host_id).update(**columns)
         changed = Host.objects.get(id=host_id)
-        notifications.of_host(changed, "update")
+        notifications.notify(changed, "update")
         return changed
 
 

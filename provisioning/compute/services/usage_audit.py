@@ -11,8 +11,9 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from provisioning.compute import notifications
-from provisioning.compute.models import Host, Instance, UsageAudit
+from provisioning.compute.models import Instance, UsageAudit
 from provisioning.compute.periods import AuditPeriod, completed_before
+from provisioning.hosts.models import Host
 from provisioning.notifications.messages import is_wanted
 
 DONE = "DONE"

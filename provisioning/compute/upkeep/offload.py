@@ -11,8 +11,8 @@ from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.shelve import offload
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import VmState
+from provisioning.hosts.selectors import alive
 from provisioning.jobs.registry import periodic
 
 BATCH = 100

@@ -14,23 +14,21 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import TASKS, Task
 from provisioning.compute.actions.ends import SILENT, ended, silent_since
 from provisioning.compute.deadlines import deadline_of, seconds_of
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, finish_offload, send_destroy
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
+from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.registry import periodic
 from provisioning.quotas import services as quotas
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +59,6 @@ def reap() -> None:
         _guarded(instance, _ask_to_destroy)
     for instance in side_commands.overdue(BATCH):
         _guarded(instance, lambda found: side_commands.end(found, AWAY))
-    _mark_silent_hosts()
 
 
 def overdue() -> list[Instance]:
@@ -122,7 +119,7 @@ def _cut_off(instance_id: uuid.UUID) -> None:
     record_fault(instance, CUT_OFF)
     instance_actions.finish(instance.id, message=CUT_OFF)
     quotas.commit(instance.id)
-    hosts.withdraw_orders(instance.id)
+    host_commands.withdraw_of_tasks(instance.id)
 
 
 def _passed_unseen(instance: Instance) -> bool:
@@ -153,7 +150,7 @@ def _spawning(instance: Instance) -> None:
     host = instance.host
     if host is None:
         fail(instance, TOO_LONG, clean=True)
-    elif selectors.is_alive(host, timezone.now()):
+    elif is_alive(host, timezone.now()):
         retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
     else:
         fail(instance, DOWN)
@@ -161,14 +158,14 @@ def _spawning(instance: Instance) -> None:
 
 def _order_overdue(instance: Instance, task: Task) -> None:
     """The host has not said how an order ended: whatever it says later is passed over."""
-    command = hosts.order_of(instance.id, instance.attempt)
+    command = host_commands.of_task(instance.id, instance.attempt)
     begun = command.created_at if command is not None else instance.updated_at
     silent = silent_since(begun)
     if command is None or not ended(instance, decode_command_body(command.body), silent):
         note = Note(fault=silent.message, cause=silent.code)
         state.advance(instance, task.fail, attempt=instance.attempt, note=note)
         instance_actions.finish(instance.id, task.action, message=silent.message)
-    hosts.withdraw_orders(instance.id)
+    host_commands.withdraw_of_tasks(instance.id)
     instance_actions.finish(instance.id, "trigger_crash_dump", message=silent.message)
 
 
@@ -179,7 +176,7 @@ def _deleting(instance: Instance) -> None:
     allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
     if allocation is None:
         finish_delete(instance, confirmed=True)
-    elif selectors.is_alive(allocation.host, timezone.now()) and _orders_to_destroy(allocation) < DELETE_ORDERS:
+    elif is_alive(allocation.host, timezone.now()) and _orders_to_destroy(allocation) < DELETE_ORDERS:
         _more_time(instance)
         send_destroy(instance.id, allocation.host_id, instance.attempt)
     else:
@@ -193,14 +190,14 @@ def _offloading(instance: Instance) -> None:
         finish_offload(instance)
         return
     _more_time(instance)
-    if selectors.is_alive(allocation.host, timezone.now()):
+    if is_alive(allocation.host, timezone.now()):
         send_destroy(instance.id, allocation.host_id, instance.attempt)
 
 
 def _orders_to_destroy(held: Allocation) -> int:
     """Return how often the host that holds the instance was asked; what others were asked does not count."""
-    orders = HostCommand.objects.filter(host_id=held.host_id, instance_id=held.instance_id, kind="destroy_request")
-    return orders.filter(attempt=held.instance.attempt).count()
+    orders = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
+    return orders.filter(generation=held.instance.attempt).count()
 
 
 def _more_time(instance: Instance) -> None:
@@ -227,10 +224,10 @@ def _leftovers() -> list[Instance]:
     A server in ERROR that is still on its host is not over: its disks are there.
     """
     now = timezone.now()
-    lately = HostCommand.objects.filter(kind="destroy_request", created_at__gte=now - ASK_AGAIN)
-    of_holder = {"instance_id": OuterRef("id"), "host_id": OuterRef("allocation__host_id")}
+    lately = host_commands.to_destroy().filter(created_at__gte=now - ASK_AGAIN)
+    of_holder = {"subject_id": OuterRef("id"), "host_id": OuterRef("allocation__host_id")}
     held = Instance.objects.filter(
-        ~Exists(hosts.destroys_awaited().filter(**of_holder)),
+        ~Exists(host_commands.destroys_awaited().filter(**of_holder)),
         ~Exists(lately.filter(**of_holder)),
         alive(now, "allocation__host__"),
         Q(vm_state=VmState.DELETED) | Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], host=None),
@@ -243,8 +240,3 @@ def _ask_to_destroy(instance: Instance) -> None:
     host_id = Allocation.objects.filter(instance=instance).values_list("host_id", flat=True).first()
     if host_id is not None:
         send_destroy(instance.id, host_id, instance.attempt)
-
-
-def _mark_silent_hosts() -> None:
-    limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
-    Host.objects.filter(connected=True, last_seen_at__lt=limit).update(connected=False)

@@ -8,16 +8,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from compute_agent.contract.messages import decode_command_body
-from provisioning.compute import state
+from provisioning.compute import host_commands, state
 from provisioning.compute.actions.ends import ended, silent_since
 from provisioning.compute.models import Instance
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
 
 
 def overdue(most: int) -> list[Instance]:
     """Return the instances, at most so many, that a side order is overdue for."""
-    ids = list(hosts.side_orders_overdue().order_by("deadline").values_list("instance_id", flat=True)[:most])
+    ids = list(host_commands.beside_overdue().order_by("deadline").values_list("subject_id", flat=True)[:most])
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
 
@@ -30,12 +30,12 @@ def end(found: Instance, away: timedelta) -> None:
     state.lock([found.id])
     instance = Instance.objects.select_related("host").get(id=found.id)
     now = timezone.now()
-    for command in hosts.side_orders_overdue().filter(instance_id=instance.id).order_by("created_at"):
+    for command in host_commands.beside_overdue().filter(subject_id=instance.id).order_by("created_at"):
         if command.deadline is not None and command.deadline < now - away:
             later = now + timedelta(seconds=settings.HOST_DOWN_AFTER)
             HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
             continue
         body = decode_command_body(command.body)
-        hosts.finish(command.host_id, command.id)
-        if instance.attempt == command.attempt and instance.host_id == command.host_id:
+        commands.finish(command.host_id, command.id)
+        if instance.attempt == command.generation and instance.host_id == command.host_id:
             ended(instance, body, silent_since(command.created_at))

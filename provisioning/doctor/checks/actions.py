@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from provisioning.compute import instance_actions
+from provisioning.compute.host_commands import about_servers
 from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
 from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import named, of_instance
-from provisioning.rpc.models import HostCommand
 
 LEFT_OPEN = "Nobody wrote down how this ended. Nothing goes on with the server any more."
 
 
 def _open() -> QuerySet[InstanceAction]:
     """Return unfinished actions of servers without a task and without an order."""
-    ordered = HostCommand.objects.filter(instance_id=OuterRef("instance_id"), finished_at=None)
+    ordered = about_servers().filter(subject_id=OuterRef("instance_id"), finished_at=None)
     rows = InstanceAction.objects.select_related("instance").filter(finished_at=None, instance__task_state=None)
     return rows.exclude(Exists(ordered.exclude(kind="destroy_request"))).order_by("id")
 

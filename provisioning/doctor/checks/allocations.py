@@ -11,15 +11,15 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from provisioning.compute.models import Allocation, Host, Instance
+from provisioning.compute.host_commands import destroys_awaited, to_destroy
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.release import send_destroy
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.sizes import Room, larger_room
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import alive
 
 PATIENCE = timedelta(minutes=5)
 """The reaper asks a host again each minute to remove what is over: what nobody asked about for so long is forgotten."""
@@ -109,9 +109,9 @@ def allocations() -> Iterator[Finding]:
 def _forgotten() -> QuerySet[Allocation]:
     """Return the room of servers that are over, on hosts that are up and were not asked about them lately."""
     now = timezone.now()
-    of_holder = {"instance_id": OuterRef("instance_id"), "host_id": OuterRef("host_id")}
-    lately = HostCommand.objects.filter(**of_holder, kind="destroy_request", created_at__gte=now - PATIENCE)
-    awaited = hosts.destroys_awaited().filter(**of_holder)
+    of_holder = {"subject_id": OuterRef("instance_id"), "host_id": OuterRef("host_id")}
+    lately = to_destroy().filter(**of_holder, created_at__gte=now - PATIENCE)
+    awaited = destroys_awaited().filter(**of_holder)
     over = Q(instance__vm_state=VmState.DELETED) | Q(
         instance__vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
     )

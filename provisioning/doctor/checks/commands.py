@@ -11,14 +11,15 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest, PowerRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.actions.base import TASKS
+from provisioning.compute.host_commands import about_servers, of_tasks
 from provisioning.compute.launch.build_kinds import line_of
-from provisioning.compute.models import Host, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
-from provisioning.rpc import hosts
-from provisioning.rpc.models import HostCommand
+from provisioning.hosts import commands
+from provisioning.hosts.models import Host, HostCommand
 
 _ASKED_TO_DESTROY = (TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
 
@@ -26,15 +27,15 @@ _ASKED_TO_DESTROY = (TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
 @check("orders")
 def orders() -> Iterator[Finding]:
     """Find orders to hosts whose end would change nothing."""
-    rows = list(HostCommand.objects.filter(finished_at=None).order_by("created_at"))
-    known = Instance.objects.in_bulk({row.instance_id for row in rows})
+    rows = list(about_servers().filter(finished_at=None).order_by("created_at"))
+    known = Instance.objects.in_bulk({row.subject_id for row in rows})
     homes = set(Host.objects.values_list("id", flat=True))
     for row in rows:
-        instance = known.get(row.instance_id)
+        instance = known.get(row.subject_id)
         why = _unawaited(row, instance, homes)
         if why:
-            subject = f"instance {row.instance_id}"
-            sentence = f"The order {row.kind} of attempt {row.attempt} is open: {why}."
+            subject = f"instance {row.subject_id}"
+            sentence = f"The order {row.kind} of attempt {row.generation} is open: {why}."
             yield Finding("warning", subject, sentence, "Withdraw the order.", _withdraw(row), row.id)
 
 
@@ -46,9 +47,9 @@ def _unawaited(order: HostCommand, instance: Instance | None, homes: set[uuid.UU
         return "no record knows the server, and the host has the order" if _never_heard(order, instance) else ""
     if instance is None:
         return "no record knows the server"
-    if order.attempt != instance.attempt:
+    if order.generation != instance.attempt:
         return f"the server is at attempt {instance.attempt}"
-    if order.kind in hosts.SIDE_ORDERS:
+    if order.beside:
         return "" if order.host_id == instance.host_id else "the server is on another host"
     return "" if _awaits(instance, order) else f"the server is {instance.vm_state}, {instance.task_state or 'no task'}"
 
@@ -70,15 +71,15 @@ def _awaits(instance: Instance, order: HostCommand) -> bool:
 def _withdraw(found: HostCommand) -> Mend:
     def mend() -> str | None:
         order = HostCommand.objects.filter(id=found.id, finished_at=None).first()
-        instance = Instance.objects.filter(id=found.instance_id).first()
+        instance = Instance.objects.filter(id=found.subject_id).first()
         homes = set(Host.objects.filter(id=found.host_id).values_list("id", flat=True))
         if order is None or not _unawaited(order, instance, homes):
             return None
-        hosts.finish(order.host_id, order.id)
+        commands.finish(order.host_id, order.id)
         return "The order is withdrawn."
 
-    if Instance.objects.filter(id=found.instance_id).exists():
-        return of_instance(found.instance_id, lambda _: mend())
+    if Instance.objects.filter(id=found.subject_id).exists():
+        return of_instance(found.subject_id, lambda _: mend())
     return mend
 
 
@@ -102,11 +103,11 @@ def missing_orders() -> Iterator[Finding]:
 
 
 def _of_now() -> QuerySet[HostCommand]:
-    return HostCommand.objects.filter(instance_id=OuterRef("id"), attempt=OuterRef("attempt"), finished_at=None)
+    return about_servers().filter(subject_id=OuterRef("id"), generation=OuterRef("attempt"), finished_at=None)
 
 
 def _ordered() -> Exists:
-    return Exists(_of_now().exclude(kind__in=["destroy_request", *hosts.SIDE_ORDERS]))
+    return Exists(of_tasks(_of_now()))
 
 
 def _to_destroy() -> Exists:

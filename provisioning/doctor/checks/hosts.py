@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from provisioning.compute.models import Host
-from provisioning.compute.selectors.hosts import alive
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import alive
 
 
 @check("hosts")

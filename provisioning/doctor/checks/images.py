@@ -10,8 +10,8 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.models import InstanceActionEvent
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
-from provisioning.rpc.models import HostCommand
 
 HALVES = (Image.Status.QUEUED, Image.Status.SAVING)
 

@@ -6,10 +6,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 
-from provisioning.compute.models import Belonging, Instance
-from provisioning.conductor.belongings import ask_to_remove, is_left_over, settled
+from provisioning.compute.host_commands import SERVER
+from provisioning.compute.models import Instance
+from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over
 from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import of_instance
+from provisioning.hosts.leftovers import settled
+from provisioning.hosts.models import Leftover
 
 FOREIGN = "foreign_domain"
 TOLD = 20
@@ -27,18 +30,18 @@ WORDS = {
 }
 
 
-@check("belongings")
-def belongings() -> Iterator[Finding]:
+@check("leftovers")
+def leftovers() -> Iterator[Finding]:
     """Find leftovers; what Novella did not make is counted and left alone."""
     foreign: dict[str, list[str]] = {}
     strange = Counter[str]()
-    rows = list(settled().select_related("host").order_by("host__name", "kind", "name"))
-    known = Instance.objects.in_bulk({row.instance_id for row in rows if row.instance_id is not None})
+    rows = list(settled().filter(subject_kind=SERVER).select_related("host").order_by("host__name", "kind", "name"))
+    known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
     for row in rows:
         if row.kind == FOREIGN:
             foreign.setdefault(row.host.name, []).append(row.name)
         else:
-            instance = known.get(row.instance_id) if row.instance_id else None
+            instance = known.get(row.subject_id) if row.subject_id else None
             if instance is None or row.kind == "domain" or is_left_over(row, instance):
                 found = _left_over(row, instance)
                 strange[row.host.name] += found.mend is None
@@ -54,11 +57,11 @@ def belongings() -> Iterator[Finding]:
         yield Finding("note", f"host {host}", sentence)
 
 
-def _left_over(row: Belonging, instance: Instance | None) -> Finding:
+def _left_over(row: Leftover, instance: Instance | None) -> Finding:
     what = WORDS.get(row.kind, row.kind)
     subject, evidence = f"host {row.host.name}", (row.kind, row.name)
     if instance is None:
-        whose = f"of the server {row.instance_id}, which no record knows" if row.instance_id else "of no server"
+        whose = f"of the server {row.subject_id}, which no record knows" if row.subject_id else "of no server"
         sentence = f"It has {what} ({row.name}) {whose}. It is left alone: the records may be what is lost."
         return Finding("warning", subject, sentence, evidence=evidence)
     if not is_left_over(row, instance):
@@ -69,9 +72,9 @@ def _left_over(row: Belonging, instance: Instance | None) -> Finding:
     return Finding("warning", subject, sentence, "Ask the host to remove it.", _ask(row, instance.id), evidence)
 
 
-def _ask(found: Belonging, instance_id: uuid.UUID) -> Mend:
+def _ask(found: Leftover, instance_id: uuid.UUID) -> Mend:
     def work(instance: Instance) -> str | None:
-        row = Belonging.objects.filter(pk=found.pk).first()
+        row = Leftover.objects.filter(pk=found.pk).first()
         if row is None or not is_left_over(row, instance):
             return None
         ask_to_remove(row.host_id, instance)

@@ -9,7 +9,7 @@ import pytest
 
 from compute_agent.contract.messages import ConsoleOutput
 from provisioning.compute.models import Instance, Migration
-from provisioning.rpc import hosts
+from provisioning.hosts import calls
 from tests.samples.recorder import Scene, Version
 from tests.samples.scenes.servers import server
 
@@ -189,7 +189,7 @@ def moves(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def consoles(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
-    patch.setattr(hosts, "call", lambda *_, **__: ConsoleOutput(text="Booting\nlogin: ", start=0, offset=15))
+    patch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text="Booting\nlogin: ", start=0, offset=15))
     act(scene, "os-getConsoleOutput", {"length": 10})
     act(scene, "os-getConsoleOutput", {}, label="the whole console log")
     act(scene, "os-getVNCConsole", {"type": "novnc"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 from tests.samples.recorder import Scene
 from tests.samples.scenes.servers import server
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from provisioning.hosts import calls
 from provisioning.network.models import Port
-from provisioning.rpc import hosts
 from tests.compute_api.test_diagnostics import TOLD
 from tests.samples.recorder import Scene
 from tests.samples.scenes.actions import act
@@ -82,7 +82,7 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def others(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
-    patch.setattr(hosts, "call", lambda *_, **__: TOLD)
+    patch.setattr(calls, "call", lambda *_, **__: TOLD)
     play = scene.play
     play("diagnostics", "GET", f"{PATH}/diagnostics", who="operator")
     play("topology", "GET", f"{PATH}/topology")

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.timestamps import timestamp_micro
-from provisioning.compute.selectors import hosts
 from provisioning.compute.selectors.compute_services import ComputeService, compute_services_for
+from provisioning.hosts import selectors
 
 
 class ZonesView(ComputeView):
@@ -20,7 +20,9 @@ class ZonesView(ComputeView):
 
     def get(self, request: Request) -> Response:
         """The zones one may name in a launch, those that have a host at work first; never the workers' own."""
-        return Response({"availabilityZoneInfo": [_zone(zone, None, open_=on) for zone, on in _sorted(hosts.zones())]})
+        return Response(
+            {"availabilityZoneInfo": [_zone(zone, None, open_=on) for zone, on in _sorted(selectors.zones())]}
+        )
 
 
 class ZonesDetailView(ComputeView):

@@ -13,11 +13,11 @@ from portal.api.compute.hosts import schemas as host_schemas
 from portal.api.compute.hosts.schemas import WORDS
 from portal.api.compute.schemas import last
 from provisioning.common.errors import NotFoundError, NotOfferedError
-from provisioning.compute import selectors
-from provisioning.compute.models import Host
 from provisioning.compute.selectors.compute_services import compute_services_for
 from provisioning.compute.selectors.hosts import shares_of
 from provisioning.compute.services.hosts import change_host
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import hosts_for
 
 LAST = (2, 42)
 """The last microversion that has hosts."""
@@ -30,7 +30,7 @@ class HostBase(ComputeView):
 
     def host(self, name: str) -> Host:
         """Return the host; NotFoundError."""
-        for host in selectors.hosts_for(self.context):
+        for host in hosts_for(self.context):
             if host.name == name:
                 return host
         raise NotFoundError(f"Compute host {name[:64]} could not be found.")

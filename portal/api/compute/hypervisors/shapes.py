@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from portal.api.compute.hypervisors.schemas import BY_UUID
 from portal.api.compute.schemas import Version
-from provisioning.compute.models import Host
-from provisioning.compute.selectors import is_alive
 from provisioning.compute.selectors.compute_services import number_of
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 
 NO_RESOURCES = (2, 88)
 """From this version on a hypervisor tells its uptime, and not what it has and gives."""

@@ -26,9 +26,9 @@ from portal.api.compute.hypervisors.shapes import (
 from portal.api.compute.schemas import boolean, last
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.compute import selectors
-from provisioning.compute.models import Host
 from provisioning.compute.selectors.hosts import servers_on, workloads
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import hosts_for
 
 
 class HypervisorBase(ComputeView):
@@ -36,7 +36,7 @@ class HypervisorBase(ComputeView):
 
     def matching(self, pattern: str) -> list[Host]:
         """Return the hypervisors with this part in their names; NotFoundError when there is none."""
-        found = [host for host in selectors.hosts_for(self.context) if pattern in hostname(host)]
+        found = [host for host in hosts_for(self.context) if pattern in hostname(host)]
         if not found:
             raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
         return found
@@ -46,7 +46,7 @@ class HypervisorBase(ComputeView):
         if self.microversion >= BY_UUID and read_id(text) is None:
             raise InvalidInputError(f"Invalid uuid {text[:64]}", field="hypervisor_id")
         wanted = str(read_id(text) or text)
-        for host in selectors.hosts_for(self.context):
+        for host in hosts_for(self.context):
             if str(ident(host, self.microversion)) == wanted:
                 return host
         raise NotFoundError(f"Hypervisor with ID '{text[:64]}' could not be found.")
@@ -82,7 +82,7 @@ class HypervisorsView(HypervisorBase):
                 )
             return self._answer(self.matching(pattern), servers=servers)
         if self.microversion < PAGING:
-            return self._answer(selectors.hosts_for(self.context), servers=False)
+            return self._answer(hosts_for(self.context), servers=False)
         page = read_page(request)
         found = self._behind(page.marker)[: page.limit]
         url = f"{self.base}/os-hypervisors{'/detail' if self.detail else ''}"
@@ -91,7 +91,7 @@ class HypervisorsView(HypervisorBase):
 
     def _behind(self, marker: str | None) -> list[Host]:
         """Return the hypervisors after the one with this id."""
-        found = selectors.hosts_for(self.context)
+        found = hosts_for(self.context)
         if marker is None:
             return found
         wanted = str(read_id(marker) or marker)
@@ -171,7 +171,7 @@ class HypervisorStatisticsView(HypervisorBase):
 
     def get(self, request: Request) -> Response:
         """The sums over all hypervisors that are enabled."""
-        found = [host for host in selectors.hosts_for(self.context) if host.enabled]
+        found = [host for host in hosts_for(self.context) if host.enabled]
         tasks = workloads()
         sums: Counter[str] = Counter(dict.fromkeys(resources(Host(), 0), 0))
         for host in found:

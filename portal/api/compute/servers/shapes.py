@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from portal.api.common.microversions import Version
 from portal.api.compute.timestamps import timestamp, timestamp_micro
-from provisioning.compute import selectors
-from provisioning.compute.models import Host, Instance, InstanceFault
+from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.states import api_status
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 from provisioning.network.selectors import PortAddress
 
 _PROGRESS_STATUSES = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
@@ -204,7 +205,7 @@ def _host_status(host: Host | None) -> str:
         return "DOWN"
     if not host.enabled:
         return "MAINTENANCE"
-    return "UP" if selectors.is_alive(host, timezone.now()) else "UNKNOWN"
+    return "UP" if is_alive(host, timezone.now()) else "UNKNOWN"
 
 
 def _add_late(shape: dict[str, Any], instance: Instance, visible: VisibleFields) -> None:

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import seed
 from provisioning.common.errors import NovellaError
-from provisioning.compute.models import Host
+from provisioning.hosts.models import Host
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
-from provisioning.compute import instance_actions, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.ends.ordinary import COULD_NOT
 from provisioning.compute.actions.ends.outcome import Outcome
 from provisioning.compute.actions.ends.registry import end_of
@@ -22,7 +22,6 @@ from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
-from provisioning.rpc import hosts
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ def attached(instance: Instance, body: AttachInterfaceRequest, outcome: Outcome)
         return
     if outcome.well:
         network.set_card_status(port.id, "ACTIVE")
-    elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or hosts.is_busy_with(instance.id)):
+    elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
         take_card(instance, port.id)
     elif not cards[port.id].leaving:
         network.set_card_status(port.id, "DOWN")
@@ -59,7 +58,7 @@ def detached(instance: Instance, body: DetachInterfaceRequest, outcome: Outcome)
         take_card(instance, port.id)
     else:
         network.set_card_leaving(port.id, leaving=False)
-        if hosts.is_busy_with(instance.id):
+        if host_commands.is_busy_with(instance.id):
             order_attach(instance, port.id)
     _close(instance, DETACH, port.id, outcome)
 

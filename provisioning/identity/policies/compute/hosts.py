@@ -20,16 +20,16 @@ SERVICES = (
         ADMIN,
         "Enable or disable a host, say that it is down, change what of it is used.",
         "PUT /os-services/{service_id}",
-        "POST /admin/compute/host/{host_id}/change/",
+        "POST /admin/hosts/host/{host_id}/change/",
     ),
     rule(
         "os_compute_api:os-services:delete",
         ADMIN,
         "Forget a host that has no servers.",
         "DELETE /os-services/{service_id}",
-        "POST /admin/compute/host/ (forget)",
+        "POST /admin/hosts/host/ (forget)",
     ),
-    rule("novella:hosts:join", ADMIN, "Make a join token for a new host.", "POST /admin/compute/host/join/"),
+    rule("novella:hosts:join", ADMIN, "Make a join token for a new host.", "POST /admin/hosts/host/join/"),
 )
 HYPERVISORS = (
     rule("os_compute_api:os-hypervisors:list", ADMIN, "List hypervisors.", "GET /os-hypervisors"),

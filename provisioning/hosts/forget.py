@@ -7,12 +7,12 @@ import uuid
 from django.utils import timezone
 
 from provisioning.events import services as events
-from provisioning.rpc.hosts import topic
-from provisioning.rpc.models import HostCall, HostCommand
+from provisioning.hosts.commands import topic
+from provisioning.hosts.models import HostCall, HostCommand
 
 
 def forget(host_id: uuid.UUID) -> None:
-    """End all orders and questions to a host, in the caller's transaction, and the link that it may still have."""
+    """End all commands and questions to a host, in the caller's transaction, and the link that it may still have."""
     HostCommand.objects.filter(host_id=host_id, finished_at=None).update(finished_at=timezone.now())
     HostCall.objects.filter(host_id=host_id).delete()
     events.record(topic(host_id), "link", {"link": "forgotten"})

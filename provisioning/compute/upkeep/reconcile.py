@@ -8,22 +8,20 @@ import logging
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from itertools import islice
 
 from django.db import transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from compute_agent.contract.messages import MOST_BELONGINGS, GuestState, ResourceAudit
+from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import new_request_id
 from provisioning.common.retry import when_broken_off
+from provisioning.compute import host_commands
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.release import send_destroy
 from provisioning.compute.reports import power_state_of, sync_power
 from provisioning.compute.states import VmState
-from provisioning.conductor import belongings
-from provisioning.rpc import hosts
 
 log = logging.getLogger(__name__)
 
@@ -98,41 +96,10 @@ def _tell_owners(absent: QuerySet[Instance]) -> None:
     )
 
 
-@when_broken_off
-def take_belongings(host_id: uuid.UUID, report: ResourceAudit) -> None:
-    """Keep what an audit says is left over on a host, and order away what is of servers that are over.
-
-    Guests of servers that no record knows are kept with it.  An agent that did not look changes nothing.
-    """
-    if report.belongings is None:
-        return
-    things: dict[belongings.Thing, uuid.UUID | None] = {}
-    for each in islice(report.belongings, MOST_BELONGINGS):
-        things[_line(each.kind, 20), _line(each.name, 255)] = _uuid(each.instance_id)
-    with transaction.atomic():
-        ids = {found for guest in report.guests if (found := _uuid(guest.instance_id)) is not None}
-        unknown = ids - set(Instance.objects.filter(id__in=list(ids)).values_list("id", flat=True))
-        things |= {("guest", str(instance_id)): instance_id for instance_id in sorted(unknown)}
-        belongings.record(host_id, things)
-        belongings.clear(host_id)
-
-
-def _uuid(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None
-
-
-def _line(text: str, longest: int) -> str:
-    """Return a word of a host, which is not trusted, as one line, cut."""
-    return "".join(character if character.isprintable() else "?" for character in text[:longest])
-
-
 def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
     """Order the guest's end, unless that is under way."""
     if instance.attempt <= guest.attempt and instance.host_id is None and instance.vm_state == VmState.BUILDING:
         return  # a host may not speak of an attempt that was never given to it
-    if not hosts.destroys_awaited().filter(host_id=host_id, instance_id=instance.id).exists():
+    if not host_commands.destroys_awaited().filter(host_id=host_id, subject_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
         send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1), claimed=True)

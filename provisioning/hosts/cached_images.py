@@ -9,7 +9,7 @@ from itertools import islice
 from django.db import IntegrityError, transaction
 
 from provisioning.common.ids import read_id
-from provisioning.compute.models import CachedImage
+from provisioning.hosts.models import CachedImage
 
 MOST = 1000
 """Images of one host that are kept."""

@@ -1,4 +1,4 @@
-"""Hypervisors and their agents."""
+"""Hypervisors and their agents, what agents say lies on them, and what they are told and asked."""
 
 import uuid
 
@@ -72,20 +72,22 @@ class CachedImage(models.Model):
         return str(self.image_id)
 
 
-class Belonging(models.Model):
-    """Something that a host has and that no server there accounts for, as its last audit said: a domain, a disk, a tap
-    … ``instance_id`` None: it bears no server's name.
+class Leftover(models.Model):
+    """Something on a host that nothing there accounts for, as its last audit said: a domain, a disk, a tap …
+
+    ``subject_id`` None: it bears nobody's name.
     """
 
-    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="belongings")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="leftovers")
     kind = models.CharField(max_length=20)  # domain disk tap lease filter foreign_domain …
     name = models.CharField(max_length=255)
-    instance_id = models.UUIDField(null=True)
+    subject_kind = models.CharField(max_length=20)  # whose leftovers are of this kind: "server", "network" …
+    subject_id = models.UUIDField(null=True)
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["host", "kind", "name"], name="belonging_once")]
+        constraints = [models.UniqueConstraint(fields=["host", "kind", "name"], name="leftover_once")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -102,3 +104,50 @@ class JoinToken(models.Model):
 
     def __str__(self) -> str:
         return self.host_name or "any host"
+
+
+class HostCommand(models.Model):
+    """One command to one host about one subject; sent until acknowledged, kept until finished.
+
+    ``generation`` fences: what is said about an older generation of the subject changes nothing.  For a server it is
+    its attempt.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    host_id = models.UUIDField()
+    subject_kind = models.CharField(max_length=20)  # registered in hosts.subjects
+    subject_id = models.UUIDField(db_index=True)
+    generation = models.PositiveIntegerField()
+    kind = models.CharField(max_length=40)
+    body = models.TextField()  # JSON of the contract's command body
+    deadline = models.DateTimeField(null=True)
+    beside = models.BooleanField(default=False)  # belongs to no task of its subject
+    created_at = models.DateTimeField(auto_now_add=True)
+    acknowledged_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["host_id", "created_at"],
+                name="command_unacknowledged",
+                condition=models.Q(acknowledged_at=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject_kind} {self.subject_id} #{self.generation}"
+
+
+class HostCall(models.Model):
+    """One question to one host and its answer; short-lived."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    host_id = models.UUIDField(db_index=True)
+    body = models.TextField()  # JSON of the contract's call body
+    result = models.TextField(null=True)  # JSON of the contract's call result
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.id)

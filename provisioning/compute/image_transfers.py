@@ -1,0 +1,53 @@
+"""Which bits of images a host may get or send: those that a command it holds is about."""
+
+from __future__ import annotations
+
+import uuid
+
+from compute_agent.contract.commands import images_of
+from compute_agent.contract.messages import decode_command_body
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import host_commands
+from provisioning.compute.models import Instance
+from provisioning.compute.states import TaskState
+from provisioning.images.models import Image
+
+SENDING = frozenset(
+    {TaskState.IMAGE_SNAPSHOT, TaskState.IMAGE_BACKUP, TaskState.IMAGE_UPLOADING}
+    | {TaskState.SHELVING, TaskState.SHELVING_IMAGE_UPLOADING}
+)
+"""Tasks in which a host sends an image."""
+
+
+def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+    """Return an image whose bits the host may have now: it holds an unfinished command that needs them, for a server
+    that waits for it.
+
+    Raises NotFoundError for anything else.
+    """
+    instance = Instance.objects.filter(id=instance_id).exclude(task_state=None).first()
+    if instance is not None and instance.task_state != TaskState.DELETING:
+        rows = host_commands.unfinished(instance.id).filter(host_id=host_id, generation=instance.attempt)
+        rows = rows.exclude(kind="destroy_request")
+        needed = set[str]().union(*(images_of(decode_command_body(row.body)) for row in rows))
+        image = Image.objects.filter(id=image_id, status=Image.Status.ACTIVE).first()
+        if image is not None and str(image_id) in needed:
+            return image
+    raise NotFoundError("There is no image for this host here.")
+
+
+def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+    """Return an image whose bits the host may send now: an unfinished command names it, for a server that waits for it
+    and is there.
+
+    Raises NotFoundError for anything else, and for an image that was deleted.
+    """
+    instance = Instance.objects.filter(id=instance_id, host_id=host_id).first()
+    if instance is not None and instance.task_state in SENDING:
+        rows = host_commands.unfinished(instance.id).filter(host_id=host_id, generation=instance.attempt)
+        rows = rows.filter(kind="snapshot_request")
+        named = {getattr(decode_command_body(row.body), "image_id", "") for row in rows}
+        image = Image.objects.filter(id=image_id).exclude(status=Image.Status.DELETED).first()
+        if image is not None and str(image_id) in named:
+            return image
+    raise NotFoundError("There is no image for this host here.")

@@ -1,0 +1,53 @@
+"""Servers as subjects of hosts: what follows from what hosts say of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from compute_agent.contract.messages import AgentEvent, GuestState
+from provisioning.common.ids import read_id
+from provisioning.compute import reports, state
+from provisioning.compute.host_commands import SERVER
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.compute.upkeep import leftovers, reconcile
+from provisioning.hosts.models import HostCommand, Leftover
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
+
+
+class ServerHandler(SubjectHandler[Instance]):
+    """Takes what hosts say of servers."""
+
+    kind = SERVER
+
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Instance]:
+        state.lock(ids)
+        return {row.id: row for row in Instance.objects.select_related("host").filter(id__in=ids)}
+
+    def take_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:
+        reports.take_steps(subject, steps)
+
+    def take_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
+        reports.take_end(subject, event, command)
+
+    def take_state(self, host_id: uuid.UUID, subject: Instance, event: AgentEvent) -> None:
+        reports.take_power(host_id, subject, event)
+
+    def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
+        """A server that is being deleted is still there; one whose place only waits for the host's word is not."""
+        rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
+        return [Subject(SERVER, key, attempt) for key, attempt in rows.values_list("id", "attempt")]
+
+    def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+        reconcile.compare(host_id, guests, complete=complete)
+
+    def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
+        ids = {found for guest in guests if (found := read_id(guest.instance_id)) is not None}
+        return ids - set(Instance.objects.filter(id__in=list(ids)).values_list("id", flat=True))
+
+    def clear(self, host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
+        leftovers.clear(host_id, rows)
+
+
+register(ServerHandler())

@@ -1,0 +1,65 @@
+"""Removing what is left on hosts of servers that are over."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.compute import host_commands
+from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.release import send_destroy
+from provisioning.compute.states import VmState
+from provisioning.hosts.models import Leftover
+
+ASK_AGAIN = timedelta(minutes=5)
+"""How long a host that was asked to remove something is left in peace."""
+ORDERS_AT_ONCE = 50
+
+
+def is_left_over(row: Leftover, instance: Instance) -> bool:
+    """Say whether a server is over, or elsewhere, so that nothing of it is needed on the host."""
+    if instance.vm_state == VmState.DELETED:
+        return True
+    if instance.task_state is not None or instance.host_id == row.host_id:
+        return False
+    return not Allocation.objects.filter(instance_id=instance.id, host_id=row.host_id).exists()
+
+
+def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
+    """Ask a host, in the caller's transaction, to remove what is left of servers that are over.
+
+    What no record knows is left alone.
+    """
+    known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
+    over = {row.subject_id: known[row.subject_id] for row in rows if _is_over(row, known)}
+    asked = set(_asked(host_id, over)) if over else set()
+    wanted = [instance for instance in over.values() if instance.id not in asked][:ORDERS_AT_ONCE]
+    for instance in wanted:
+        ask_to_remove(host_id, instance)
+
+
+def _is_over(row: Leftover, known: Mapping[uuid.UUID, Instance]) -> bool:
+    instance = known.get(row.subject_id) if row.subject_id else None
+    return instance is not None and is_left_over(row, instance)
+
+
+def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid.UUID]:
+    """Yield the servers about which the host was asked lately, or is being asked."""
+    wanted = [each for each in ids if each is not None]
+    yield from (
+        host_commands.destroys_awaited()
+        .filter(host_id=host_id, subject_id__in=wanted)
+        .values_list("subject_id", flat=True)
+    )
+    since = timezone.now() - max(ASK_AGAIN, timedelta(seconds=2 * settings.AUDIT_INTERVAL))
+    orders = host_commands.to_destroy().filter(host_id=host_id, subject_id__in=wanted)
+    yield from orders.filter(created_at__gte=since).values_list("subject_id", flat=True)
+
+
+def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:
+    """Order the end of all that a host has of a server; it refuses when it has something newer."""
+    send_destroy(instance.id, host_id, instance.attempt, claimed=True)

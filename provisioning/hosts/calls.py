@@ -1,0 +1,131 @@
+"""Calls to hosts: a question that waits for its answer.  Never for what a list page shows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import uuid
+from datetime import timedelta
+
+import msgspec
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import (
+    Call,
+    CallBody,
+    CallResult,
+    ConsoleOutputCall,
+    decode_call_body,
+    decode_call_result,
+    encode,
+)
+from provisioning.common.errors import UnavailableError
+from provisioning.common.ids import read_id
+from provisioning.common.threads import in_thread
+from provisioning.events import services as events
+from provisioning.events.selectors import LoggedEvent
+from provisioning.events.tailer import tailer
+from provisioning.hosts.commands import topic
+from provisioning.hosts.models import HostCall
+
+NO_ANSWER = "The host does not answer."
+MOST_WAITING = 8
+"""Threads of one process that wait for hosts: half of those that serve pages, so that a silent host stops none."""
+
+MOST_CONSOLE_BYTES = 131_072
+"""Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
+
+_waiting = threading.BoundedSemaphore(MOST_WAITING)
+
+
+def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
+    """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes, and
+    at once when ``MOST_WAITING`` threads wait already.
+
+    Not inside a transaction: the question is sent when it is committed.
+    """
+    if not _waiting.acquire(blocking=False):
+        raise UnavailableError("Too many questions to hosts wait for an answer. Try again.")
+    try:
+        return _call(host_id, body, timeout)
+    finally:
+        _waiting.release()
+
+
+def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
+    question = uuid.uuid4()
+    answered = threading.Event()
+    subscription = tailer().subscribe([_reply_topic(question)], lambda _: answered.set())
+    try:
+        _ask(question, host_id, body, timeout)
+        answered.wait(timeout)
+        return _take_answer(question)
+    finally:
+        subscription.close()
+
+
+async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
+    """As ``call``, without holding a thread while waiting."""
+    question = uuid.uuid4()
+    answered = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wake(_: LoggedEvent) -> None:
+        loop.call_soon_threadsafe(answered.set)
+
+    subscription = await in_thread(tailer().subscribe, [_reply_topic(question)], wake)
+    try:
+        await in_thread(_ask, question, host_id, body, timeout)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(answered.wait(), timeout)
+        return await in_thread(_take_answer, question)
+    finally:
+        subscription.close()
+
+
+def pending_calls(host_id: uuid.UUID) -> list[Call]:
+    """The questions to put to the host: not answered yet, and somebody still waits."""
+    asked = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
+    return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in asked]
+
+
+def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
+    """Keep the host's answer and wake the caller; False when nobody waits for it from this host."""
+    known = read_id(call_id)
+    if known is None:
+        return False
+    with transaction.atomic():
+        asked = HostCall.objects.filter(host_id=host_id, id=known, result=None)
+        if not asked.update(result=encode(result).decode()):
+            return False
+        events.record(_reply_topic(call_id), "answered", {})
+    return True
+
+
+def prune() -> int:
+    """Remove questions nobody waits for; returns how many."""
+    return HostCall.objects.filter(expires_at__lt=timezone.now() - timedelta(minutes=1)).delete()[0]
+
+
+def _reply_topic(question: uuid.UUID | str) -> str:
+    return f"reply:{question}"
+
+
+def _ask(question: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float) -> None:
+    if isinstance(body, ConsoleOutputCall):
+        body = msgspec.structs.replace(body, max_bytes=min(body.max_bytes, MOST_CONSOLE_BYTES))
+    expires = timezone.now() + timedelta(seconds=timeout)
+    with transaction.atomic():
+        HostCall.objects.create(id=question, host_id=host_id, body=encode(body).decode(), expires_at=expires)
+        events.record(topic(host_id), "call", {"id": str(question)})
+
+
+def _take_answer(question: uuid.UUID) -> CallResult:
+    """Read and remove the answer; raises UnavailableError when there is none."""
+    text = HostCall.objects.filter(id=question).values_list("result", flat=True).first()
+    HostCall.objects.filter(id=question).delete()
+    if text is None:
+        raise UnavailableError(NO_ANSWER)
+    return decode_call_result(text)

@@ -1,0 +1,113 @@
+"""How a host joins: join tokens, and the credential by which its agent is known from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import CONTRACT_VERSION, Enrol
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.common.text import one_line
+from provisioning.hosts import commands, notifications
+from provisioning.hosts.models import Host, JoinToken
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
+MIN_CREDENTIAL = 32
+"""Characters of an agent's own credential."""
+_BAD_TOKEN = "The join token is unknown, used, expired or meant for another host."  # noqa: S105 - a sentence
+
+
+def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
+    """Return a one-time permission to enrol, good for ``lifetime`` seconds; with ``host_name``, for that host only."""
+    token = secrets.token_urlsafe(32)
+    JoinToken.objects.create(
+        digest=_digest(token), host_name=host_name, expires_at=timezone.now() + timedelta(seconds=lifetime)
+    )
+    return token
+
+
+def enrol(message: Enrol) -> Host:
+    """Take a new host in: the join token is used up and the agent's credential becomes the host's.
+
+    An enrolment that is repeated because its answer was lost (same credential) succeeds again.  A token made for a
+    host's name also replaces the credential of a host that has lost its own; what that host was ordered is sent again.
+    Raises NotAuthenticatedError, InvalidInputError.
+    """
+    check_contract(message.contract)
+    if not _NAME.fullmatch(message.host):
+        raise InvalidInputError("A host's name has letters, digits, '.', '_' and '-'.", field="host")
+    if len(message.credential) < MIN_CREDENTIAL:
+        raise InvalidInputError(f"The credential must have at least {MIN_CREDENTIAL} characters.", field="credential")
+    digest, now = _digest(message.credential), timezone.now()
+    given = JoinToken.objects.filter(digest=_digest(message.join_token))
+    if not given.exists():  # strangers guess without holding up those who write
+        raise NotAuthenticatedError(_BAD_TOKEN)
+    with transaction.atomic():
+        host = Host.objects.filter(name=message.host).first()
+        if host is not None and hmac.compare_digest(host.credential_digest, digest):
+            return host
+        tokens = given.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
+        if host is not None and host.credential_digest:  # an open token takes in new hosts, it does not replace one
+            tokens = tokens.filter(host_name=message.host)
+        if not tokens.update(used_at=now):
+            raise NotAuthenticatedError(_BAD_TOKEN)
+        new = host is None
+        if host is None:
+            host = _new_host(message.host)
+        host.credential_digest, host.agent_version, host.contract_version = (
+            digest,
+            one_line(message.agent_version, 40),
+            message.contract,
+        )
+        host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
+        if new:
+            notifications.notify(host, "create")
+        commands.send_again(host.id)
+    log.info("Host %s has joined.", host.name)
+    return host
+
+
+def _new_host(name: str) -> Host:
+    try:
+        with transaction.atomic():
+            return Host.objects.create(
+                name=name,
+                cpu_allocation_ratio=settings.CPU_ALLOCATION_RATIO,
+                ram_allocation_ratio=settings.RAM_ALLOCATION_RATIO,
+                disk_allocation_ratio=settings.DISK_ALLOCATION_RATIO,
+                reserved_memory_mb=settings.RESERVED_HOST_MEMORY_MB,
+                reserved_disk_gb=settings.RESERVED_HOST_DISK_GB,
+            )
+    except IntegrityError as error:
+        raise NotAuthenticatedError("Another agent is joining under this name.") from error
+
+
+def authenticate(name: str, credential: str) -> Host:
+    """Return the host whose credential this is.  Raises NotAuthenticatedError, the same for an unknown name."""
+    host = Host.objects.filter(name=name).first()
+    known = host.credential_digest if host is not None else ""
+    if host is None or not known or not hmac.compare_digest(known, _digest(credential)):
+        raise NotAuthenticatedError("The host is not known or its credential is wrong.")
+    return host
+
+
+def check_contract(version: int) -> None:
+    """Raise NotAuthenticatedError when an agent speaks another version of the contract."""
+    if version != CONTRACT_VERSION:
+        raise NotAuthenticatedError(
+            f"This cloud speaks version {CONTRACT_VERSION} of the agents' contract, the agent version {version}."
+        )
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,80 @@
+"""What hosts have that nothing there accounts for: kept as their audits say it, for whoever removes it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from itertools import islice
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.messages import MOST_BELONGINGS, ResourceAudit
+from provisioning.common.ids import read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.common.text import one_line
+from provisioning.hosts.models import Leftover
+from provisioning.hosts.subjects import handlers
+
+MOST = 500
+"""Rows kept of one host."""
+Thing = tuple[str, str]
+"""Kind and name of a leftover."""
+Owner = tuple[str, uuid.UUID | None]
+"""Kind and id of the subject whose a leftover is; None: it bears nobody's name."""
+
+
+@when_broken_off
+def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
+    """Keep what an audit says is left over on a host, and let each service remove what is of its subjects.
+
+    Guests that no record knows are kept with it.  An agent that did not look changes nothing.
+    """
+    if report.belongings is None:
+        return
+    things: dict[Thing, Owner] = {}
+    for each in islice(report.belongings, MOST_BELONGINGS):
+        things[one_line(each.kind, 20), one_line(each.name, 255)] = ("server", read_id(each.instance_id))
+    with transaction.atomic():
+        for handler in handlers():
+            unknown = sorted(handler.unknown(report.guests))
+            things |= {("guest", str(subject_id)): (handler.kind, subject_id) for subject_id in unknown}
+        record(host_id, things)
+        named = list(settled().filter(host_id=host_id, subject_id__isnull=False).order_by("id"))
+        for handler in handlers():
+            mine = [row for row in named if row.subject_kind == handler.kind]
+            if mine:
+                handler.clear(host_id, mine)
+
+
+def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
+    """Keep what a host has now, in the caller's transaction, and forget what is gone."""
+    now = timezone.now()
+    rows = {(row.kind, row.name): row for row in Leftover.objects.filter(host_id=host_id)}
+    kept = dict(list(things.items())[:MOST])
+    gone = [row.pk for thing, row in rows.items() if thing not in kept]
+    if gone:
+        Leftover.objects.filter(pk__in=gone).delete()
+    same = [row.pk for thing, row in rows.items() if thing in kept]
+    if same:
+        Leftover.objects.filter(pk__in=same).update(last_seen_at=now)
+    fresh = [
+        Leftover(
+            host_id=host_id,
+            kind=kind,
+            name=name,
+            subject_kind=owner,
+            subject_id=subject_id,
+            first_seen_at=now,
+            last_seen_at=now,
+        )
+        for (kind, name), (owner, subject_id) in kept.items()
+        if (kind, name) not in rows
+    ]
+    Leftover.objects.bulk_create(fresh, ignore_conflicts=True)
+
+
+def settled() -> QuerySet[Leftover]:
+    """Return what two audits have seen: what only one saw may have been on its way."""
+    return Leftover.objects.filter(last_seen_at__gt=F("first_seen_at"))

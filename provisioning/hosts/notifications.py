@@ -1,0 +1,33 @@
+"""Notifications about hosts, as Nova sends them of its compute services."""
+
+from __future__ import annotations
+
+from provisioning.hosts.models import Host
+from provisioning.notifications import services
+from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when
+
+
+def notify(host: Host, verb: str) -> None:
+    """Send ``service.create``, ``service.update`` or ``service.delete`` of a host."""
+    event = f"service.{verb}"
+    if is_wanted(event):
+        said = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")
+        services.notify([said])
+
+
+def payload(host: Host) -> Payload:
+    """Return a host as Nova's compute service."""
+    data = {
+        "uuid": str(host.id),
+        "host": host.name,
+        "binary": "nova-compute",
+        "topic": "compute",
+        "disabled": not host.enabled,
+        "disabled_reason": host.disabled_reason or None,
+        "forced_down": host.forced_down,
+        "last_seen_up": when(host.last_seen_at),
+        "report_count": 0,
+        "version": host.contract_version,
+        "availability_zone": host.availability_zone,
+    }
+    return versioned("ServiceStatusPayload", "1.1", data)

@@ -1,0 +1,68 @@
+"""Hosts: for operators, whether they answer, and the zones everybody may name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+
+from provisioning.common.context import RequestContext
+from provisioning.hosts.models import Host
+from provisioning.identity import policy
+
+DEFAULT_ZONE = "nova"
+"""The zone of hosts that no operator has moved to another."""
+INTERNAL_ZONE = "internal"
+"""The zone of the workers; no server can be there."""
+SEEING_HOSTS = (
+    "os_compute_api:os-hypervisors:list",
+    "os_compute_api:os-hypervisors:list-detail",
+    "os_compute_api:os-hypervisors:show",
+    "os_compute_api:os-hypervisors:uptime",
+    "os_compute_api:os-hypervisors:search",
+    "os_compute_api:os-hypervisors:servers",
+    "os_compute_api:os-hypervisors:statistics",
+    "os_compute_api:os-services:list",
+    "os_compute_api:os-services:update",
+    "os_compute_api:os-services:delete",
+    "os_compute_api:os-hosts:list",
+    "os_compute_api:os-hosts:show",
+    "os_compute_api:os-hosts:update",
+    "os_compute_api:os-availability-zone:detail",
+)
+"""Rules of who sees something of the hosts; the face asks the one of its operation."""
+
+
+def is_alive(host: Host, now: datetime) -> bool:
+    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds and no operator says that the host is
+    down; a link that is being dialled anew changes nothing.
+    """
+    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since
+
+
+def alive(now: datetime, path: str = "") -> Q:
+    """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
+    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
+
+
+def hosts_for(context: RequestContext) -> list[Host]:
+    """Return all hosts by name.  Raises ForbiddenError for anyone but operators."""
+    if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
+        policy.enforce(context, SEEING_HOSTS[0])
+    return list(Host.objects.order_by("name"))
+
+
+def zones() -> dict[str, bool]:
+    """Return each zone that has a host, and whether one of its hosts is enabled."""
+    found: dict[str, bool] = {}
+    for zone, enabled in Host.objects.values_list("availability_zone", "enabled").distinct().order_by():
+        found[zone] = found.get(zone, False) or enabled
+    return found
+
+
+def availability_zones() -> list[str]:
+    """Return the names of all zones that have a host, sorted."""
+    return list(Host.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct())

@@ -1,0 +1,93 @@
+"""The kinds of things that hosts are commanded about, and who answers for each: the services above register here."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from compute_agent.contract.messages import AgentEvent, GuestState
+from provisioning.hosts.models import HostCommand, Leftover
+
+S = TypeVar("S")
+
+
+class Subject(NamedTuple):
+    """What a command is about: one thing of a registered kind, in one generation.
+
+    A service raises the generation when older commands and reports about the thing are to mean nothing any more.
+    """
+
+    kind: str
+    id: uuid.UUID
+    generation: int
+
+
+Reported = tuple[AgentEvent, HostCommand]
+"""A report, and the unfinished command that it is about."""
+
+
+class SubjectHandler(ABC, Generic[S]):
+    """What a service does with what hosts say of its subjects.
+
+    Every method is called inside a transaction.  ``subject`` is the service's own record, locked by ``load``.
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, S]:
+        """Lock these subjects until the transaction ends, then read them; unknown ones are left out."""
+
+    @abstractmethod
+    def take_steps(self, subject: S, steps: Sequence[Reported]) -> None:
+        """Take steps of commands that are being carried out."""
+
+    @abstractmethod
+    def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
+        """Take the end of a command (``finished`` or ``failed``), which is closed already.
+
+        The subject may have a newer generation by now.
+        """
+
+    def take_state(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
+        """Take a change that no command made (``power``)."""
+
+    def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
+        """Return what a host holds by the records: an agent that starts anew undoes what is not among it."""
+        return ()
+
+    def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+        """Bring the records and the guests that a host says it has together.
+
+        ``complete`` (a ``Hello``): the list is all there is now; that of an audit may be stale.
+        """
+
+    def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
+        """Return the guests of which no record knows anything; they are kept with the host's leftovers."""
+        return ()
+
+    def clear(self, host_id: uuid.UUID, leftovers: Sequence[Leftover]) -> None:
+        """Command a host to remove what is left there of subjects that are over.
+
+        ``leftovers`` bear the names of subjects of this kind, and two audits have seen them.
+        """
+
+
+_HANDLERS: dict[str, SubjectHandler[Any]] = {}
+
+
+def register(handler: SubjectHandler[Any]) -> None:
+    """Make a handler answer for its kind of subjects."""
+    _HANDLERS[handler.kind] = handler
+
+
+def handler_of(kind: str) -> SubjectHandler[Any] | None:
+    """Return who answers for a kind of subjects."""
+    return _HANDLERS.get(kind)
+
+
+def handlers() -> Iterable[SubjectHandler[Any]]:
+    """Return every handler, that of the highest layer first: what is above locks its own before what is below."""
+    return [*reversed(_HANDLERS.values())]

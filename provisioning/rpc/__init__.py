@@ -1,1 +1,0 @@
-"""Commands and calls to hosts."""
