@@ -8,7 +8,9 @@ from collections.abc import Generator
 
 import pytest
 from django.core.cache import caches
+from django.test.signals import setting_changed
 
+from provisioning.identity import policy
 from provisioning.identity.hashers import Argon2Hasher
 
 pytest_plugins = ["tests.support.cast"]
@@ -54,6 +56,15 @@ REAL_COSTS = {name: getattr(Argon2Hasher, name) for name in ("time_cost", "memor
 def _cheap_hashes() -> None:
     """Passwords are hashed as always, at the least cost there is: thousands of tests are not about that."""
     Argon2Hasher.time_cost, Argon2Hasher.memory_cost = 1, 8
+
+
+def _look_at_the_policy_file(*, setting: str, **_: object) -> None:
+    """A test that names another policy file has it read at the next question, as at the start of a process."""
+    if setting == "POLICY_FILE" and policy._in_force is not None:
+        policy._in_force.look_at = 0.0
+
+
+setting_changed.connect(_look_at_the_policy_file)
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ _in_force: _InForce | None = None
 def _current() -> _InForce:
     """Return the rules in force, after a look at the file when it is time for one."""
     rules = _in_force
-    if rules is not None and rules.path is settings.POLICY_FILE and time.monotonic() < rules.look_at:
+    if rules is not None and time.monotonic() < rules.look_at:
         return rules
     with _turn:
         return _follow(_in_force)
@@ -138,21 +138,23 @@ def _follow(before: _InForce | None) -> _InForce:
     """Take the file's rules if it has changed.  What cannot be used changes nothing, and is logged once."""
     global _in_force
     path = Path(settings.POLICY_FILE)
-    if before is None or Path(before.path) != path:
+    if before is None or before.path != path:
         before = _InForce(path, None, None, version=_in_force.version if _in_force else 0)
         mark = _mark(path)
     else:
         mark = _mark(path)
         if mark == before.mark or _is_being_written(mark):
-            before.path, before.look_at = settings.POLICY_FILE, time.monotonic() + LOOK_EVERY
+            before.look_at = time.monotonic() + LOOK_EVERY
             return before
-    made = replace(before, path=settings.POLICY_FILE, mark=mark, answers={})
+    made = replace(before, mark=mark, answers={})
     try:
-        checks = _checks(path, gone=mark is None and before.mark is not None)
+        checks, unused = _checks(path, gone=mark is None and before.mark is not None)
         made.enforcer, made.by_role = _enforcer(checks), policy_file.by_role(checks)
         made.version, made.broken = before.version + 1, None
         if before.mark is not None:
             logger.info("The rules of %s are in force.", path)
+        if unused:
+            logger.warning("%s has rules for what this cloud does not do: %s.", path, ", ".join(sorted(unused)))
     except PolicyFileError as error:
         made.broken = error
         kept = "The rules before stay in force." if made.enforcer else "Everything is refused until it is repaired."
@@ -162,11 +164,14 @@ def _follow(before: _InForce | None) -> _InForce:
     return made
 
 
-def _checks(path: Path, *, gone: bool) -> policy_file.Checks:
-    """Return the check of every rule.  A file that is gone may be a mistake, which must not bring the defaults back."""
+def _checks(path: Path, *, gone: bool) -> tuple[policy_file.Checks, set[str]]:
+    """Return the check of every rule, and the rules of the file that nothing asks.  A file that is gone may be a
+    mistake, which must not bring the defaults back.
+    """
     if gone:
         raise PolicyFileError(path, ["It is gone; an empty file brings the defaults back."])
-    return policy_file.effective(policy_file.read(path))
+    given = policy_file.read(path)
+    return policy_file.effective(given), policy_file.unused(given)
 
 
 def _mark(path: Path) -> _Mark:

@@ -1,8 +1,10 @@
 """The operator's file of rules: reading it, and finding everything that is wrong with it before it is used.
 
 YAML, rule name → check in oslo.policy's language.  A name that is no rule of ``policies`` and has no colon is a rule of
-the operator's own, which other rules name by ``rule:``.  Whatever would refuse or let through by mistake is a problem:
-a misspelt attribute as much as a cycle.
+the operator's own, which other rules name by ``rule:``.  A rule of OpenStack for what this cloud does not do changes
+nothing and is reported.  Whatever would refuse or let through by mistake is a problem: a misspelt attribute as much as
+a cycle.  oslo.policy's own reading of files does not suffice: it takes half of a file that is being written, brings the
+defaults back when the file is gone or broken, and does not see misspelt attributes or a cycle through ``not``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ LARGEST = 256 << 10
 """Bytes of a file."""
 Checks = dict[str, str]
 _NAMED = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
+_ELSEWHERE = Path(__file__).parent / "policies" / "elsewhere.txt"
 _OWN_NAME = re.compile(r"[\w.-]+")
 
 
@@ -68,15 +71,33 @@ def read(path: Path) -> Checks:
 
 def effective(overrides: Mapping[str, str]) -> Checks:
     """Return the check of every rule: the default ones, and over them the file's."""
-    return {rule.name: rule.check for rule in RULES.values()} | dict(overrides)
+    without = unused(overrides)
+    given = {name: check for name, check in overrides.items() if name not in without}
+    return {rule.name: rule.check for rule in RULES.values()} | given
+
+
+@cache
+def _elsewhere() -> frozenset[str]:
+    """Return the names of OpenStack's rules for what this cloud does not do."""
+    return frozenset(line for line in _ELSEWHERE.read_text().splitlines() if line and not line.startswith("#"))
+
+
+def unused(overrides: Mapping[str, str]) -> set[str]:
+    """Return the file's rules that are OpenStack's but nothing asks here."""
+    found = overrides.keys() - RULES.keys()
+    found = found & _elsewhere() if found else found
+    while named := {each for name in overrides.keys() - found for each in _references(overrides[name])} & found:
+        found -= named
+    return set(found)
 
 
 def differing(overrides: Mapping[str, str]) -> Checks:
     """Return the file's checks that are not what the default is."""
+    without = unused(overrides)
     return {
         name: check
         for name, check in overrides.items()
-        if name not in RULES or check.split() != RULES[name].check.split()
+        if name not in without and (name not in RULES or check.split() != RULES[name].check.split())
     }
 
 
@@ -129,7 +150,8 @@ def _entries(text: str) -> tuple[list[str], Checks]:
 
 def _problems_of(checks: Checks) -> list[str]:
     """Return everything that is wrong with the entries as rules."""
-    everything = effective(checks)
+    everything, without = effective(checks), unused(checks)
+    checks = {name: check for name, check in checks.items() if name not in without}
     named = {each for name, check in everything.items() for each in _references(check) if each != name}
     problems = [problem for name in checks for problem in _problems_of_name(name, named)]
     problems += [

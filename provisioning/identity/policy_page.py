@@ -15,7 +15,7 @@ INTRODUCTION = """\
 
 The names are OpenStack's: `os_compute_api:` of Nova, `identity:` of Keystone, those of Glance and Neutron without a
 prefix, and `novella:` for what this cloud alone has. A line of an operator's own policy file for OpenStack means here
-what it means there.
+what it means there; rules for what this cloud does not do change nothing, and are reported.
 
 Every operation of the cloud has one rule, and every way to it asks the same one: the API, the button of the dashboard,
 the WebSocket, the action in the Django admin. This page lists them all with their defaults. Which objects there are for

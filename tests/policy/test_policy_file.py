@@ -253,6 +253,35 @@ def test_the_command_shows_what_differs(write: Write) -> None:
         call_command("check_policy", str(path.with_name("other.yaml")))
 
 
+def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(
+        f'"{LAUNCH}": "rule:project_member_or_admin"\n'
+        '"os_compute_api:os-server-shares:create": "rule:project_member_or_admin"\n'
+        '"create_network:shared": "rule:network_owner"\n"network_owner": "tenant_id:%(network:tenant_id)s"'
+    )
+    policy.load()
+    assert policy.allows(MEMBER, LAUNCH)
+    assert not policy.allows(somebody("reader"), LAUNCH)
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    said = StringIO()
+    call_command("check_policy", str(path), stdout=said)
+    for name in ("os_compute_api:os-server-shares:create", "create_network:shared", "network_owner"):
+        assert f"{name}\n  changes nothing" in said.getvalue()
+    assert "1 of" in said.getvalue()
+
+
+def test_a_rule_of_openstack_that_another_one_names_must_be_right(write: Write) -> None:
+    path = write(f'"{STOP}": "rule:network_owner"\n"network_owner": "tenant_id:%(network:tenant_id)s"')
+    with pytest.raises(policy_file.PolicyFileError, match="network_owner: 'tenant_id' is nothing that is known"):
+        policy_file.read(path)
+
+
+def test_the_list_of_rules_elsewhere_names_none_of_ours() -> None:
+    assert policy_file._elsewhere() & policy.RULES.keys() == set()
+
+
 def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> None:
     path = write(f'"{LAUNCH}": "rule:staff"\n"staff": "role:staff"')
     said = StringIO()

@@ -33,6 +33,8 @@ class Command(BaseCommand):
         except policy_file.PolicyFileError as error:
             lines = "\n".join(f"  {problem}" for problem in error.problems)
             raise CommandError(f"{path} cannot be used:\n{lines}") from error
+        for name in sorted(policy_file.unused(found)):
+            self.stdout.write(f"{name}\n  changes nothing: this cloud does not do what OpenStack asks it for.")
         changed = policy_file.differing(found)
         for name, check in sorted(changed.items()):
             before = RULES[name].check if name in RULES else "(a rule of the file's own)"
