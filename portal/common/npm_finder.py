@@ -33,6 +33,8 @@ PACKAGES: dict[str, Package] = {
     "idiomorph": Package("idiomorph/dist", ("idiomorph-ext.min.js",)),
     "novnc": Package("@novnc/novnc", ("core/*.js", "vendor/*.js")),
     "inter": Package("@fontsource-variable/inter", ("index.css", "files/inter-*-wght-normal.woff2")),
+    "xterm": Package("@xterm/xterm", ("css/xterm.css", "lib/xterm.mjs")),
+    "xterm-fit": Package("@xterm/addon-fit/lib", ("addon-fit.mjs",)),
     "swagger-ui": Package("swagger-ui-dist", ("swagger-ui.css*", "swagger-ui-bundle.js")),
 }
 """Prefix below ``static/vendor/`` → package.  Source maps are listed too: the manifest storage follows them."""

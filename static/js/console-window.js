@@ -1,4 +1,4 @@
-// A remote console in a window of its own: noVNC for a screen, a plain terminal for a serial line.
+// A remote console in a window of its own: noVNC for a screen, xterm.js for a serial line.
 import RFB from "../vendor/novnc/core/rfb.js";
 import { terminal } from "./serial-terminal.js";
 
