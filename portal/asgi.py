@@ -11,12 +11,10 @@ django.setup(set_prefix=False)  # before the imports below: they need the apps
 from portal.api.common.faults import too_large
 from portal.dashboard.live import render
 from portal.routing import websocket_router
-from portal.web import access_log, http_requests, websockets
+from portal.web import daphne_internals
 from portal.web.handler import PooledHandler
 from provisioning.identity import policy
 
 policy.load()  # a broken file of rules stops the start
-http_requests.install(too_large)
-websockets.install()
-access_log.install()
+daphne_internals.install(too_large)
 application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocket_router(render)})

@@ -232,6 +232,7 @@ CHANNEL_LAYERS: dict[str, Any] = {}
 """None: pages are woken through the event log, which loses nothing."""
 
 WORKERS = integer("NOVELLA_WORKERS", 2, 1, 64)
+JOB_HELD = 420  # seconds for which a message is taken: more than the longest job
 Q_CLUSTER = {
     "name": "novella",
     "orm": "default",
@@ -240,7 +241,7 @@ Q_CLUSTER = {
     "workers": WORKERS,
     "queue_limit": WORKERS,
     "timeout": 120,
-    "retry": 420,
+    "retry": JOB_HELD,
     "ack_failures": True,
     "max_attempts": 1,
     "save_limit": -1,

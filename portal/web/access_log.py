@@ -21,11 +21,6 @@ def shown(path: str) -> str:
     return f"{hidden}-" if hidden.endswith("tokens/") else path.partition("?")[0]
 
 
-def _log(self: Any, protocol: str, action: str, details: Mapping[str, Any]) -> None:
+def log(self: Any, protocol: str, action: str, details: Mapping[str, Any]) -> None:
     """Write a line as Daphne does."""
     _write(self, protocol, action, {**details, "path": shown(str(details.get("path", "")))})
-
-
-def install() -> None:
-    """Make Daphne write this log, where it writes one.  For ``portal.asgi``, before the server listens."""
-    AccessLogGenerator.__call__ = _log

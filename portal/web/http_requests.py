@@ -23,7 +23,6 @@ STREAMED_TYPE = b"application/octet-stream"
 MAX_BODY = 16 << 20
 """Bytes of any other body; more ends the request with 413 while it arrives."""
 
-
 TooLarge = Callable[[str], tuple[str, bytes]]
 """From a path to the content type and the body of the answer to a body that is too large."""
 
@@ -122,7 +121,7 @@ class StreamingRequest(http_protocol.WebRequest):
 
     @staticmethod
     def too_large(path: str) -> tuple[str, bytes]:
-        """Return the content type and the body of a refusal; ``install`` may give better words."""
+        """Return the content type and the body of a refusal; ``daphne_internals.install`` may give better words."""
         return "text/plain", b"The request body is too large."
 
     def _refuse(self) -> None:
@@ -172,13 +171,3 @@ class _FileProducer:
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
         """The client went away."""
         self._file.close()
-
-
-def install(too_large: TooLarge | None = None) -> None:
-    """Make Daphne use these requests.  For ``portal.asgi``, before the server listens.
-
-    ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
-    """
-    if too_large is not None:
-        StreamingRequest.too_large = staticmethod(too_large)  # type: ignore[method-assign, assignment]
-    http_protocol.WebRequest = StreamingRequest

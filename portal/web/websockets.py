@@ -73,7 +73,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         return bool(self.path.startswith(PACED))
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
-        """Be told how the peer keeps up, in the place of the HTTP channel that the connection began as."""
+        """Register for word of how the peer keeps up, in the place of the HTTP channel that the connection began as."""
         super().onOpen()
         flow = _Flow(getattr(self.transport, "producer", None))
         self.transport.unregisterProducer()
@@ -149,16 +149,10 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         return sum(self._waiting)
 
 
-def install() -> None:
-    """Make Daphne use these sockets.  For ``portal.asgi``, before the server listens."""
-    server.WebSocketFactory.protocol = BoundedWebSocket
-    server.Server.handle_reply = _reply
-
-
 _send = server.Server.handle_reply
 
 
-async def _reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
+async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
     """Send what the application says; to a paced peer, wait until there is room for more."""
     await _send(self, protocol, message)
     if isinstance(protocol, BoundedWebSocket) and message["type"] == "websocket.send":

@@ -9,7 +9,7 @@ from django.conf import settings
 from provisioning.doctor import runs
 from provisioning.jobs.cast import cast
 from provisioning.jobs.registry import job, periodic
-from provisioning.jobs.waiting import waiting_jobs
+from provisioning.jobs.selectors import waiting_jobs
 
 JOB = "doctor.examine"
 TOPIC = "conductor"

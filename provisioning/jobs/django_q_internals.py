@@ -1,29 +1,35 @@
-"""django-q2's cluster as one worker group that dies as a whole, loses nothing, and reads signed JSON only.
+"""The only module that changes django-q2 from within.
 
-Five internals of django-q2 are replaced (its version is pinned exactly, and tests kill every kind of process):
+Its version is pinned exactly, and ``tests/jobs/test_django_q_internals.py`` fails when another one breaks a name below.
 
-* ``Sentinel.reincarnate``: the death of an idle worker, of the pusher or of the monitor can leave a lock of the inner
-  queue taken for ever, so it ends the group, and the supervisor starts it again; the death of a worker with a job in
-  hand gives the job back at once
-* ``pusher.SignedPackage``: a message is unsealed and checked against the registered jobs instead of unpickled
-* every process follows its parent: when that dies, however, the kernel kills it too, so that no orphan goes on
+Replaced:
+
+* ``cluster.Sentinel.reincarnate(process)``: the death of an idle worker, of the pusher or of the monitor can leave a
+  lock of the inner queues taken for ever, so it ends the group, and the supervisor starts it again; the death of a
+  worker with a job in hand gives the job back at once
+* ``pusher.SignedPackage``: the pusher calls its ``loads`` with what ``Broker.dequeue`` gave; a message is verified and
+  checked against the registered jobs instead of unpickled, and BadSignature makes the pusher call ``Broker.fail``
+
+Used, and not documented by django-q2:
+
+* ``conf.Conf.WORKERS`` and ``Conf.QUEUE_LIMIT``, which the sentinel reads when it starts
+* ``cluster.Cluster(broker)``, its ``start`` and its process ``sentinel``, which ends with status 0 after SIGTERM
+* ``Sentinel.monitor``, ``Sentinel.pusher``, and the ``timer`` of each worker's process: -1 while the worker is idle
+* the keys of the task that a worker runs: ``id``, ``name``, ``func``, ``args``, ``kwargs``, ``started`` and
+  ``ack_failure``
+
+Elsewhere in this package: the columns ``key``, ``payload`` and ``lock`` of ``models.OrmQ``, the methods of
+``brokers.orm.ORM``, and ``exceptions.TimeoutException``, which a worker's alarm raises in a job.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 import os
-import signal
-import time
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 import django_q.cluster
 import django_q.pusher
-from django.db import connections
 from django.utils import timezone
 from django_q.conf import Conf
 from django_q.signing import BadSignature
@@ -32,13 +38,10 @@ from provisioning.jobs import dispatch, registry, worker_groups
 from provisioning.jobs.broker import Broker
 from provisioning.jobs.message import MessageError, verify
 from provisioning.jobs.queue import Taken
-from provisioning.jobs.watchdog import Watchdog
+from provisioning.jobs.worker_groups import STUCK
 
-STUCK = 70
-"""Exit status of a group that ended itself to be started again (EX_SOFTWARE)."""
-TICK = 0.2
-KEEPER_STOPS_WITHIN = 5.0
-_PR_SET_PDEATHSIG = 1
+IDLE = -1
+"""The timer of a worker that has no job."""
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +81,7 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
         logger.critical("The %s died; the group ends.", "pusher" if process is sentinel.pusher else "monitor")
         os._exit(STUCK)
     if process.exitcode not in (0, None):
-        if process.timer.value == -1:
+        if process.timer.value == IDLE:
             logger.critical("An idle worker died with status %s; the group ends.", process.exitcode)
             os._exit(STUCK)
         process.join()
@@ -91,63 +94,10 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
     return _original_reincarnate(sentinel, process)
 
 
-def _follow_forks() -> None:
-    """Let every child that this process and its children fork be killed by the kernel when its parent dies."""
-    libc = ctypes.CDLL(None)
-    parent = 0
-
-    def note_parent() -> None:
-        nonlocal parent
-        parent = os.getpid()
-
-    def follow_parent() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel knew that we follow it
-            os._exit(STUCK)
-
-    os.register_at_fork(before=note_parent, after_in_child=follow_parent)
-
-
-def _keep(group: str, topics: list[str], periodic: bool) -> None:  # noqa: FBT001 - a process's plain arguments
-    Watchdog(group, topics, periodic=periodic).run()
-
-
-def run_group(topics: list[str], workers: int, *, periodic: bool) -> int:
-    """Run a worker group in this process and its children until SIGTERM or SIGINT; returns the exit status.
-
-    On the signal the jobs in hand are finished first.  A status other than 0 asks to be started again.
-    """
-    group = worker_groups.name_of_group()
+def make_cluster(broker: Broker, workers: int) -> django_q.cluster.Cluster:
+    """Patch django-q2 in this process, and return a cluster for the broker's group that is not started yet."""
     Conf.WORKERS = Conf.QUEUE_LIMIT = workers
-    SignedMessages.group = group
+    SignedMessages.group = broker.group
     django_q.pusher.SignedPackage = SignedMessages
     django_q.cluster.Sentinel.reincarnate = _reincarnate
-    worker_groups.forget_dead(judge_others=False)
-    worker_groups.beat(group, topics)  # before any message is taken in its name
-    connections.close_all()
-    gc.collect()
-    gc.freeze()  # what is shared with the children stays shared
-    _follow_forks()
-    watchdog = get_context("fork").Process(target=_keep, args=[group, topics, periodic], name="watchdog")
-    watchdog.start()
-    cluster = django_q.cluster.Cluster(Broker(topics=[*topics, worker_groups.ping_key(group)], group=group))
-    connections.close_all()
-    cluster.start()
-    while cluster.sentinel.is_alive() and watchdog.is_alive():
-        time.sleep(TICK)
-    status = STUCK
-    if not watchdog.is_alive():
-        logger.critical("The group's watchdog ended with status %s; the group ends.", watchdog.exitcode)
-        os._exit(STUCK)  # the children follow
-    if cluster.sentinel.exitcode == 0:
-        status = 0
-    _end(watchdog)
-    return status
-
-
-def _end(watchdog: BaseProcess) -> None:
-    watchdog.terminate()
-    watchdog.join(KEEPER_STOPS_WITHIN)
-    if watchdog.is_alive():
-        watchdog.kill()
-        watchdog.join()
+    return django_q.cluster.Cluster(broker)

@@ -38,15 +38,6 @@ def begin(message_id: int, group: str, work: Callable[[], None]) -> None:
         queue.postpone(message_id, BUSY_PAUSE)
 
 
-def wait(seconds: float) -> bool:
-    """Wait for the threads that run now; whether all have ended.  For tests."""
-    with _lock:
-        threads = list(_running)
-    for thread in threads:
-        thread.join(seconds)
-    return not any(thread.is_alive() for thread in threads)
-
-
 def _run(message_id: int, group: str, work: Callable[[], None]) -> None:
     ended = threading.Event()
     holder = threading.Thread(target=_hold, args=[message_id, group, ended], name=f"hold-{message_id}", daemon=True)

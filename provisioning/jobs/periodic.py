@@ -23,8 +23,6 @@ from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import PeriodicJob
 from provisioning.jobs.selectors import LEASE
 
-__all__ = ["LEASE", "PeriodicLoop"]
-
 LANES = 2
 """Jobs that one group does at a time."""
 LONGEST_WAIT = 1.0

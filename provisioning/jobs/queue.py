@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
-from django_q.conf import Conf
 from django_q.models import OrmQ
 
 from provisioning.events import wake
 from provisioning.jobs.models import JobRun
 
 FREE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The lock of a message that anybody may take, whatever the clocks of the machines say."""
+"""The lock of a message that any group may take: it lies in the past on every machine's clock."""
 
 
 class Taken(NamedTuple):
@@ -108,4 +108,4 @@ def give_back(message_ids: Iterable[int]) -> int:
 
 def _until(now: datetime) -> datetime:
     """A lock that outlives the longest job: the safety net under ``give_back``."""
-    return now + timedelta(seconds=int(Conf.RETRY))
+    return now + timedelta(seconds=settings.JOB_HELD)

@@ -1,18 +1,20 @@
-"""Reading the state of queue and workers."""
+"""Reading the state of the queue, of the workers and of periodic work; nothing is taken from the queue."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.jobs.message import MessageError, verify
-from provisioning.jobs.models import Lease, WorkerBeat
+from provisioning.jobs.jobs import PING_TOPIC
+from provisioning.jobs.message import JobMessage, MessageError, verify
+from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)
@@ -21,6 +23,10 @@ PATIENCE = 60.0
 """Seconds that a periodic job may be late beside some of its intervals."""
 ALIVE_WITHIN = 20.0
 """Seconds since the last beat of a worker group that counts as alive."""
+
+PINGS = f"{PING_TOPIC}:"
+LOOK_AT = 100
+"""Messages among which the oldest of ours is looked for."""
 
 
 def live_workers() -> int:
@@ -104,3 +110,65 @@ def periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Per
 
 def _alive() -> QuerySet[WorkerBeat]:
     return WorkerBeat.objects.filter(beat_at__gte=timezone.now() - timedelta(seconds=ALIVE_WITHIN))
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A message that no worker would run, and why."""
+
+    id: int
+    topic: str
+    reason: str
+
+
+def waiting_jobs(name: str) -> Iterator[JobMessage]:
+    """Yield the messages for one job, those that are being run among them."""
+    known = jobs[name]
+    for text in OrmQ.objects.filter(key=known.topic).order_by("id").values_list("payload", flat=True).iterator():
+        try:
+            message = verify(text)
+        except MessageError:
+            continue
+        if message.job == name:
+            yield message
+
+
+def foreign_messages() -> Iterator[Foreign]:
+    """Yield what lies in the queue and is none of ours: not signed with our key, or for a job that nobody knows."""
+    topics = {job.topic for job in jobs.values()}
+    for number, key, text in OrmQ.objects.order_by("id").values_list("id", "key", "payload").iterator():
+        reason = _trouble(key, text, topics)
+        if reason:
+            yield Foreign(number, key, reason)
+
+
+def _trouble(key: str, text: str, topics: set[str]) -> str:
+    try:
+        message = verify(text)
+    except MessageError:
+        return "it is not signed with this cloud's key"
+    if message.job not in jobs:
+        return f"it is for the job {message.job[:80]!r}, which nobody knows"
+    if key not in topics and not key.startswith(PINGS):
+        return f"no worker serves the topic {key[:80]!r}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many messages nobody has begun with, and when the oldest of them was sent."""
+
+    waiting: int
+    oldest: datetime | None
+
+
+def depth() -> Depth:
+    """Measure what waits, the groups' own pings aside."""
+    begun = JobRun.objects.exclude(worker="").values("message_id")
+    rows = OrmQ.objects.exclude(key__startswith=PINGS).exclude(id__in=begun).order_by("id")
+    oldest = None
+    for text in rows.values_list("payload", flat=True)[:LOOK_AT]:
+        with contextlib.suppress(MessageError):
+            oldest = datetime.fromtimestamp(verify(text).sent_at, UTC)
+            break
+    return Depth(rows.count(), oldest)

@@ -1,4 +1,5 @@
-"""The process beside a group's workers: its beat, its ping through the queue, the dead's estate, and periodic work.
+"""The process beside a group's workers: it says that the group is alive, gives back the jobs of dead workers and
+groups, ends the group when it is stuck, and does the periodic work.
 
 Forked from the group's master before the workers are.  When it ends, the master ends the group.
 """
@@ -6,6 +7,7 @@ Forked from the group's master before the workers are.  When it ends, the master
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -27,6 +29,11 @@ STUCK_AFTER = 200.0
 PERIODIC_STUCK_AFTER = 240.0
 """Seconds one periodic job may take: less than its lease."""
 
+MOST_ZOMBIE_LOOKS = 3
+"""Looks in a row at which a dead process was still not asked for its status: the sentinel does that twice a second,
+unless it waits for a lock that the dead one held.
+"""
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,7 +42,7 @@ class StuckError(Exception):
 
 
 class Watchdog:
-    """Keeps one worker group."""
+    """Watches one worker group."""
 
     def __init__(self, group: str, topics: list[str], *, periodic: bool) -> None:
         """``periodic``: also do the periodic work, in a thread of its own."""
@@ -47,6 +54,7 @@ class Watchdog:
         self._pinged = now - PING_EVERY
         self.progress = timezone.now()
         self._cut_off_until = now + worker_groups.SILENT_AFTER
+        self._zombies: dict[str, int] = {}  # how often each was seen in a row
 
     def run(self) -> None:
         """Work until SIGTERM; raises StuckError when the group must be ended."""
@@ -78,10 +86,11 @@ class Watchdog:
         except StuckError:
             raise
         except Exception:
-            logger.exception("The group's watchdog cannot work, trying again.")
+            logger.exception("The watchdog cannot use the database, trying again.")
             connection.close()
             self._cut_off_until = time.monotonic() + worker_groups.SILENT_AFTER
             self.progress = timezone.now()
+        self._check_zombies()
         self._check_periodic()
 
     def _ping(self) -> None:
@@ -99,6 +108,11 @@ class Watchdog:
         if timezone.now() - self.progress > timedelta(seconds=STUCK_AFTER):
             message = f"No job was begun for {STUCK_AFTER:.0f} s."
             raise StuckError(message)
+
+    def _check_zombies(self) -> None:
+        self._zombies = {mark: self._zombies.get(mark, 0) + 1 for mark in worker_groups.zombies_below(os.getppid())}
+        if max(self._zombies.values(), default=0) >= MOST_ZOMBIE_LOOKS:
+            raise StuckError("A worker died, and nobody takes note of it.")
 
     def _check_periodic(self) -> None:
         running = self._loop.running if self._loop else None

@@ -15,6 +15,8 @@ from django_q.models import OrmQ
 from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 
+STUCK = 70
+"""Exit status of a group that ended itself to be started again (EX_SOFTWARE)."""
 SILENT_AFTER = 60.0
 """Seconds without a beat after which a group on another machine counts as dead."""
 
@@ -24,17 +26,39 @@ SILENT_AFTER = 60.0
 
 def process_mark(pid: int) -> str:
     """``<pid>.<start time>``: names a process for ever, although its pid is used again; empty when it does not run."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    state, start = fields[0], fields[19]
-    return "" if state in {"Z", "X"} else f"{pid}.{start}"
+    state, start = _state_and_start(pid)
+    return "" if state in {"", "Z", "X"} else f"{pid}.{start}"
 
 
 def is_running(mark: str) -> bool:
     """Whether the process of that mark still runs on this machine."""
     return process_mark(int(mark.partition(".")[0])) == mark
+
+
+def zombies_below(pid: int) -> set[str]:
+    """Return ``<pid>.<start time>`` of the dead processes below one for whose status nobody has asked yet."""
+    found, left = set(), [pid]
+    while left:
+        parent = left.pop()
+        try:
+            children = [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+        except OSError:
+            continue
+        left += children
+        for child in children:
+            state, start = _state_and_start(child)
+            if state == "Z":
+                found.add(f"{child}.{start}")
+    return found
+
+
+def _state_and_start(pid: int) -> tuple[str, str]:
+    """Return the letter of a process's state and its start time in clock ticks; both empty when there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", ""
+    return fields[0], fields[19]
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 
-from portal.web import http_requests, streams
+from portal.web import daphne_internals, streams
 
 settings.configure(
     ROOT_URLCONF=__name__, ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="x" * 50, MIDDLEWARE=[], USE_TZ=True, DEBUG=False
@@ -67,5 +67,5 @@ def state(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [path("count", count), path("refuse", refuse), path("send", send), path("state", state)]
-http_requests.install()
+daphne_internals.install()
 application = get_asgi_application()

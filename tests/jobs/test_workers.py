@@ -12,10 +12,9 @@ from django.db import transaction
 from django_q.models import OrmQ
 
 from provisioning.jobs.cast import cast
-from provisioning.jobs.django_q_internals import STUCK
 from provisioning.jobs.models import JobRun, WorkerBeat
 from provisioning.jobs.selectors import live_workers
-from provisioning.jobs.worker_groups import SILENT_AFTER, process_mark
+from provisioning.jobs.worker_groups import SILENT_AFTER, STUCK, process_mark
 from tests.jobs.conftest import PATIENCE, Group, eventually, is_idle, pids, words
 from tests.jobs.worker import TOPICS
 
@@ -81,6 +80,12 @@ def test_a_death_that_may_leave_a_lock_ends_the_whole_group(start_group: StartGr
     os.kill({"idle worker": worker, "pusher": max(below), "watchdog": watchdog}[victim], signal.SIGKILL)
     assert group.process.wait(PATIENCE) == STUCK
     eventually(lambda: process_mark(worker) == "", "no worker is left behind")
+
+
+def test_a_worker_that_dies_with_the_lock_of_its_timer_ends_the_group(start_group: StartGroup, log: Path) -> None:
+    group = start_group(workers=1)
+    cast(TOPICS[0], "tests.worker.die_with_the_lock", log=str(log))
+    assert group.process.wait(PATIENCE) == STUCK, "its sentinel waits for that lock for ever"
 
 
 def test_a_job_that_kills_its_worker_is_stopped(start_group: StartGroup, log: Path) -> None:

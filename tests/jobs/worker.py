@@ -50,6 +50,11 @@ def wait_for_file(log: str, release: str) -> None:
         time.sleep(0.01)
 
 
+@registry.job("tests.worker.long", topic=TOPICS[0], long=True)
+def takes_long(log: str, release: str) -> None:
+    wait_for_file(log, release)
+
+
 @registry.job("tests.worker.fail_long", topic=TOPICS[0], on_give_up=given_up, long=True)
 def fail_long(log: str) -> None:
     fail(log)
@@ -58,6 +63,19 @@ def fail_long(log: str) -> None:
 @registry.job("tests.worker.kill_worker", topic=TOPICS[0], on_give_up=given_up)
 def kill_worker(log: str) -> None:
     note(log, "begun")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@registry.job("tests.worker.die_with_the_lock", topic=TOPICS[0])
+def die_with_the_lock(log: str) -> None:
+    """Let the worker die behind this job, while it holds the lock of its timer, which the sentinel needs."""
+    from django_q.signals import post_execute_in_worker  # noqa: PLC0415 - needs the apps
+
+    note(log, "begun")
+    post_execute_in_worker.connect(_die)
+
+
+def _die(**_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -77,9 +95,11 @@ if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
     sys.modules["tests.jobs.worker"] = sys.modules["__main__"]  # the jobs are registered once
-    from provisioning.jobs import dispatch
-    from provisioning.jobs.django_q_internals import run_group
+    from provisioning.jobs import dispatch, watchdog
+    from provisioning.jobs.master import run_group
 
     logging.getLogger("django-q").setLevel(logging.INFO)
     dispatch.PAUSES = (0.1, 0.1)
+    watchdog.BEAT = 1.0
+    watchdog.STUCK_AFTER = 3600.0  # no test may pass by this last resort
     sys.exit(run_group(TOPICS, int(sys.argv[2]), periodic="periodic" in sys.argv))

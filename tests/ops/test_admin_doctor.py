@@ -16,7 +16,7 @@ from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
 from provisioning.jobs.models import WorkerBeat
 from provisioning.jobs.registry import periodic_jobs
-from provisioning.jobs.waiting import waiting_jobs
+from provisioning.jobs.selectors import waiting_jobs
 from provisioning.quotas.models import QuotaUsage
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context

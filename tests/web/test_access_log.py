@@ -20,8 +20,7 @@ from portal.web import access_log
     ],
 )
 def test_what_is_written_down(monkeypatch: pytest.MonkeyPatch, path: str, shown: str) -> None:
-    monkeypatch.setattr(AccessLogGenerator, "__call__", AccessLogGenerator.__call__)
-    access_log.install()
+    monkeypatch.setattr(AccessLogGenerator, "__call__", access_log.log)
     stream = io.StringIO()
     details = {"client": "192.0.2.1:1", "method": "GET", "path": path, "status": 200, "size": 1}
     AccessLogGenerator(stream)("http", "complete", details)

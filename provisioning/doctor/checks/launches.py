@@ -11,7 +11,7 @@ from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
-from provisioning.jobs.waiting import waiting_jobs
+from provisioning.jobs.selectors import waiting_jobs
 
 JOB = "compute.schedule"
 

@@ -11,8 +11,7 @@ from django.utils import timezone
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.jobs import queue
 from provisioning.jobs.models import WorkerBeat
-from provisioning.jobs.selectors import ALIVE_WITHIN, live_workers, periodic_work
-from provisioning.jobs.waiting import Foreign, depth, foreign_messages
+from provisioning.jobs.selectors import ALIVE_WITHIN, Foreign, depth, foreign_messages, live_workers, periodic_work
 from provisioning.notifications.models import Webhook
 from provisioning.notifications.selectors import standing
 from provisioning.notifications.services import STANDING

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from provisioning.jobs import registry
-from provisioning.jobs.django_q_internals import run_group
+from provisioning.jobs.master import run_group
 
 
 class Command(BaseCommand):

@@ -1,0 +1,44 @@
+"""Every private name of the web server that this package uses, and the one function that changes Daphne.
+
+``tests/web/test_daphne_internals.py`` fails when another version breaks one of them.
+
+Replaced by ``install``:
+
+* ``daphne.http_protocol.WebRequest`` by ``http_requests.StreamingRequest``
+* ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
+* ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits for a paced peer
+* ``daphne.access.AccessLogGenerator.__call__(protocol, action, details)`` by ``access_log.log``
+
+Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLength``, ``handleContentChunk``,
+``requestReceived``, ``process``, ``handle_reply``, ``finish``, ``connectionLost``.  Used there: of the request
+``channel``, ``chunked``, ``content``, ``finished``, ``startedWriting``, ``method``, ``uri``, ``path``, ``clientproto``,
+``_disconnected``, ``write``, ``registerProducer``, ``unregisterProducer``, ``loseConnection``; of its channel
+``_command``, ``_path``, ``_version``, ``persistent``, ``timeOut``, ``setTimeout``, ``transport``.
+
+Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessage``, ``onClose``,
+``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state`` and ``STATE_OPEN``,
+``sendClose``, ``dropConnection``, ``maxFramePayloadSize``, ``maxMessagePayloadSize``, and of the transport
+``producer``, ``registerProducer``, ``unregisterProducer``, ``pauseProducing``, ``resumeProducing``.
+
+Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_request``, ``send_response``,
+``load_middleware(is_async=False)``, ``get_script_prefix``, and that ``BaseHandler.__init__`` loads nothing.
+"""
+
+from __future__ import annotations
+
+from daphne import access, http_protocol, server
+
+from portal.web import access_log, http_requests, websockets
+
+
+def install(too_large: http_requests.TooLarge | None = None) -> None:
+    """Change Daphne in this process.  For ``portal.asgi``, before the server listens.
+
+    ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
+    """
+    if too_large is not None:
+        http_requests.StreamingRequest.too_large = staticmethod(too_large)  # type: ignore[method-assign, assignment]
+    http_protocol.WebRequest = http_requests.StreamingRequest
+    server.WebSocketFactory.protocol = websockets.BoundedWebSocket
+    server.Server.handle_reply = websockets.reply
+    access.AccessLogGenerator.__call__ = access_log.log

@@ -1,0 +1,108 @@
+"""The private names of Daphne, Twisted, Autobahn and Django that portal.web relies on: a test here fails when another
+version of one of them changes a name or its parameters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+from autobahn.twisted.websocket import WebSocketServerFactory
+from daphne import access, http_protocol, server, ws_protocol
+from daphne.server import Server
+from django.core.handlers.asgi import ASGIHandler
+from twisted.internet import tcp
+from twisted.internet.testing import StringTransport
+from twisted.web import http
+
+from portal.web import access_log, daphne_internals, http_requests, websockets
+from portal.web.handler import PooledHandler
+
+REQUEST = http_requests.StreamingRequest.__mro__[1]
+SOCKET = websockets.BoundedWebSocket.__mro__[1]
+
+
+def parameters(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner, name in (
+        (http_protocol, "WebRequest"),
+        (server.WebSocketFactory, "protocol"),
+        (Server, "handle_reply"),
+        (access.AccessLogGenerator, "__call__"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    daphne_internals.install()
+    assert http_protocol.WebRequest is http_requests.StreamingRequest
+    assert server.WebSocketFactory.protocol is websockets.BoundedWebSocket
+    assert Server.handle_reply is websockets.reply
+    assert access.AccessLogGenerator.__call__ is access_log.log
+    factory = http_protocol.HTTPFactory(None)
+    factory.protocol = http.HTTPChannel
+    assert factory.buildProtocol(None).requestFactory is http_requests.StreamingRequest
+    assert issubclass(server.WebSocketFactory, WebSocketServerFactory)
+    assert REQUEST.__name__ == "WebRequest"
+    assert issubclass(REQUEST, http.Request)
+    assert SOCKET is ws_protocol.WebSocketProtocol
+
+
+def test_what_is_replaced_is_called_as_before() -> None:
+    assert parameters(websockets._send) == ["self", "protocol", "message"] == parameters(websockets.reply)
+    assert inspect.iscoroutinefunction(websockets._send)
+    assert parameters(access_log._write) == ["self", "protocol", "action", "details"] == parameters(access_log.log)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gotLength", "handleContentChunk", "requestReceived", "process", "handle_reply", "finish", "connectionLost"],
+)
+def test_a_request_overrides_what_there_is(name: str) -> None:
+    assert parameters(getattr(http_requests.StreamingRequest, name)) == parameters(getattr(REQUEST, name))
+
+
+@pytest.mark.parametrize("name", ["onOpen", "onMessage", "onClose", "handle_reply", "serverSend"])
+def test_a_socket_overrides_what_there_is(name: str) -> None:
+    assert parameters(getattr(websockets.BoundedWebSocket, name)) == parameters(getattr(SOCKET, name))
+
+
+def test_what_is_used_of_a_request_and_its_channel() -> None:
+    channel = http.HTTPChannel()
+    channel.timeOut = None
+    channel.makeConnection(StringTransport())
+    channel.dataReceived(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab")
+    (request,) = channel.requests
+    assert (channel._command, channel._path, channel._version) == (b"PUT", b"/x", b"HTTP/1.1")
+    assert request.content.tell() == 2
+    for name in ("channel", "chunked", "finished", "startedWriting", "method", "uri", "clientproto"):
+        assert hasattr(request, name), name
+    for name in ("_disconnected", "write", "registerProducer", "unregisterProducer", "loseConnection"):
+        assert hasattr(request, name), name
+    for name in ("persistent", "timeOut", "setTimeout", "transport"):
+        assert hasattr(channel, name), name
+
+
+def test_what_is_used_of_a_socket_and_its_transport() -> None:
+    factory = WebSocketServerFactory("ws://127.0.0.1")
+    factory.protocol = SOCKET
+    socket = factory.buildProtocol(None)
+    socket.makeConnection(StringTransport())
+    assert socket.state == socket.STATE_CONNECTING != socket.STATE_OPEN
+    for name in ("sendClose", "dropConnection", "sendMessage", "maxFramePayloadSize", "maxMessagePayloadSize"):
+        assert hasattr(socket, name), name
+    socket.application_queue, socket.client_addr = asyncio.Queue(), None
+    socket.onMessage(b"a", True)
+    assert socket.application_queue.get_nowait() == {"type": "websocket.receive", "bytes": b"a"}
+    for name in ("producer", "registerProducer", "unregisterProducer", "pauseProducing", "resumeProducing"):
+        assert hasattr(tcp.Connection, name), name
+
+
+def test_what_is_used_of_djangos_handler() -> None:
+    assert parameters(ASGIHandler.read_body) == ["self", "receive"]
+    assert parameters(ASGIHandler.create_request) == ["self", "scope", "body_file"]
+    assert parameters(ASGIHandler.send_response) == ["self", "response", "send"]
+    assert parameters(ASGIHandler.load_middleware) == ["self", "is_async"]
+    assert not inspect.iscoroutinefunction(PooledHandler().get_response)
