@@ -14,7 +14,7 @@ from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def at(version: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The classic faults that need many at once, in threads; ``tests/jobs/test_postgresql.py`` runs them there, too."""
+"""The classic faults that need many at once, in threads."""
 
 from __future__ import annotations
 

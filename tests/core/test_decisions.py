@@ -23,6 +23,8 @@ from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
+pytestmark = pytest.mark.both_databases
+
 
 def decisions(server: Instance) -> list[SchedulingDecision]:
     return list(SchedulingDecision.objects.filter(instance=server).order_by("id"))

@@ -24,6 +24,8 @@ from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
+pytestmark = pytest.mark.both_databases
+
 ROUNDS = 4
 
 

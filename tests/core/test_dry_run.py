@@ -24,6 +24,8 @@ from provisioning.hosts.models import CachedImage, Host
 from provisioning.quotas import services as quotas
 from tests.support.clouds import READER, Cloud, context, state_of
 
+pytestmark = pytest.mark.both_databases
+
 
 def ask(caller: RequestContext, cloud: Cloud, **changes: Any) -> Any:
     values: dict[str, Any] = {"flavor_ref": "1", "image_id": str(cloud.image.id), "count": 20, **changes}

@@ -1,6 +1,6 @@
 """Servers of a group that are placed at the same moment by several workers: the policy holds, the losers plan again.
 
-Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same where rows are locked one by one.
+On SQLite, which has one writer at a time, and on PostgreSQL, which locks rows one by one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
+
+pytestmark = pytest.mark.both_databases
 
 HOSTS = ("kelvin", "ohm", "tesla")
 

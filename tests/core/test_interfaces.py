@@ -349,6 +349,7 @@ def test_the_quota_of_ports_holds_and_leaves_nothing(cloud: Cloud, running: Inst
     assert not InstanceAction.objects.filter(action="attach_interface").exists()
 
 
+@pytest.mark.both_databases
 def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) -> None:
     agent = shared_cloud.add_host("kelvin")
     servers = [shared_cloud.launch(context("alice")) for _ in range(2)]

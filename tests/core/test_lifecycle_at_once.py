@@ -47,6 +47,8 @@ from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.both_databases
+
 POWER: list[Any] = ["pause", "unpause", "suspend", "resume"]
 FIRST = int(os.environ.get("TESTS_AT_ONCE_SEED", "0"))
 LONG = int(os.environ.get("TESTS_AT_ONCE_ROUNDS", "0"))

@@ -31,6 +31,8 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.both_databases
+
 
 def in_threads(count: int, work: Callable[[int], object], *, within: float = 60) -> list[object]:
     """Run ``work(index)`` in threads that start together; returns results, and exceptions in their place.

@@ -1,6 +1,6 @@
 """Many claims at once against limits that are no room: servers of a host, ratios of aggregates that change meanwhile.
 
-Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same where rows are locked one by one.
+On SQLite, which has one writer at a time, and on PostgreSQL, which locks rows one by one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from provisioning.hosts.models import CachedImage, Host
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+
+pytestmark = pytest.mark.both_databases
 
 
 def test_a_host_gets_no_more_servers_than_it_may_have(

@@ -30,6 +30,8 @@ from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
+pytestmark = pytest.mark.both_databases
+
 SOME = examples(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 odd = st.floats(min_value=1e-6, max_value=1000, allow_nan=False) | st.sampled_from([0.1, 0.3, 0.7, 1.1, 1 / 3, 2.9])
 maybe = st.none() | odd

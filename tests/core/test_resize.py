@@ -413,6 +413,7 @@ def test_after_a_reset_another_resize_settles_the_first(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
 class TestManyAtOnce:
     """Twenty servers want more at the same moment."""
 

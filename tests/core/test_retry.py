@@ -14,6 +14,8 @@ from provisioning.common import retry
 from provisioning.quotas.models import QuotaUsage
 from tests.core.test_parallel import in_threads
 
+pytestmark = pytest.mark.both_databases
+
 PROJECT = uuid.UUID(int=1)
 
 

@@ -1,7 +1,6 @@
 """Many at once on the same rows: nobody waits in a ring, nobody repairs what others are moving.
 
-Here on SQLite, which has one writer at a time; ``tests/jobs/test_postgresql.py`` runs the same on rows that are locked
-one by one.
+On SQLite, which has one writer at a time, and on PostgreSQL, which locks rows one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.both_databases]
 PROJECT = uuid.UUID(int=1)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}

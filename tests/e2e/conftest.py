@@ -1,4 +1,4 @@
-"""One real cloud on this machine for all end-to-end tests: bin/up, real guests, real Chromium."""
+"""Clouds of bin/up for end-to-end tests: one with real guests, and one with simulated hosts for what needs no guest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
@@ -15,17 +16,37 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.support.one_machine import OneMachine
 
 
-@pytest.fixture(scope="session")
-def cloud() -> Iterator[OneMachine]:
-    """A running cloud with real guests, without a way out of their namespace."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a cloud of the session run on one worker."""
+    for item in items:
+        found = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+        if "simulated" in found:
+            item.add_marker(pytest.mark.xdist_group("simulated cloud"))
+        elif "cloud" in found and found["cloud"][-1].func is _real_cloud:
+            item.add_marker(pytest.mark.xdist_group("real cloud"))
+
+
+def _running(**options: Any) -> Iterator[OneMachine]:
     folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
-    cloud = OneMachine(folder / "data", settings={"NOVELLA_AGENT_NO_UPLINK": "1"})
+    cloud = OneMachine(folder / "data", **options)
     try:
         cloud.up()
         yield cloud
     finally:
         cloud.end()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", name="cloud")
+def _real_cloud() -> Iterator[OneMachine]:
+    """A running cloud with real guests, without a way out of their namespace."""
+    yield from _running(settings={"NOVELLA_AGENT_NO_UPLINK": "1"})
+
+
+@pytest.fixture(scope="session")
+def simulated() -> Iterator[OneMachine]:
+    """A running cloud whose hosts boot nothing; a module that needs no guest makes it its ``cloud``."""
+    yield from _running(simulate=2)
 
 
 @dataclass(frozen=True)

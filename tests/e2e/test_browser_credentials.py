@@ -12,7 +12,14 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.e2e.conftest import watch
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.compat, pytest.mark.libvirt]
+pytestmark = [pytest.mark.e2e, pytest.mark.compat]
+
+
+@pytest.fixture(scope="module")
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
+
+
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 PAGES = ("/settings/", "/settings/password/", "/settings/sessions/", "/application-credentials/", "/api-access/")
 

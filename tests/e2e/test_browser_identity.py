@@ -13,7 +13,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.e2e.conftest import watch
 from tests.support.one_machine import CHECKOUT, OneMachine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
+pytestmark = [pytest.mark.e2e]
+
+
+@pytest.fixture(scope="module")
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
+
+
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 LISTS = ("projects", "users", "groups", "roles", "domains")
 

@@ -17,13 +17,19 @@ from tests.support.one_machine import OneMachine
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.libvirt,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
         "ignore::openstack.warnings.OpenStackDeprecationWarning",
         "ignore::PendingDeprecationWarning",
     ),
 ]
+
+
+@pytest.fixture(scope="module")
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
+
+
 PASSWORD = "a-password-of-clients"
 
 

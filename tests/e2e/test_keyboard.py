@@ -10,7 +10,12 @@ from playwright.sync_api import BrowserContext, expect
 from tests.e2e.conftest import watch
 from tests.support.one_machine import OneMachine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
+pytestmark = [pytest.mark.e2e]
+
+
+@pytest.fixture(scope="module")
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
 
 
 def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: BrowserContext) -> None:

@@ -25,6 +25,8 @@ from portal.api.openapi.components import SHAPES
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World
 
+pytestmark = pytest.mark.both_databases
+
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2"))
 OLDEST, NEWEST = MICROVERSIONS.minimum, MICROVERSIONS.maximum
 EDITIONS: tuple[tuple[str, Version], ...] = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from django.test import Client
 
 from tests.fuzz.requests import server_body
 from tests.security.conftest import World
+
+pytestmark = pytest.mark.both_databases
 
 
 def test_an_address_with_a_line_break_is_refused_in_the_service_s_shape(client: Client, db: None) -> None:

@@ -1,6 +1,6 @@
 """Writers of identity at the same moment: no answer is an accident, and nothing stays half made.
 
-Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same on PostgreSQL.
+On SQLite, which has one writer at a time, and on PostgreSQL.
 """
 
 # ruff: noqa: B023 - the threads end before a loop goes on
@@ -42,7 +42,7 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 ROUNDS = 6
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 HERE = Client.of("127.0.0.1", "test")

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from provisioning.identity import services
 from tests.support.cast import Api, People, make_project, sign_in_browser
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 V3 = "/identity/v3"
 LISTS = (
     f"{V3}/auth/projects",

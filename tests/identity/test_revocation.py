@@ -18,6 +18,8 @@ from provisioning.identity import keys, selectors, services, tokens
 from provisioning.identity.models import RevokedToken, RoleAssignment
 from tests.support.cast import PASSWORD, People, Person
 
+pytestmark = pytest.mark.both_databases
+
 
 def close_project(alice: Person) -> None:
     services.set_project_enabled(alice.project, enabled=False)

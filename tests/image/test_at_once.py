@@ -17,7 +17,7 @@ from provisioning.images.models import Image, ImageMember, ImageProperty, ImageT
 from tests.image import pictures
 from tests.support.cast import People, make_people, make_project
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 
 @pytest.fixture

@@ -430,6 +430,7 @@ def test_a_task_that_is_delivered_again_does_no_harm(alice: Person, make: MakeIm
     assert (show(alice, image)["status"], task_of(image).status, files(store)) == ("active", "success", [str(image.id)])
 
 
+@pytest.mark.both_databases
 def test_two_workers_with_one_import_do_not_disturb_each_other(
     alice: Person, make: MakeImage, web: Web, store: Path
 ) -> None:
@@ -490,6 +491,7 @@ jobs.run_import(sys.argv[4])
 
 
 @pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.both_databases
 def test_an_import_goes_on_after_the_death_of_its_worker(
     alice: Person, make: MakeImage, web: Web, store: Path, staged: bool
 ) -> None:
@@ -514,6 +516,7 @@ def test_an_import_goes_on_after_the_death_of_its_worker(
     assert (store / str(image.id)).read_bytes() == data
 
 
+@pytest.mark.both_databases
 def test_an_import_whose_message_was_lost_is_cast_again(alice: Person, make: MakeImage, web: Web) -> None:
     image = make()
     ask(alice, image, web.serve("/x", pictures.raw()))

@@ -25,6 +25,8 @@ from tests.image.asking import V2, names, patch, remove, replace
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, People, Person
 
+pytestmark = pytest.mark.both_databases
+
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
 NAMES = st.sampled_from(["os_distro", "x", "hidden", "a b", "\N{SNOWMAN}"])
 SOME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,7 +21,7 @@ from tests.support.jobs import drain, run_periodic
 from tests.support.web import Web
 
 V2 = "/image/v2"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 STUB = {
     "id",
     "type",

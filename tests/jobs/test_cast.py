@@ -13,6 +13,8 @@ from provisioning.jobs import registry
 from provisioning.jobs.cast import cast
 from tests.support import jobs
 
+pytestmark = pytest.mark.both_databases
+
 TOPIC = "cast-tests"
 ran: list[tuple[str, object, str]] = []
 

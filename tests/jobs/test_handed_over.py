@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -15,6 +16,8 @@ from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 from tests.jobs.conftest import PATIENCE, Group, eventually, words
 from tests.jobs.test_workers import queue_is_empty
 from tests.jobs.worker import TOPICS
+
+pytestmark = pytest.mark.both_databases
 
 StartGroup = Callable[..., Group]
 

@@ -39,6 +39,7 @@ def test_a_long_job_keeps_nobody_waiting(start_group: StartGroup, log: Path, tmp
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.both_databases
 def test_a_long_job_is_run_again_when_its_worker_goes(
     start_group: StartGroup, log: Path, tmp_path: Path, how: str
 ) -> None:

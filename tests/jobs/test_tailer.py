@@ -18,7 +18,7 @@ from provisioning.events.services import prune, record
 from provisioning.events.tailer import Tailer
 from tests.jobs.conftest import eventually
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 
 @pytest.fixture

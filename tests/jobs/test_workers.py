@@ -29,6 +29,7 @@ BEFORE_SILENCE = SILENT_AFTER / 2
 """Seconds in which nothing comes back because a group has not been heard of."""
 
 
+@pytest.mark.both_databases
 def test_jobs_of_several_topics_run_soon_after_the_commit(start_group: StartGroup, log: Path) -> None:
     group = start_group()
     assert live_workers() == 1
@@ -42,6 +43,7 @@ def test_jobs_of_several_topics_run_soon_after_the_commit(start_group: StartGrou
     assert not WorkerBeat.objects.exists()
 
 
+@pytest.mark.both_databases
 def test_a_killed_workers_job_is_run_once_more_at_once(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
     start_group(workers=2)
     release = tmp_path / "release"
@@ -108,6 +110,7 @@ def test_a_job_that_raises_is_tried_again_and_then_given_up(start_group: StartGr
     assert "this job always fails" in group.output.read_text()
 
 
+@pytest.mark.both_databases
 def test_two_groups_share_the_work_and_run_nothing_twice(start_group: StartGroup, log: Path) -> None:
     start_group(workers=2)
     start_group(workers=2)

@@ -28,7 +28,7 @@ from provisioning.notifications.models import Delivery
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 TOKEN = "for prometheus"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

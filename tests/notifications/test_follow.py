@@ -15,7 +15,7 @@ from tests.support.sockets import Open, _no_tailer_left, in_db, open_socket
 
 __all__ = ["_no_tailer_left", "open_socket"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 PATH = "/ws/v1/events?topic=notifications"
 
 

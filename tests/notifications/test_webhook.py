@@ -33,7 +33,7 @@ from tests.notifications.conftest import Received, Receiver, told, types
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -1,7 +1,7 @@
 """Many at once at the limit, in several processes of many threads, and processes that die: exact, and nothing refused
 falsely.
 
-Here on SQLite; ``tests/jobs/test_postgresql.py`` runs the same on PostgreSQL.
+On SQLite, which has one writer at a time, and on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from provisioning.quotas.selectors import detail_of, usage_of
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 PROCESSES = 4
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 ALICE = context("alice")

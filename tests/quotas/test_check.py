@@ -20,7 +20,7 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
 from tests.support.clouds import Cloud, context
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 LOST = uuid.UUID(int=77)
 
 

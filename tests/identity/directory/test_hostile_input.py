@@ -11,6 +11,8 @@ from provisioning.identity import services
 from tests.identity.directory.people_of_domains import V3, make_realm, status
 from tests.support.cast import Api, People, make_project
 
+pytestmark = pytest.mark.both_databases
+
 IDS = ["%00", "x" * 300, "%F0%9F%A6%80", "%FF", "..", "0" * 31, "{}", "-1", "' OR 1=1 --", "%0A"]
 PATHS = ["users/{}", "projects/{}", "domains/{}", "groups/{}", "users/{}/groups", "projects/{}/tags", "groups/{}/users"]
 

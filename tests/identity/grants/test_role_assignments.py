@@ -12,6 +12,8 @@ from provisioning.identity.models import RoleAssignment
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People, make_project, make_user
 
+pytestmark = pytest.mark.both_databases
+
 LIST = f"{V3}/role_assignments"
 BASE = f"http://127.0.0.1:8000{V3}"
 

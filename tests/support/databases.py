@@ -1,0 +1,170 @@
+"""The tests' databases: migrated once, copied for each worker; some tests run on SQLite and again on PostgreSQL.
+
+``tests/conftest.py`` loads this module as a plugin.  A test marked ``both_databases`` gets an argument ``database``;
+while its variant for PostgreSQL runs, the name ``default`` stands for a database on a server that the whole session
+shares, in this process and in those that the test starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from asgiref.local import Local
+from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
+
+from portal.environment import database as read_database
+from tests.support.postgresql_server import READY, TEMPLATE, url_of
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MIGRATED = CHECKOUT / ".pytest_cache" / "d" / "migrated"
+"""Where a migrated SQLite file is kept for later runs."""
+START_WITHIN = 300.0
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    definition = metafunc.definition
+    uses_it = "db" in metafunc.fixturenames or "transactional_db" in metafunc.fixturenames
+    if definition.get_closest_marker("both_databases") and (uses_it or definition.get_closest_marker("django_db")):
+        again = pytest.param("postgresql", marks=pytest.mark.postgresql)
+        metafunc.parametrize("database", ["sqlite", again], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def database(request: pytest.FixtureRequest) -> str:
+    """The kind of database that the test runs on."""
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Exchange the database before the first fixture is made, and back after the last has gone."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or callspec.params.get("database") != "postgresql":
+        return (yield)
+    with _on_postgresql():
+        return (yield)
+
+
+# ----- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Give this process a migrated SQLite file; in the place of pytest-django's fixture, which migrates each time."""
+    with django_db_blocker.unblock(), _on(*_sqlite):
+        _make_sqlite()
+    yield
+    with django_db_blocker.unblock(), _on(*_sqlite):
+        connection.close()
+
+
+def _make_sqlite() -> None:
+    path = Path(connection.settings_dict["TEST"]["NAME"])
+    kept = MIGRATED / f"{_state_of_migrations()}.sqlite3"
+    MIGRATED.mkdir(parents=True, exist_ok=True)
+    with _locked(MIGRATED / "lock"):
+        if not kept.exists():
+            for old in MIGRATED.glob("*.sqlite3"):
+                old.unlink()
+            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+            connection.close()
+            shutil.copyfile(path, kept.with_suffix(".new"))
+            kept.with_suffix(".new").rename(kept)
+    shutil.copyfile(kept, path)
+    connection.settings_dict["NAME"] = str(path)
+
+
+def _state_of_migrations() -> str:
+    """A digest of everything that says what a migrated database holds."""
+    files = [CHECKOUT / "portal" / "settings.py", CHECKOUT / "requirements" / "base.lock"]
+    for folder in ("portal", "provisioning"):
+        files += sorted((CHECKOUT / folder).glob("**/migrations/*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes of the session out."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# ----- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+Connections = tuple[dict[str, Any], Local]
+"""The settings of a database, and each thread's connection to it."""
+_sqlite: Connections = (connections.settings["default"], connections._connections)
+_postgresql: list[Connections] = []
+
+
+@contextlib.contextmanager
+def _on(options: dict[str, Any], local: Local) -> Iterator[None]:
+    """Let ``default`` stand for a database, in every thread."""
+    before = connections.settings["default"], connections._connections
+    connections.settings["default"], connections._connections = options, local
+    try:
+        yield
+    finally:
+        connections.settings["default"], connections._connections = before
+
+
+@contextlib.contextmanager
+def _on_postgresql() -> Iterator[None]:
+    os.environ["NOVELLA_DATABASE_URL"] = url_of(_server())
+    try:
+        if not _postgresql:
+            _postgresql.append(_make_postgresql())
+        with _on(*_postgresql[0]):
+            ContentType.objects.clear_cache()
+            yield
+    finally:
+        del os.environ["NOVELLA_DATABASE_URL"]
+        ContentType.objects.clear_cache()
+
+
+def _make_postgresql() -> Connections:
+    """Make a database of this process's own, and settings for it."""
+    name = f"test_{os.getpid()}"
+    with psycopg.connect(url_of(_server()).replace("postgres:", "postgresql:"), autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    options = read_database("NOVELLA_DATABASE_URL", settings.DATA_DIR, settings.ROLE, 20)
+    options["NAME"] = name
+    return connections.configure_settings({"default": options})["default"], Local(connections.thread_critical)
+
+
+def _server() -> Path:
+    """The folder of the session's server; whoever needs it first starts it."""
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    session = os.getppid() if worker else os.getpid()
+    folder = Path(tempfile.gettempdir()) / f"nv-pg-{session}"
+    with _locked(Path(tempfile.gettempdir()) / f"nv-pg-{session}.lock"):
+        if not (folder / READY).exists():
+            module = "tests.support.postgresql_server"
+            start = ["setsid", "--fork", sys.executable, "-m", module, str(folder), str(session)]
+            environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "bin" / "libexec")}
+            subprocess.run(start, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, check=True)
+            deadline = time.monotonic() + START_WITHIN
+            while not (folder / READY).exists():
+                assert time.monotonic() < deadline, "PostgreSQL did not start"
+                time.sleep(0.05)
+    return folder
