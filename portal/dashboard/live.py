@@ -15,6 +15,7 @@ from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.overview.views import parts_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.listing import Sort
 from provisioning.compute import selectors as compute
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
@@ -54,7 +55,7 @@ def _overview(context: RequestContext) -> str:
 
 def _instances(ids: Collection[uuid.UUID], context: RequestContext) -> str:
     """Render the rows, oldest first, so that each new one is put before the others; deleted ones are taken away."""
-    instances = compute.instances_for(context, ids=ids, sort=(("created_at", "asc"),))
+    instances = compute.instances_for(context, ids=ids, sort=[Sort("created_at", descending=False)])
     rows = [render_to_string("dashboard/instances/_row.html", {"row": row}) for row in rows_for(context, instances)]
     gone = set(ids) - {item.id for item in instances}
     return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])

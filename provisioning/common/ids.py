@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import uuid
 
-from provisioning.common.errors import NotFoundError
-
+NOBODY = uuid.UUID(int=0)
+"""An id that no row has: what is no id is nobody's."""
 _FORM = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 
@@ -17,12 +17,3 @@ def read_id(text: object) -> uuid.UUID | None:
     if not isinstance(text, str) or not _FORM.fullmatch(text):
         return None
     return uuid.UUID(text)
-
-
-def existing_id(text: object, what: str) -> uuid.UUID:
-    """Return the UUID, or raise NotFoundError: what is no id names nothing.  ``what`` is a word like ``Instance``."""
-    found = read_id(text)
-    if found is None:
-        shown = str(text)[:64]
-        raise NotFoundError(f"{what} {shown} could not be found.")
-    return found

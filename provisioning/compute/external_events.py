@@ -6,13 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from uuid import UUID
 
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.actions.power import switch
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
@@ -54,7 +53,7 @@ def deliver(context: RequestContext, events: Sequence[ExternalEvent]) -> list[De
     servers = Instance.objects.filter(id__in=ids).exclude(vm_state=VmState.DELETED).in_bulk()
     answers, entries = [], list[Entry]()
     for event in events:
-        server = servers.get(read_id(event.server_id) or UUID(int=0))
+        server = servers.get(read_id(event.server_id) or NOBODY)
         answer = _judge(event, server)
         answers.append(answer)
         if server is not None and answer is Delivery.DELIVERED:
@@ -82,7 +81,7 @@ def _entry(context: RequestContext, event: ExternalEvent, server: Instance) -> E
 
 def _power(context: RequestContext, event: ExternalEvent) -> None:
     """Switch a server as an event says; nobody waits for it, so what stands against it is told in the log alone."""
-    server = Instance.objects.filter(id=read_id(event.server_id) or UUID(int=0)).first()
+    server = Instance.objects.filter(id=read_id(event.server_id) or NOBODY).first()
     if server is None or server.task_state is not None:
         return
     try:

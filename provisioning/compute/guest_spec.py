@@ -18,7 +18,7 @@ from compute_agent.contract.build import (
     RescueImage,
 )
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute import passwords
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.cards import tags_of_cards
@@ -124,7 +124,7 @@ def _image_of(instance: Instance, row: Image | None) -> ImageRef:
     if row is not None:
         return image_ref(row, properties or None)
     return ImageRef(
-        id=str(instance.image_id or uuid.UUID(int=0)),
+        id=str(instance.image_id or NOBODY),
         name=instance.image_name,
         disk_format="",
         size=0,

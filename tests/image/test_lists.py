@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from portal.api.image.images.queries import read_filters, read_page, read_sort
+from portal.api.image.images.queries import read_filters, read_order, read_page
 from provisioning.common.errors import NovellaError
 from provisioning.images import selectors, services
 from provisioning.images.models import Image, ImageProperty, ImageTag
@@ -227,7 +227,7 @@ def test_rows_for_filters_follow_the_record(alice: Person, make: MakeImage) -> N
 def test_any_query_is_read_or_refused(query: list[tuple[str, str]]) -> None:
     sent = urlencode([(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in query])
     request = Request(APIRequestFactory().get(f"/image/v2/images?{sent}"))
-    for read in (read_filters, read_sort):
+    for read in (read_filters, read_order):
         with contextlib.suppress(NovellaError):
             read(request)
     with contextlib.suppress(NovellaError):

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query, read_page
+from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
 from portal.api.identity import fragments
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.ordering import Sort
-from provisioning.identity.directory import BY_NAME, Found, Part, Record
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Part, Sort
+from provisioning.identity.directory import Found, Record
 
 TRUE, FALSE = frozenset({"true", "1", "", "yes", "on"}), frozenset({"false", "0", "no", "off"})
-INEXACT = ("contains", "icontains", "startswith", "istartswith", "endswith", "iendswith")
+INEXACT = tuple(f"name__{prefix}{how}" for how in ("contains", "startswith", "endswith") for prefix in ("", "i"))
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 EXPIRY = "password_expires_at"
-COMPARISONS = {"lt": "__lt", "lte": "__lte", "gt": "__gt", "gte": "__gte", "eq": ""}
+COMPARISONS = ("lt", "lte", "gt", "gte", "eq", "neq")
+SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be asc or desc.")
 MOST_WORDS = 100
 """Tags in a filter, and sort keys."""
 MOST_COMPARISONS = 20
@@ -60,7 +63,7 @@ GROUPS = Filters(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_i
 
 def query_of(filters: Filters) -> Schema:
     """Return the schema of the query of such a list, for the OpenAPI document: what ``read`` reads, all else goes."""
-    texts = ("limit", "marker", *filters.texts, *filters.ids, *(f"name__{how}" for how in INEXACT))
+    texts = ("limit", "marker", *filters.texts, *filters.ids, *INEXACT)
     texts += (*(TAGS if filters.tags else ()), *((EXPIRY,) if filters.expiry else ()))
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
     schemas |= {name: {"enum": ["true", "false"]} for name in filters.booleans}
@@ -82,24 +85,18 @@ def read(request: Request, filters: Filters) -> Part:
     for name, value in query.items():
         if "\0" in name or "\0" in value:
             raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", ""))
-    equal: dict[str, object] = {name: query[name] for name in filters.texts if name in query}
-    equal |= {name: read_id(query[name]) for name in filters.ids if name in query}
-    equal |= {name: boolean(name, query[name]) for name in filters.booleans if name in query}
-    page = read_page(request)
-    names = tuple((how, value) for how in INEXACT for value in query.getlist(f"name__{how}"))
-    times = tuple(_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]) if filters.expiry else ()
+    equal: list[tuple[str, Any]] = [(name, query[name]) for name in filters.texts if name in query]
+    equal += [(name, read_id(query[name]) or NOBODY) for name in filters.ids if name in query]
+    equal += [(name, boolean(name, query[name])) for name in filters.booleans if name in query]
+    names = [(name, value) for name in INEXACT for value in query.getlist(name)]
+    times = [_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]] if filters.expiry else []
     if max(len(names), len(times)) > MOST_COMPARISONS:
         field = EXPIRY if len(times) > MOST_COMPARISONS else "name"
         raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
-    return Part(
-        equal=equal,
-        names=names,
-        tags=tuple((how, _words(how, query[how])) for how in TAGS if how in query) if filters.tags else (),
-        times=times,
-        sort=tuple(_sort(request, filters.sort_keys)) or BY_NAME,
-        limit=page.limit,
-        marker=page.marker,
-    )
+    tags = [(how, _words(how, query[how])) for how in TAGS if how in query] if filters.tags else []
+    page = read_page(request)
+    sort = _sort(request, filters.sort_keys)
+    return Part([*equal, *names, *tags, *times], sort, page.limit, page.marker)
 
 
 def answer(
@@ -138,7 +135,7 @@ def _words(name: str, text: str) -> tuple[str, ...]:
 
 def _moment(text: str) -> tuple[str, datetime]:
     how, colon, moment = text.partition(":")
-    if not colon or how not in {*COMPARISONS, "neq"}:
+    if not colon or how not in COMPARISONS:
         raise InvalidInputError(
             f"{EXPIRY} must be like lt:2030-01-31T12:00:00Z (lt, lte, gt, gte, eq, neq).", field=EXPIRY
         )
@@ -146,18 +143,12 @@ def _moment(text: str) -> tuple[str, datetime]:
         found = datetime.strptime(moment, TIME).replace(tzinfo=UTC)
     except ValueError as error:
         raise InvalidInputError(f"{EXPIRY} must have a time like 2030-01-31T12:00:00Z.", field=EXPIRY) from error
-    return ("neq" if how == "neq" else EXPIRY + COMPARISONS[how]), found
+    return (EXPIRY if how == "eq" else f"{EXPIRY}__{how}"), found
 
 
-def _sort(request: Request, known: tuple[str, ...]) -> Iterator[Sort]:
+def _sort(request: Request, known: tuple[str, ...]) -> tuple[Sort, ...]:
     names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
     if len(ways) > max(len(names), 1) or len(names) > len(known):
         raise InvalidInputError("There are more sort_key or sort_dir than can be.", field="sort_dir")
     names = names or (["name"] if ways else [])
-    for index, name in enumerate(names):
-        way = ways[index] if index < len(ways) else "asc"
-        if name not in known:
-            raise InvalidInputError(f"sort_key must be one of {', '.join(known)}.", field="sort_key")
-        if way not in {"asc", "desc"}:
-            raise InvalidInputError("sort_dir must be asc or desc.", field="sort_dir")
-        yield Sort(name, descending=way == "desc")
+    return read_sort(names, ways, {name: name for name in known}, SORT_ERRORS)

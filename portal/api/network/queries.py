@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +10,16 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common.paging import Page, read_page
+from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.ordering import Sort
-from provisioning.network.selectors import Part
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Part
 
 NOT_FILTERS = {"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}
-NOTHING = uuid.UUID(int=0)
-"""An id that no row has: what is no id matches nothing."""
+
+UNSORTABLE = "['{key} {way}'] is invalid attribute for sort_keys"
+SORT_ERRORS = SortErrors(UNSORTABLE, UNSORTABLE, way_field="sort_key")
 
 Read = Callable[[str], object]
 
@@ -33,7 +33,7 @@ def lower(value: str) -> object:
 
 
 def identity(value: str) -> object:
-    return read_id(value) or NOTHING
+    return read_id(value) or NOBODY
 
 
 def number(value: str) -> object:
@@ -118,8 +118,12 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
         _condition(name, values, filters, conditions)
     page = read_page(request)
     backwards = request.query_params.get("page_reverse", "").lower() in {"true", "1"}
-    sort = _sort(request, sort_keys)
-    part = Part(conditions, sort, page.limit, page.marker, backwards=backwards)
+    names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
+    if len(ways) > len(names):
+        raise InvalidInputError("The number of sort_keys and sort_dirs must be same", field="sort_dir")
+    sort = read_sort(names, ways, sort_keys, SORT_ERRORS)
+    wanted = [(f"{lookup}__in", values) for lookup, values in conditions.items()]
+    part = Part(wanted, sort, page.limit, page.marker, backwards=backwards)
     return Query(part, page, fields_of(request))
 
 
@@ -139,19 +143,3 @@ def _condition(name: str, values: list[str], filters: Filters, conditions: dict[
         conditions.setdefault(column.lookup, []).extend(wanted_values)
     elif column.value not in wanted_values:
         conditions["pk"] = []
-
-
-def _sort(request: Request, sort_keys: Mapping[str, str]) -> tuple[Sort, ...]:
-    """Pair ``sort_key`` with ``sort_dir``; a missing direction is ascending."""
-    names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
-    if len(ways) > len(names):
-        msg = "The number of sort_keys and sort_dirs must be same"
-        raise InvalidInputError(msg, field="sort_dir")
-    keys = []
-    for index, name in enumerate(names):
-        way = ways[index] if index < len(ways) else "asc"
-        if name not in sort_keys or way not in {"asc", "desc"}:
-            msg = f"['{name[:80]} {way[:8]}'] is invalid attribute for sort_keys"
-            raise InvalidInputError(msg, field="sort_key")
-        keys.append(Sort(sort_keys[name], descending=way == "desc"))
-    return tuple(keys)

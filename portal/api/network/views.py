@@ -21,7 +21,7 @@ from portal.api.network.resources import (
     Resource,
 )
 from provisioning.network import services
-from provisioning.network.selectors import part_of
+from provisioning.network.selectors.records import LISTING
 
 ALL_PROJECTS = "novella:get_networks:all_projects"
 PROVIDER = {
@@ -71,9 +71,8 @@ class ResourceView(NetworkView):
         filters = {**resource.filters, **(resource.operator_filters if operator else {})}
         query = read_query(request, filters, resource.sort_keys)
         self.make_default_group()
-        rows = part_of(
-            resource.many(self.context, all_projects=operator).prefetch_related(*resource.related), query.part
-        )
+        every = resource.many(self.context, all_projects=operator).prefetch_related(*resource.related).distinct()
+        rows = LISTING.page(every, query.part)
         body: dict[str, Any] = {resource.plural: [query.cut(self.show(row)) for row in rows]}
         if query.page.asked:
             url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"

@@ -12,6 +12,7 @@ from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
 from portal.dashboard.pages import FormPage
+from provisioning.common.ids import NOBODY
 from provisioning.identity import selectors as identity
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageMember
@@ -80,6 +81,6 @@ class ImageAnswer(ImagePage):
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         """Say so."""
-        mine = self.context.project_id or uuid.UUID(int=0)
+        mine = self.context.project_id or NOBODY
         services.set_member_status(self.context, image_id, mine, self.status)
         return self.go("dashboard:images", said=f"The image is {self.status}.")

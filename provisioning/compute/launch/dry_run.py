@@ -9,6 +9,7 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.ids import NOBODY
 from provisioning.compute.launch.checks import MAX_COUNT, check_fit, check_flavor, check_image
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.destination import check_place, group_of
@@ -139,7 +140,7 @@ def _imagined(context: RequestContext, request: WouldFit) -> Instance:
         host=request.requested_host or None,
     )
     place = check_place(context, asked)
-    instance = imagined(context.project_id or uuid.UUID(int=0), flavor, image, place.zone)
+    instance = imagined(context.project_id or NOBODY, flavor, image, place.zone)
     instance.requested_host, instance.scheduler_hints = place.host, place.hints
     instance.server_group = group_of(context, place, request.count)
     return instance

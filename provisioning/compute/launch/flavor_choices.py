@@ -12,13 +12,13 @@ from django.db import DatabaseError
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY
 from provisioning.compute import selectors
 from provisioning.compute.launch.checks import check_fit
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
 from provisioning.compute.models import Flavor, ServerGroup
 from provisioning.compute.selectors.catalog import Limits
-from provisioning.compute.selectors.instances import NOBODY
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import flavor_copy, quota_amounts

@@ -7,6 +7,7 @@ import secrets
 import uuid
 
 from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
 
@@ -31,6 +32,6 @@ def launched_before(context: RequestContext, request: LaunchRequest) -> list[Ins
     if request.idempotency_key is None:
         return []
     made = Instance.objects.filter(
-        project_id=context.project_id or uuid.UUID(int=0), reservation_id=reservation_id(context, request)
+        project_id=context.project_id or NOBODY, reservation_id=reservation_id(context, request)
     )
     return list(made.select_related("host").order_by("launch_index"))

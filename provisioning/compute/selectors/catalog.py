@@ -10,13 +10,16 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.common.ids import NOBODY
+from provisioning.common.listing import Listing, Part, Sort
 from provisioning.compute.models import Flavor, FlavorAccess, KeyPair
-from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas
 
 SMALLEST_FIRST = tuple(Sort(key, descending=False) for key in ("memory_mb", "vcpus", "root_gb", "id"))
+FLAVORS = Listing[Flavor](
+    order=(Sort("id", descending=False),), marker="flavorid", no_marker="marker [{marker}] not found"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,7 @@ def flavors_for(
         rows = rows.filter(memory_mb__gte=min_ram)
     if min_disk is not None:
         rows = rows.filter(root_gb__gte=min_disk)
-    if marker is not None:
-        last = visible.filter(flavorid=marker).first()
-        if last is None:
-            raise InvalidInputError(f"marker [{marker}] not found", field="marker")
-        rows = rows.filter(behind(last, sort))
-    return list(rows.order_by(*order_by(sort))[:limit])
+    return FLAVORS.page(rows, Part(sort=sort, limit=limit, marker=marker), among=visible)
 
 
 def flavors_of_project(project_id: uuid.UUID) -> list[Flavor]:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.attempts import BUILDS, attempts_for
 from provisioning.compute.selectors.instances import instance_for
@@ -46,7 +47,7 @@ LABELS: Mapping[str, str] = {
 }
 """Filter → what it looks at; one of the operators' own is called by its name."""
 _NAMELESS = HostState(
-    uuid.UUID(int=0),
+    NOBODY,
     "",
     "",
     enabled=True,

@@ -15,9 +15,9 @@ from django.db.models.functions import Coalesce
 from compute_agent.contract import steps
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
-from provisioning.compute.selectors.instances import ALL_PROJECTS, NOBODY, instance_for
+from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 

@@ -6,12 +6,14 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 
+from django.db.models import QuerySet
+
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Part, Sort
 from provisioning.compute.models import Instance, InstanceFault
-from provisioning.compute.selectors.instance_filters import NOBODY, Filters, narrowed
-from provisioning.compute.selectors.instance_order import NEWEST_FIRST, SORT_KEYS, page
+from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
@@ -24,7 +26,7 @@ __all__ = ["ALL_PROJECTS", "NOBODY", "SORT_KEYS", "Filters", "fault_of", "instan
 def instances_for(
     context: RequestContext,
     *,
-    sort: Sequence[tuple[str, str]] = NEWEST_FIRST,
+    sort: Sequence[Sort] = (),
     limit: int | None = None,
     marker: str | uuid.UUID | None = None,
     all_projects: bool = False,
@@ -34,11 +36,10 @@ def instances_for(
 ) -> list[Instance]:
     """Return servers with their host, newest first.
 
-    ``sort`` gives keys of SORT_KEYS with ``asc`` or ``desc``; ``marker`` is the id of the last server of the page
-    before; ``columns`` names those that the caller will look at, ``host`` among them, where not all; ``rule`` is asked
-    for ``all_projects``.  Raises
-    ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or marker and
-    for a pattern out of bounds.
+    ``sort`` gives keys of SORT_KEYS; ``marker`` is the id of the last server of the page before; ``columns`` names
+    those that the caller will look at, ``host`` among them, where not all; ``rule`` is asked for ``all_projects``.
+    Raises ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or
+    marker and for a pattern out of bounds.
     """
     if all_projects:
         policy.enforce(context, rule)
@@ -47,19 +48,16 @@ def instances_for(
         rows = rows.prefetch_related("host")  # many servers share a host: each is read and made once
     if not all_projects:
         rows = rows.filter(project_id=context.project_id or NOBODY)
-    last = None if marker is None else _marker(context, marker)
-    return page(narrowed(rows, filters, operator=policy.allows(context, ALL_PROJECTS)), sort, limit, last)
+    operator = policy.allows(context, ALL_PROJECTS)
+    if sort:
+        sort = (*sort, Sort("id", sort[-1].descending))
+    part = Part(sort=sort, limit=limit, marker=marker)
+    return INSTANCES.page(narrowed(rows, filters, operator=operator), part, among=_seen(context, operator=operator))
 
 
-def _marker(context: RequestContext, marker: str | uuid.UUID) -> Instance:
-    """Return the server a page begins behind, deleted or not; another project's is as unknown as none."""
-    rows = Instance.objects.filter(id=read_id(marker) or NOBODY)
-    if not policy.allows(context, ALL_PROJECTS):
-        rows = rows.filter(project_id=context.project_id or NOBODY)
-    last = rows.first()
-    if last is None:
-        raise InvalidInputError(f"marker [{str(marker)[:64]}] not found", field="marker")
-    return last
+def _seen(context: RequestContext, *, operator: bool) -> QuerySet[Instance]:
+    """Return the servers of the caller's project, all for an operator, deleted ones too."""
+    return Instance.objects.all() if operator else Instance.objects.filter(project_id=context.project_id or NOBODY)
 
 
 def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bool = False) -> Instance:
@@ -68,9 +66,7 @@ def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, delet
     Deleted servers are gone, except for an operator who says ``deleted``.  Raises NotFoundError.
     """
     operator = policy.allows(context, ALL_PROJECTS)
-    rows = Instance.objects.select_related("host").filter(id=read_id(instance_id) or NOBODY)
-    if not operator:
-        rows = rows.filter(project_id=context.project_id or NOBODY)
+    rows = _seen(context, operator=operator).select_related("host").filter(id=read_id(instance_id) or NOBODY)
     if not (deleted and operator):
         rows = rows.exclude(vm_state=VmState.DELETED)
     instance = rows.first()

@@ -11,15 +11,15 @@ from typing import NoReturn
 from django.db.models import Q
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Listing, Part, Sort
 from provisioning.compute.models import Migration
-from provisioning.compute.selectors.instances import NOBODY, instance_for
+from provisioning.compute.selectors.instances import instance_for
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
-NEWEST_FIRST = (Sort("created_at"), Sort("id"))
+MIGRATIONS = Listing[Migration](order=(Sort("created_at"), Sort("id")), marker="uuid")
 _MOST = 2_147_483_647
 
 
@@ -67,12 +67,7 @@ def migrations_for(
     """
     policy.enforce(context, "os_compute_api:os-migrations:index")
     rows = Migration.objects.filter(filters.condition())
-    if marker is not None:
-        last = Migration.objects.filter(uuid=read_id(marker) or NOBODY).first()
-        if last is None:
-            raise InvalidInputError(f"Marker {marker[:64]} could not be found.", field="marker")
-        rows = rows.filter(behind(last, NEWEST_FIRST))
-    return list(rows.order_by(*order_by(NEWEST_FIRST))[:limit])
+    return MIGRATIONS.page(rows, Part(limit=limit, marker=marker), among=Migration.objects.all())
 
 
 def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:

@@ -9,9 +9,8 @@ from django.db.models import Count
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, ServerGroup
-from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.scheduler import GroupSpec
 

@@ -9,13 +9,12 @@ from django.db import connection, transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import state
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.names import check_text
 from provisioning.compute.selectors import server_groups as selectors
-from provisioning.compute.selectors.instances import NOBODY
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
 from provisioning.quotas import services as quotas

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-import uuid
 from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q
 
+from provisioning.common.ids import NOBODY
 from provisioning.compute import notifications
 from provisioning.compute.models import Instance, UsageAudit
 from provisioning.compute.periods import AuditPeriod, completed_before
@@ -61,7 +61,7 @@ def _tell(period: AuditPeriod, hosts: list[str]) -> None:
         return
     still = Q(deleted_at=None) | Q(deleted_at__gt=period.beginning)
     there = Instance.objects.filter(still, created_at__lt=period.ending, host__name__in=hosts).select_related("host")
-    last = uuid.UUID(int=0)
+    last = NOBODY
     while found := list(there.filter(id__gt=last).order_by("id")[:BATCH]):
         notifications.usage(found, period.beginning, period.ending)
         last = found[-1].id

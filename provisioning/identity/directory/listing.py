@@ -1,40 +1,24 @@
-"""A part of a list: what it is narrowed to, in which order, how many and from where."""
+"""What lists of domains, projects, users and groups are filtered and sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import Length, Lower, Right, StrIndex
+from django.db.models.lookups import Exact, GreaterThan
 
-from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.common.listing import Listing, Part, Sort
+from provisioning.identity.models import Project
 
 Record = TypeVar("Record", bound=Model)
 
 LARGEST = 1000
 """Rows of one answer."""
 BY_NAME = (Sort("name", descending=False),)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is asked for of a list."""
-
-    equal: Mapping[str, object] = field(default_factory=dict)
-    """Column → value; None matches nothing."""
-    names: tuple[tuple[str, str], ...] = ()
-    """Comparisons with the name: ``contains``, ``startswith``, ``endswith``, and with an ``i`` before, without case."""
-    tags: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """``tags`` (all of them), ``tags-any``, ``not-tags`` (not all of them), ``not-tags-any`` (none of them)."""
-    times: tuple[tuple[str, Any], ...] = ()
-    """Django's lookup → moment."""
-    sort: tuple[Sort, ...] = BY_NAME
-    limit: int = LARGEST
-    marker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +30,50 @@ class Found(Generic[Record]):
 
 
 def find(rows: QuerySet[Record], part: Part) -> Found[Record]:
-    """Return that part of the rows, in a constant number of queries.
-
-    InvalidInputError when the marker is none of them.
-    """
-    keys = (*part.sort, Sort("id", descending=False))
-    found = rows
-    for column, value in part.equal.items():
-        found = found.none() if value is None else found.filter(**{column: value})
-    for how, text in part.names:
-        found = found.filter(pk__in=_named(rows.model, how, text))
-    for how, words in part.tags:
-        found = _tagged(found, how, words)
-    for lookup, moment in part.times:
-        found = found.exclude(password_expires_at=moment) if lookup == "neq" else found.filter(**{lookup: moment})
-    if part.marker is not None:
-        found = found.filter(behind(_row(rows, part.marker), keys))
-    limit = min(part.limit, LARGEST)
-    page = list(found.order_by(*order_by(keys))[: limit + 1])
+    """Return that part of the rows, by name unless another order is asked for; InvalidInputError for the marker."""
+    limit = min(part.limit or LARGEST, LARGEST)
+    page = LISTING.page(rows, replace(part, sort=part.sort or BY_NAME, limit=limit + 1))
     return Found(page[:limit], truncated=len(page) > limit)
 
 
-def _named(model: type[Model], how: str, text: str) -> QuerySet[Any]:
-    """Match by position: SQLite's own LIKE pays no heed to case, PostgreSQL's does."""
-    column: Any = F("name")
-    wanted: Any = Value(text, output_field=TextField())
-    if how.startswith("i"):
-        how, column, wanted = how[1:], Lower("name"), Lower(wanted)
-    rows = model._default_manager.all()
-    if how == "endswith":
-        rows = rows.alias(_end=Right(column, Length(wanted)) if text else wanted).filter(_end=wanted)
-    else:
-        position = {"contains": Q(_position__gt=0), "startswith": Q(_position=1)}[how]
-        rows = rows.alias(_position=StrIndex(column, wanted)).filter(position)
-    found: QuerySet[Any] = rows.values("pk")
-    return found
+def _named(how: str, *, fold: bool) -> Callable[[str], Q]:
+    """Compare names by position: SQLite's own LIKE pays no heed to case, PostgreSQL's does."""
+
+    def condition(text: str) -> Q:
+        column: Any = Lower("name") if fold else F("name")
+        wanted: Any = Value(text, output_field=TextField())
+        wanted = Lower(wanted) if fold else wanted
+        if how == "endswith":
+            return Q(Exact(Right(column, Length(wanted)), wanted)) if text else Q()
+        place = StrIndex(column, wanted)
+        return Q(GreaterThan(place, 0)) if how == "contains" else Q(Exact(place, 1))
+
+    return condition
 
 
-def _tagged(rows: QuerySet[Record], how: str, words: tuple[str, ...]) -> QuerySet[Record]:
-    if how.endswith("any"):
-        having = Q(pk__in=rows.model._default_manager.filter(tags__name__in=words).values("pk"))
-    else:
-        having = Q()
-        for word in words:
-            having &= Q(pk__in=rows.model._default_manager.filter(tags__name=word).values("pk"))
-    return rows.exclude(having) if how.startswith("not") else rows.filter(having)
+def _all_tags(words: Iterable[str]) -> Q:
+    return Q(*(Q(pk__in=Project.objects.filter(tags__name=word).values("pk")) for word in words))
 
 
-def _row(rows: QuerySet[Record], marker: str) -> Record:
-    key = marker if rows.model._meta.pk.get_internal_type() == "CharField" else read_id(marker)
-    found = None if key is None else rows.filter(pk=key).first()
-    if found is None:
-        raise InvalidInputError("marker must be the id of an entry of the list.", field="marker")
-    return found
+def _any_tag(words: Iterable[str]) -> Q:
+    return Q(pk__in=Project.objects.filter(tags__name__in=words).values("pk"))
+
+
+def _expires_at_another_time(moment: datetime) -> Q:
+    return ~Q(password_expires_at=moment)
+
+
+LISTING = Listing[Any](
+    order=(Sort("id", descending=False),),
+    filters={
+        **{f"name__{how}": _named(how, fold=False) for how in ("contains", "startswith", "endswith")},
+        **{f"name__i{how}": _named(how, fold=True) for how in ("contains", "startswith", "endswith")},
+        "tags": _all_tags,
+        "tags-any": _any_tag,
+        "not-tags": lambda words: ~_all_tags(words),
+        "not-tags-any": lambda words: ~_any_tag(words),
+        "password_expires_at__neq": _expires_at_another_time,
+    },
+    no_marker="marker must be the id of an entry of the list.",
+)
+"""The filters of the Identity API v3; any other name is a column, or a lookup of Django's."""

@@ -7,8 +7,9 @@ import uuid
 from django.db.models import Q, QuerySet
 
 from provisioning.common.ids import read_id
+from provisioning.common.listing import Part
 from provisioning.identity import selectors
-from provisioning.identity.directory.listing import Found, Part, Record, find
+from provisioning.identity.directory.listing import Found, Record, find
 from provisioning.identity.models import Domain, Group, Project, User
 
 

@@ -1,6 +1,6 @@
 """Images as a caller may see them."""
 
-from provisioning.images.selectors.access import NOBODY, image_for, visible_images
+from provisioning.images.selectors.access import image_for, visible_images
 from provisioning.images.selectors.data import data_for, open_data
 from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
 from provisioning.images.selectors.members import answers_for, member_for, members_for
@@ -9,7 +9,6 @@ from provisioning.images.selectors.use import usable_image_for, usable_images_fo
 
 __all__ = [
     "NEWEST_FIRST",
-    "NOBODY",
     "SORT_KEYS",
     "answers_for",
     "data_for",

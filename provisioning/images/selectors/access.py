@@ -8,11 +8,10 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.images.models import Image, ImageMember
 
-NOBODY = uuid.UUID(int=0)
 FOR_ALL = (Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY)
 
 

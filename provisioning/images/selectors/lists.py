@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
-from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.common.listing import Listing, Part, Sort
 from provisioning.images import protections
 from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag
-from provisioning.images.selectors.access import FOR_ALL, key, own, sees_all, shared_with, visible_images
+from provisioning.images.selectors.access import FOR_ALL, own, sees_all, shared_with, visible_images
 
 SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})
 """Columns that a list can be sorted by; Glance's own."""
-EXACT = frozenset({"status", "container_format", "disk_format", "name", "id"})
-"""Filters that compare one column with one of several values."""
 NUMBERS = ("size", "virtual_size", "min_disk", "min_ram")
 """Columns that a filter compares with a number: equal, or from (``_min``) and to (``_max``)."""
-COLUMNS = (
-    {"owner": "project_id", "protected": "protected", "hidden": "hidden"}
-    | {name: name for name in ("checksum", "os_hash_algo", "os_hash_value", *NUMBERS)}
-    | {f"{name}_min": f"{name}__gte" for name in NUMBERS}
-    | {f"{name}_max": f"{name}__lte" for name in NUMBERS}
-)
-"""Filters with one value, and what they compare."""
 NEWEST_FIRST = (Sort("created_at"), Sort("id"))
 SECOND = datetime.timedelta(seconds=1)
 
@@ -40,39 +30,23 @@ def images_for(
     *,
     limit: int | None = None,
     marker: str | uuid.UUID | None = None,
-    sort: Sequence[Sort] = NEWEST_FIRST,
+    sort: Sequence[Sort] = (),
 ) -> list[Image]:
     """Return the images a list shows, newest first unless ``sort`` says otherwise, at most ``limit`` behind ``marker``.
 
     ``filters``, all optional: ``name status disk_format container_format id`` (lists of values), ``visibility`` (text;
     without it, community images of others stay out), ``member_status`` (text; of images shared with the project those
     accepted show without it), ``tags`` (all of them), ``hidden`` (bool; hidden images show only when asked for), what
-    ``COLUMNS`` names (``owner`` is a UUID, sizes are bytes), ``properties`` (text to text), ``times`` (list of column,
-    comparison, moment in whole seconds).  Raises InvalidInputError for ``marker`` when that image is not there.
+    ``IMAGES`` declares (``owner`` is a UUID, sizes are bytes), ``properties`` (text to text), ``times`` (list of
+    column, comparison, moment in whole seconds).  Raises InvalidInputError for ``marker`` when that image is not there.
     """
-    rows = _filtered(context, {"hidden": False, **(filters or {})})
-    keys = [*sort, *(extra for extra in NEWEST_FIRST if extra.key not in {part.key for part in sort})]
-    if marker is not None:
-        rows = rows.filter(behind(_marker(context, marker), keys))
-    return list(rows.order_by(*order_by(keys))[:limit])
-
-
-def _filtered(context: RequestContext, filters: Mapping[str, Any]) -> QuerySet[Image]:
-    rows = _listed(context, filters.get("visibility"), filters.get("member_status", ImageMember.Status.ACCEPTED))
-    for name in EXACT & filters.keys():
-        rows = rows.filter(**{f"{name}__in": filters[name]})
-    rows = rows.filter(**{column: filters[name] for name, column in COLUMNS.items() if name in filters})
-    for column, comparison, moment in filters.get("times", ()):
-        rows = rows.filter(_at(column, comparison, moment))
-    for tag in filters.get("tags", ()):
-        rows = rows.filter(pk__in=ImageTag.objects.filter(tag=tag).values("image_id"))
-    wanted = filters.get("properties", {})
+    given: dict[str, Any] = {"hidden": False, **(filters or {})}
+    rows = _listed(context, given.pop("visibility", None), given.pop("member_status", ImageMember.Status.ACCEPTED))
+    wanted = given.get("properties", {})
     if len(protections.readable(context, wanted)) < len(wanted):
-        return rows.none()  # a filter would tell what the caller may not read
-    for name, value in wanted.items():
-        found = ImageProperty.objects.filter(name=name, digest=digest(value))
-        rows = rows.filter(pk__in=found.values("image_id"))
-    return rows
+        rows = rows.none()  # a filter would tell what the caller may not read
+    part = Part([*given.items()], sort, limit, marker)
+    return IMAGES.page(rows, part, among=visible_images(context))
 
 
 def _listed(context: RequestContext, visibility: str | None, member_status: str) -> QuerySet[Image]:
@@ -94,10 +68,29 @@ def _at(column: str, comparison: str, moment: datetime.datetime) -> Q:
     ]
 
 
-def _marker(context: RequestContext, marker: str | uuid.UUID) -> Image:
-    """Return the image a page begins behind."""
-    found = visible_images(context).filter(pk=key(marker)).first()
-    if found is None:
-        msg = f"Invalid marker {str(marker)[:64]}: there is no such image."
-        raise InvalidInputError(msg, field="marker")
-    return found
+def _at_times(times: Iterable[tuple[str, str, datetime.datetime]]) -> Q:
+    return Q(*(_at(*time) for time in times))
+
+
+def _tagged(tags: Iterable[str]) -> Q:
+    return Q(*(Q(pk__in=ImageTag.objects.filter(tag=tag).values("image_id")) for tag in tags))
+
+
+def _with_properties(wanted: Mapping[str, str]) -> Q:
+    found = (ImageProperty.objects.filter(name=name, digest=digest(value)) for name, value in wanted.items())
+    return Q(*(Q(pk__in=rows.values("image_id")) for rows in found))
+
+
+IMAGES = Listing[Image](
+    order=NEWEST_FIRST,
+    filters={
+        **{name: f"{name}__in" for name in ("status", "container_format", "disk_format", "name", "id")},
+        **{f"{name}_min": f"{name}__gte" for name in NUMBERS},
+        **{f"{name}_max": f"{name}__lte" for name in NUMBERS},
+        "owner": "project_id",
+        "tags": _tagged,
+        "times": _at_times,
+        "properties": _with_properties,
+    },
+    no_marker="Invalid marker {marker}: there is no such image.",
+)

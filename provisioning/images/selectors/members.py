@@ -8,8 +8,9 @@ from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.common.ids import NOBODY
 from provisioning.images.models import Image, ImageMember
-from provisioning.images.selectors.access import NOBODY, image_for, key, owns
+from provisioning.images.selectors.access import image_for, key, owns
 
 NOT_SHARED = "Only shared images have members."
 

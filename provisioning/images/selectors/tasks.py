@@ -9,13 +9,15 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ordering import Sort, behind, order_by
+from provisioning.common.errors import NotFoundError
+from provisioning.common.listing import Listing, Part, Sort
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.selectors.access import key, own, sees_all
 
 SORT_KEYS = frozenset({"created_at", "expires_at", "id", "status", "type", "updated_at"})
-NEWEST_FIRST = (Sort("created_at"), Sort("id"))
+TASKS = Listing[ImageTask](
+    order=(Sort("created_at"), Sort("id")), no_marker="Invalid marker {marker}: there is no such task."
+)
 MOST_OF_AN_IMAGE = 1000
 
 
@@ -25,21 +27,14 @@ def tasks_for(
     *,
     limit: int,
     marker: str | None = None,
-    sort: Sort = NEWEST_FIRST[0],
+    sort: Sequence[Sort] = (),
 ) -> list[ImageTask]:
     """Return the tasks a list shows, newest first unless ``sort`` says otherwise; ``filters``: ``type``, ``status``.
 
     Raises InvalidInputError for a marker that is not there.
     """
-    rows = _visible(context).filter(**{name: filters[name] for name in ("type", "status") if name in filters})
-    keys = [sort, *(extra for extra in NEWEST_FIRST if extra.key != sort.key)]
-    if marker is not None:
-        found = _visible(context).filter(pk=key(marker)).first()
-        if found is None:
-            msg = f"Invalid marker {marker[:64]}: there is no such task."
-            raise InvalidInputError(msg, field="marker")
-        rows = rows.filter(behind(found, keys))
-    return list(rows.order_by(*order_by(keys))[:limit])
+    known = [(name, filters[name]) for name in ("type", "status") if name in filters]
+    return TASKS.page(_visible(context), Part(known, sort, limit, marker))
 
 
 def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
@@ -53,7 +48,7 @@ def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
 
 def tasks_of_image(context: RequestContext, image: Image) -> list[ImageTask]:
     """Return the tasks of an image the caller was given, newest first, as far as they are the caller's project's."""
-    return list(_visible(context).filter(image_id=image.id).order_by(*order_by(NEWEST_FIRST))[:MOST_OF_AN_IMAGE])
+    return TASKS.page(_visible(context), Part([("image_id", image.id)], limit=MOST_OF_AN_IMAGE))
 
 
 def newest_tasks(context: RequestContext, image_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ImageTask]:

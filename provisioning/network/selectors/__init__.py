@@ -9,7 +9,6 @@ from provisioning.network.selectors.instances import (
     port_refs,
     security_group_names_of,
 )
-from provisioning.network.selectors.listing import Part, part_of
 from provisioning.network.selectors.records import (
     network_for,
     networks_for,
@@ -30,7 +29,6 @@ from provisioning.network.selectors.requests import Asked, requested_networks_fo
 __all__ = [
     "Asked",
     "Card",
-    "Part",
     "PortAddress",
     "addresses_of",
     "card_for",
@@ -38,7 +36,6 @@ __all__ = [
     "network_for",
     "networks_for",
     "networks_to_choose",
-    "part_of",
     "port_for",
     "port_ids_of",
     "port_refs",

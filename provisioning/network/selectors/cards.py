@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TypedDict
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.network import addressing
 from provisioning.network.errors import (
     NetworkNotFoundError,
@@ -15,7 +14,7 @@ from provisioning.network.errors import (
     SecurityGroupNotFoundError,
 )
 from provisioning.network.models import FixedIP, Network, SecurityGroup
-from provisioning.network.selectors.records import NOBODY, WORDS, ports_for, security_groups_for, usable_networks_for
+from provisioning.network.selectors.records import WORDS, ports_for, security_groups_for, usable_networks_for
 
 
 class Card(TypedDict):
@@ -54,7 +53,7 @@ def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
         msg = f"Multiple security groups found matching '{wanted}'. Use an ID to be more specific."
         raise ConflictError(msg, field="name")
     if not named:
-        project = (context.project_id or uuid.UUID(int=0)).hex
+        project = (context.project_id or NOBODY).hex
         raise SecurityGroupNotFoundError(f"Security group {wanted} is not found for project {project}", field="name")
     return named[0]
 
@@ -73,7 +72,7 @@ def _only(context: RequestContext, networks: list[Network]) -> Network:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
         raise InvalidInputError(msg, field="net_id")
     if not networks:
-        project = (context.project_id or uuid.UUID(int=0)).hex
+        project = (context.project_id or NOBODY).hex
         msg = f"No specific network was requested and none are available for project '{project}'."
         raise InvalidInputError(msg, field="net_id")
     return networks[0]

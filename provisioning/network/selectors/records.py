@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Listing, Sort
 from provisioning.identity import policy
 from provisioning.network.errors import (
     NetworkNotFoundError,
@@ -20,8 +21,6 @@ from provisioning.network.errors import (
 )
 from provisioning.network.models import Network, Port, SecurityGroup, SecurityGroupRule, Subnet
 
-NOBODY = uuid.UUID(int=0)
-"""The id of nothing: what an unscoped caller owns."""
 WORDS: dict[type[NotFoundError], str] = {
     NetworkNotFoundError: "Network {} could not be found.",
     SubnetNotFoundError: "Subnet {} could not be found.",
@@ -31,6 +30,11 @@ WORDS: dict[type[NotFoundError], str] = {
 }
 """Neutron's sentences."""
 M = TypeVar("M", bound=Model)
+LISTING = Listing[Any](
+    order=(Sort("id", descending=False),),
+    no_marker="Invalid input for operation: The resource {marker} of the marker could not be found.",
+)
+"""Every list of the Networking API."""
 
 
 def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:

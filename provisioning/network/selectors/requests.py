@@ -8,11 +8,11 @@ from typing import Literal
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.network.selectors.records import NOBODY, ports_for, security_groups_for, usable_networks_for
+from provisioning.network.selectors.records import ports_for, security_groups_for, usable_networks_for
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 

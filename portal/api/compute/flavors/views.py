@@ -14,7 +14,7 @@ from portal.api.compute.base import ComputeView
 from portal.api.compute.flavors import schemas as flavor_schemas
 from portal.api.compute.schemas import boolean, last
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ordering import Sort
+from provisioning.common.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor

@@ -15,7 +15,7 @@ from portal.api.compute.keypairs.schemas import OF_USERS, PAGED
 from portal.api.compute.schemas import last
 from portal.api.compute.timestamps import timestamp_micro
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
@@ -108,4 +108,4 @@ class KeyPairView(KeyPairShapes):
 
 def _user(text: str | None) -> uuid.UUID | None:
     """Read whose key pairs are meant; what is no id is the id of nobody."""
-    return None if text is None else read_id(text) or uuid.UUID(int=0)
+    return None if text is None else read_id(text) or NOBODY

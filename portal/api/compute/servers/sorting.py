@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from portal.api.compute.schemas import Schema, Version
 from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.listing import Sort
 from provisioning.compute.selectors.instances import SORT_KEYS
 
 # fmt: off
@@ -25,8 +26,8 @@ def sort_schema(version: Version) -> Schema:
     return {"type": "string", "enum": sorted(keys)}
 
 
-def read_sort(keys: list[str], directions: list[str], version: Version, *, every: bool) -> list[tuple[str, str]]:
-    """Return pairs of key and direction, the newest first where nothing is said; ``every``: for operators.
+def read_sort(keys: list[str], directions: list[str], version: Version, *, every: bool) -> list[Sort]:
+    """Return the sort keys, the newest first where nothing is said; ``every``: for operators.
 
     Raises InvalidInputError for a direction there is not, ForbiddenError for a key of operators.
     """
@@ -42,4 +43,4 @@ def read_sort(keys: list[str], directions: list[str], version: Version, *, every
         if key in _OPERATORS_ONLY and not every:
             raise ForbiddenError(f"Only administrators can sort servers by {key}")
     ignored = {*_IGNORED, "root_device_name"} - ({"locked"} if version >= (2, 73) else set())
-    return [pair for pair in pairs if pair[0] not in ignored]
+    return [Sort(key, descending=way == "desc") for key, way in pairs if key not in ignored]

@@ -14,7 +14,7 @@ from portal.api.identity.listing import list_links
 from portal.api.identity.lists import flag, parameters
 from portal.api.identity.roles import shapes
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity import selectors
 from provisioning.identity.selectors import MOST_ASSIGNMENTS, AssignmentFilters
 
@@ -23,7 +23,6 @@ PARAMETERS = (
     *("effective", "include_names", "include_subtree", "limit", "user.id", "group.id", "role.id"),
     *("scope.project.id", "scope.domain.id", "scope.system", INHERITED),
 )
-_NOBODY = uuid.UUID(int=0)
 """What is no id names nothing."""
 
 
@@ -79,7 +78,7 @@ def _filters(request: Request, within: str | None) -> AssignmentFilters:
 
 def _id(request: Request, name: str) -> uuid.UUID | None:
     text = request.query_params.get(name)
-    return None if text is None else read_id(text) or _NOBODY
+    return None if text is None else read_id(text) or NOBODY
 
 
 def _one_of(request: Request, name: str, values: set[str]) -> bool:

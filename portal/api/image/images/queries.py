@@ -10,13 +10,18 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common.paging import LARGEST, Page
+from portal.api.common.sorting import SortErrors, read_sort
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.ordering import Sort
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Sort
 from provisioning.images.models import Image, ImageMember
-from provisioning.images.selectors import NEWEST_FIRST, NOBODY, SORT_KEYS
+from provisioning.images.selectors import NEWEST_FIRST, SORT_KEYS
 from provisioning.images.selectors.lists import NUMBERS
 
+SORT_COLUMNS = {name: name for name in sorted(SORT_KEYS)}
+SORT_ERRORS = SortErrors(
+    "Invalid sort key: {key}. It must be one of the following: {known}.", "Invalid sort direction: {way}"
+)
 PAGE = 100
 """Images of one answer when the client names no limit."""
 NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir"}
@@ -77,7 +82,7 @@ def read_filters(request: Request) -> dict[str, Any]:
     return filters
 
 
-def read_sort(request: Request) -> tuple[Sort, ...]:
+def read_order(request: Request) -> tuple[Sort, ...]:
     """Return the order asked for: ``sort=name:asc,size``, or ``sort_key`` with ``sort_dir``; newest first otherwise."""
     given = request.query_params
     names, ways = given.getlist("sort_key"), given.getlist("sort_dir")
@@ -87,16 +92,14 @@ def read_sort(request: Request) -> tuple[Sort, ...]:
             raise InvalidInputError(msg, field="sort")
         pairs = [part.strip().partition(":") for part in given["sort"].split(",")]
         _check_keys(len(pairs), "sort")
-        return tuple(_sort(name, way or "desc") for name, _, way in pairs)
-    if not names:
-        return tuple(_sort(part.key, (ways or ["desc"])[0]) for part in NEWEST_FIRST)
+        keys, ways = [name for name, _, _ in pairs], [way or "desc" for _, _, way in pairs]
+        return read_sort(keys, ways, SORT_COLUMNS, SORT_ERRORS)
+    names = names or [part.key for part in NEWEST_FIRST]
     _check_keys(len(names), "sort_key")
     if len(ways) > 1 and len(ways) != len(names):
         msg = "Number of sort dirs does not match the number of sort keys"
         raise InvalidInputError(msg, field="sort_dir")
-    return tuple(
-        _sort(name, ways[index] if len(ways) > 1 else (ways or ["desc"])[0]) for index, name in enumerate(names)
-    )
+    return read_sort(names, ways, SORT_COLUMNS, SORT_ERRORS, usual=(ways or ["desc"])[0])
 
 
 def _check_keys(many: int, field: str) -> None:
@@ -104,16 +107,6 @@ def _check_keys(many: int, field: str) -> None:
     if many > len(SORT_KEYS):
         msg = f"A list can be sorted by at most {len(SORT_KEYS)} keys."
         raise InvalidInputError(msg, field=field)
-
-
-def _sort(name: str, way: str) -> Sort:
-    if name not in SORT_KEYS:
-        msg = f"Invalid sort key: {name[:80]}. It must be one of the following: {', '.join(sorted(SORT_KEYS))}."
-        raise InvalidInputError(msg, field="sort_key")
-    if way not in {"asc", "desc"}:
-        msg = f"Invalid sort direction: {way[:80]}"
-        raise InvalidInputError(msg, field="sort_dir")
-    return Sort(name, descending=way == "desc")
 
 
 def _values(name: str, value: str) -> list[object]:

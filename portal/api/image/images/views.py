@@ -15,7 +15,7 @@ from portal.api.common.views import Schemas
 from portal.api.image.base import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
-from portal.api.image.images.queries import read_filters, read_page, read_sort
+from portal.api.image.images.queries import read_filters, read_order, read_page
 from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, PUBLISHED
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -41,7 +41,7 @@ class Images(ImageView):
         """List images: filters, ``sort``, ``limit``, ``marker``."""
         page = read_page(request)
         rows = selectors.images_for(
-            self.context, read_filters(request), limit=page.limit, marker=page.marker, sort=read_sort(request)
+            self.context, read_filters(request), limit=page.limit, marker=page.marker, sort=read_order(request)
         )
         first = request.query_params.copy()
         first.pop("marker", None)

@@ -15,7 +15,7 @@ from portal.api.image.base import ImageView
 from portal.api.image.images.queries import read_page
 from portal.api.image.images.shapes import moment
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ordering import Sort
+from provisioning.common.listing import Sort
 from provisioning.images import services
 from provisioning.images.models import ImageTask
 from provisioning.images.selectors import tasks
@@ -63,7 +63,7 @@ class Tasks(ImageView):
         query = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = read_page(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
-        rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=sort)
+        rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=[sort])
         first = request.query_params.copy()
         first.pop("marker", None)
         following = next_query(request, page, [row.id for row in rows])

@@ -1,4 +1,4 @@
-"""What a list of servers may be narrowed by."""
+"""What a list of servers may be filtered and sorted by."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, TextField, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import NOTHING, Filter, Listing, Sort
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.compute.selectors.patterns import matching
 from provisioning.compute.states import STATUSES, VmState
 from provisioning.network.models import FixedIP
-
-NOBODY = uuid.UUID(int=0)
-"""The id of nothing."""
 
 
 class Filters(TypedDict, total=False):
@@ -78,33 +78,40 @@ class Filters(TypedDict, total=False):
     not_tags_any: Sequence[str] | None
 
 
-_PATTERNS = {
-    "name": "name",
-    "hostname": "hostname",
-    "description": "description",
-    "key_name": "key_name",
-    "node": "host__hypervisor_hostname",
-    "reservation_id": "reservation_id",
+SORT_KEYS: dict[str, str] = {
     "access_ip_v4": "access_ip_v4",
     "access_ip_v6": "access_ip_v6",
-    "kernel_id": "image_properties__kernel_id",
-    "ramdisk_id": "image_properties__ramdisk_id",
-}
-_EXACT = {
-    "vm_state": "vm_state",
-    "task_state": "task_state",
-    "flavor_id": "flavor__flavorid",
-    "host": "host__name",
-    "user_id": "user_id",
-    "project_id": "project_id",
+    "auto_disk_config": "disk_config",
+    "availability_zone": "host__availability_zone",
     "config_drive": "config_drive",
-    "power_state": "power_state",
-    "locked": "locked",
+    "created_at": "created_at",
+    "display_description": "description",
+    "display_name": "name",
+    "host": "host__name",
+    "hostname": "hostname",
+    "id": "id",
+    "image_ref": "image_id",
+    "instance_type_id": "_flavor",
+    "kernel_id": "_kernel",
+    "key_name": "key_name",
     "launch_index": "launch_index",
-    "disk_config": "disk_config",
-    "changes_before": "updated_at__lte",
-    "changes_since": "updated_at__gte",
+    "launched_at": "launched_at",
+    "locked": "locked",
+    "locked_by": "locked",
+    "name": "name",
+    "node": "host__hypervisor_hostname",
+    "power_state": "power_state",
+    "progress": "_progress",
+    "project_id": "project_id",
+    "ramdisk_id": "_ramdisk",
+    "task_state": "task_state",
+    "terminated_at": "terminated_at",
+    "updated_at": "updated_at",
+    "user_id": "user_id",
+    "uuid": "id",
+    "vm_state": "vm_state",
 }
+"""Keys a list may be sorted by, and their columns; those with an underscore are made."""
 OPERATORS_ONLY = frozenset({"host", "node", "project_id", "deleted", "soft_deleted"})
 
 
@@ -113,15 +120,10 @@ def narrowed(rows: QuerySet[Instance], given: Filters, *, operator: bool) -> Que
     filters: dict[str, Any] = {
         name: value for name, value in given.items() if value is not None and (operator or name not in OPERATORS_ONLY)
     }
-    rows = _kept(rows, filters)
-    for name, value in filters.items():
-        if name in _EXACT:
-            rows = rows.filter(**{_EXACT[name]: value})
-        elif name in _PATTERNS:
-            rows = rows.filter(matching(_PATTERNS[name], value, name))
-        elif name in _MADE:
-            rows = rows.filter(_MADE[name](value))
-    return _tagged(rows, filters)
+    not_columns = {"deleted", "soft_deleted"}
+    return INSTANCES.narrowed(
+        _kept(rows, filters), ((name, value) for name, value in filters.items() if name not in not_columns)
+    )
 
 
 def _kept(rows: QuerySet[Instance], filters: dict[str, Any]) -> QuerySet[Instance]:
@@ -147,7 +149,7 @@ def known_statuses() -> frozenset[str]:
 
 def _has_status(value: str | Sequence[str]) -> Q:
     """Match the states behind these words; one that no server has matches nothing."""
-    found = Q(pk__in=[])
+    found = NOTHING
     for word in _words(value):
         for vm_state, (usual, during) in STATUSES.items():
             others = [task for task, status in during.items() if status != word]
@@ -156,7 +158,7 @@ def _has_status(value: str | Sequence[str]) -> Q:
                 found |= Q(vm_state=vm_state) & idle_or_else if others else Q(vm_state=vm_state)
             else:
                 tasks = [task for task, status in during.items() if status == word]
-                found |= Q(vm_state=vm_state, task_state__in=tasks) if tasks else Q(pk__in=[])
+                found |= Q(vm_state=vm_state, task_state__in=tasks) if tasks else NOTHING
     return found
 
 
@@ -174,43 +176,24 @@ def _address(value: str, version: int, field: str) -> Q:
     return Q(id__in=found.exclude(port__device_id=None).values("port__device_id"))
 
 
-def _second(column: str, moment: datetime) -> Q:
-    start = moment.replace(microsecond=0)
-    try:
-        return Q(**{f"{column}__gte": start, f"{column}__lt": start + timedelta(seconds=1)})
-    except OverflowError:
-        return Q(pk__in=[])
+def _second(column: str) -> Filter:
+    def condition(moment: datetime) -> Q:
+        start = moment.replace(microsecond=0)
+        try:
+            return Q(**{f"{column}__gte": start, f"{column}__lt": start + timedelta(seconds=1)})
+        except OverflowError:
+            return NOTHING
+
+    return condition
+
+
+def _pattern(column: str, name: str) -> Filter:
+    return lambda value: matching(column, value, name)
 
 
 def _progress(value: int) -> Q:
     active = Q(vm_state=VmState.ACTIVE)
-    return {100: active, 0: ~active}.get(value, Q(pk__in=[]))
-
-
-_MADE: dict[str, Any] = {
-    "status": _has_status,
-    "image_id": _image,
-    "ids": lambda ids: Q(id__in=list(ids)),
-    "availability_zone": _zone,
-    "ip": lambda value: _address(value, 4, "ip"),
-    "ip6": lambda value: _address(value, 6, "ip6"),
-    "created_at": lambda moment: _second("created_at", moment),
-    "launched_at": lambda moment: _second("launched_at", moment),
-    "terminated_at": lambda moment: _second("terminated_at", moment),
-    "progress": _progress,
-}
-
-
-def _tagged(rows: QuerySet[Instance], filters: dict[str, Any]) -> QuerySet[Instance]:
-    if "tags" in filters:
-        rows = rows.filter(_every(filters["tags"]))
-    if "tags_any" in filters:
-        rows = rows.filter(_any(filters["tags_any"]))
-    if "not_tags" in filters:
-        rows = rows.filter(~_every(filters["not_tags"]))
-    if "not_tags_any" in filters:
-        rows = rows.filter(~_any(filters["not_tags_any"]))
-    return rows
+    return {100: active, 0: ~active}.get(value, NOTHING)
 
 
 def _any(tags: Sequence[str]) -> Q:
@@ -222,3 +205,44 @@ def _every(tags: Sequence[str]) -> Q:
     for tag in tags:
         found &= Q(Exists(InstanceTag.objects.filter(instance=OuterRef("pk"), tag=tag)))
     return found
+
+
+_PATTERNS = {
+    "node": "host__hypervisor_hostname",
+    "kernel_id": "image_properties__kernel_id",
+    "ramdisk_id": "image_properties__ramdisk_id",
+} | {
+    name: name
+    for name in ("name", "hostname", "description", "key_name", "reservation_id", "access_ip_v4", "access_ip_v6")
+}
+INSTANCES = Listing[Instance](
+    order=(Sort("created_at"), Sort("id")),
+    filters={
+        **{name: _pattern(column, name) for name, column in _PATTERNS.items()},
+        **{column: _second(column) for column in ("created_at", "launched_at", "terminated_at")},
+        "status": _has_status,
+        "image_id": _image,
+        "flavor_id": "flavor__flavorid",
+        "ids": "id__in",
+        "host": "host__name",
+        "availability_zone": _zone,
+        "ip": lambda value: _address(value, 4, "ip"),
+        "ip6": lambda value: _address(value, 6, "ip6"),
+        "progress": _progress,
+        "changes_before": "updated_at__lte",
+        "changes_since": "updated_at__gte",
+        "tags": _every,
+        "tags_any": _any,
+        "not_tags": lambda tags: ~_every(tags),
+        "not_tags_any": lambda tags: ~_any(tags),
+    },
+    sort_keys=SORT_KEYS,
+    made={
+        "_flavor": Cast(KeyTextTransform("flavorid", "flavor"), TextField()),
+        "_kernel": Cast(KeyTextTransform("kernel_id", "image_properties"), TextField()),
+        "_ramdisk": Cast(KeyTextTransform("ramdisk_id", "image_properties"), TextField()),
+        "_progress": Case(When(vm_state=VmState.ACTIVE, then=Value(100)), default=Value(0)),
+    },
+    no_marker="marker [{marker}] not found",
+)
+"""Lists of servers; filters that are not named here compare the column of their name."""
