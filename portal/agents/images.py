@@ -10,17 +10,12 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from portal.common.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of, file_response
 from provisioning.common.errors import (
-    ConflictError,
-    ForbiddenError,
-    GoneError,
-    InvalidInputError,
     NotAuthenticatedError,
     NotFoundError,
     NovellaError,
-    OverQuotaError,
-    TooLargeError,
 )
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
@@ -30,17 +25,6 @@ from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
 
 NO_IMAGE = "There is no image for this host here."
-_STATUSES: dict[type[NovellaError], int] = {
-    InterruptedUploadError: 503,
-    InvalidInputError: 400,
-    ForbiddenError: 403,
-    GoneError: 410,
-    NotFoundError: 404,
-    ConflictError: 409,
-    TooLargeError: 413,
-    OverQuotaError: 413,
-}
-"""What hosts are told by number: below 500, all but 401 and 409, it is no use to try again."""
 
 
 @csrf_exempt
@@ -58,10 +42,10 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
     carry = _take if request.method == "PUT" else _give
     try:
         return carry(request, host.id, instance_id, image_id)
-    except NovellaError as error:
-        return _said(
-            next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 503), error.message
-        )
+    except InterruptedUploadError as error:
+        return _said(503, error.message)
+    except NovellaError as error:  # below 500, all but 401 and 409, it is no use to try again
+        return _said(status_of(error, "image") or 503, error.message)
 
 
 def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from oslo_utils import strutils
+
 from provisioning.common.errors import InvalidInputError
 
 _CPU_SET = r"\^?\d+((-|,\^?)\d+)*"
 _GROUP = r"([a-zA-Z0-9_-]{1,64})?"
-_BOOLEANS = frozenset({"1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n", "no"})
 _SIZES = {
     "numa_nodes": 1, "cpu_sockets": 1, "cpu_cores": 1, "cpu_threads": 1, "cpu_max_sockets": 1, "cpu_max_cores": 1,
     "cpu_max_threads": 1, "serial_port_count": 0,
@@ -81,7 +82,7 @@ class KnownSpec:
         """Raise InvalidInputError, in the reference's words, for a value that this spec cannot have."""
         if self.kind == "number":
             self._check_number(value)
-        elif self.kind == "boolean" and value.strip().lower() not in _BOOLEANS:
+        elif self.kind == "boolean" and strutils.bool_from_string(value, default=None) is None:
             raise _wrong(f"'{value}' is not a valid boolean-like value.")
         elif self.choices and value not in self.choices:
             raise _wrong(f"'{value}' is not one of: {', '.join(self.choices)}.")

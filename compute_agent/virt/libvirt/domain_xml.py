@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Literal
 
+from oslo_utils import strutils
+
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.virt.libvirt.boot import Boot, add_kernel, boot_of
 from compute_agent.virt.libvirt.paths import InstancePaths
@@ -144,7 +146,7 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot
     # Appending lets the agent cut the log from its beginning while the guest writes.
     ET.SubElement(serial, "log", file=str(paths.console_log), append="on")
     ET.SubElement(serial, "target", port="0")
-    if boot.image.properties.get("hw_qemu_guest_agent", "").lower() in {"yes", "true", "1", "on"}:
+    if strutils.bool_from_string(boot.image.properties.get("hw_qemu_guest_agent")):
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "target", type="virtio", name="org.qemu.guest_agent.0")
     graphics = ET.SubElement(devices, "graphics", type="vnc")

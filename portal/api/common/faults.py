@@ -12,51 +12,17 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, UnreadablePostError
 from rest_framework.exceptions import APIException
 
 from portal.api.common.links import SERVICES
+from portal.common import error_status
 from provisioning.common import outage
 from provisioning.common.errors import (
-    ConflictError,
-    ForbiddenError,
-    GoneError,
-    InvalidInputError,
-    NotAuthenticatedError,
-    NotFoundError,
-    NotOfferedError,
     NovellaError,
     OverQuotaError,
-    TooLargeError,
-    UnavailableError,
 )
-from provisioning.identity.errors import TooManyAttemptsError
 
 logger = logging.getLogger(__name__)
-
-STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (TooManyAttemptsError, 429),
-    (InvalidInputError, 400),
-    (NotAuthenticatedError, 401),
-    (ForbiddenError, 403),
-    (GoneError, 410),
-    (NotFoundError, 404),
-    (ConflictError, 409),
-    (OverQuotaError, 403),
-    (TooLargeError, 413),
-    (UnavailableError, 503),
-    (NotOfferedError, 501),
-    (RequestDataTooBig, 413),
-    (SuspiciousOperation, 400),
-    (UnreadablePostError, 400),
-    (Http404, 404),
-    (PermissionDenied, 403),
-)
-"""Every anticipated error, the special before the general."""
-
-OVER_QUOTA_STATUS = {"network": 409, "image": 413}
-"""Where a service does not answer 403 when a limit is reached."""
 
 COMPUTE_NAMES = {
     400: "badRequest",
@@ -91,14 +57,12 @@ _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The 
 
 def status_of(error: Exception, service: str) -> int | None:
     """Return the HTTP status of an anticipated error, or None for a bug."""
-    if isinstance(error, OverQuotaError) and service in OVER_QUOTA_STATUS:
-        return OVER_QUOTA_STATUS[service]
     if isinstance(error, APIException):
         return error.status_code
     if outage.is_outage(error):
         logger.warning("The database does not answer: %s", error)
         return 503
-    return next((status for kind, status in STATUS if isinstance(error, kind)), None)
+    return error_status.status_of(error, service)
 
 
 def message_of(error: Exception, status: int) -> str:

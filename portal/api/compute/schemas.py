@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oslo_utils import strutils
+
 Schema = dict[str, Any]
 Version = tuple[int, int]
 
@@ -12,9 +14,14 @@ MOST = 2_147_483_647
 """The largest number that a column holds."""
 POSITIVE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MOST}
 NOT_NEGATIVE: Schema = POSITIVE | {"minimum": 0}
-_TRUE = (True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes")
-_FALSE = (False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no")
-BOOLEAN: Schema = {"enum": [*_TRUE, *_FALSE]}
+# fmt: off
+BOOLEAN: Schema = {
+    "enum": [
+        True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes",
+        False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no",
+    ]
+}
+# fmt: on
 """The words that Nova takes for a boolean."""
 TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
 """Text of a query; no database looks up a NUL character."""
@@ -28,7 +35,7 @@ STRICT_QUERIES = (2, 75)
 
 def boolean(value: object) -> bool:
     """Read one of the words of ``BOOLEAN``; the schema has refused all others."""
-    return value in _TRUE
+    return bool(strutils.bool_from_string(value))
 
 
 def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from oslo_utils import strutils
 from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
@@ -19,7 +20,6 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
 from provisioning.identity.directory import Found, Record
 
-TRUE, FALSE = frozenset({"true", "1", "", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 INEXACT = tuple(f"name__{prefix}{how}" for how in ("contains", "startswith", "endswith") for prefix in ("", "i"))
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -114,11 +114,10 @@ def answer(
 
 def boolean(name: str, text: str) -> bool:
     """Return what the text says; nothing at all is true, as in Keystone.  Raises InvalidInputError."""
-    if text.lower() in TRUE:
-        return True
-    if text.lower() in FALSE:
-        return False
-    raise InvalidInputError(f"{name} must be true or false.", field=name)
+    try:
+        return not text or bool(strutils.bool_from_string(text, strict=True))
+    except ValueError as error:
+        raise InvalidInputError(f"{name} must be true or false.", field=name) from error
 
 
 def flag(request: Request, name: str) -> bool:

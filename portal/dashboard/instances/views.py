@@ -18,6 +18,7 @@ from portal.dashboard.pages import Page
 from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
+from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock, unlock
@@ -209,7 +210,7 @@ class InstancesDelete(InstancePage):
         return self.go("dashboard:instances", said=said if done else "")
 
     def _picked(self, ids: list[str]) -> list[Instance]:
-        known = [found for found in map(_read_id, ids[:1000]) if found]
+        known = [found for found in map(read_id, ids[:1000]) if found]
         if not known:
             return []
         kept = compute.instances_for(self.context, ids=known, status="SOFT_DELETED")
@@ -231,10 +232,3 @@ def _question(instance: Instance, verb: Verb) -> dict[str, Any]:
         "danger": verb.danger,
         "back": reverse("dashboard:instance", args=[instance.id]),
     }
-
-
-def _read_id(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

@@ -8,6 +8,7 @@ from typing import Literal
 
 from django.db import transaction
 from django.utils import timezone
+from oslo_utils import strutils
 
 from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
@@ -94,7 +95,7 @@ def change_password(context: RequestContext, instance_id: uuid.UUID | str, passw
 
     def ask(instance: Instance) -> PasswordRequest:
         properties = instance.image_properties
-        if str(properties.get("hw_qemu_guest_agent", "")).lower() not in {"yes", "true", "1", "on"}:
+        if not strutils.bool_from_string(properties.get("hw_qemu_guest_agent")):
             raise ConflictError(
                 "The password cannot be set: the server's image has no guest agent (property hw_qemu_guest_agent)."
             )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from provisioning.common.ids import read_id
+from provisioning.identity.grant_target import Target, columns_of
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
 
 Record = Domain | Group | Project | Role | User
@@ -24,23 +25,12 @@ def record_of(kind: str, text: str) -> Record | None:
     return _MODELS[kind].objects.filter(id=key).first() if key else None
 
 
-def granted_roles(
-    *,
-    user: User | None = None,
-    group: Group | None = None,
-    project: Project | None = None,
-    domain: Domain | None = None,
-    system: bool = False,
-    inherited: bool = False,
-) -> list[Role]:
-    """Return the roles that were given to this user or group on this target itself, by name; see ``services.grant``."""
-    rows = RoleAssignment.objects.filter(
-        user=user, group=group, project=project, domain=domain, system=system, inherited=inherited
-    )
+def granted_roles(**target: Unpack[Target]) -> list[Role]:
+    """Return the roles that were given to this user or group on this target itself, by name."""
+    rows = RoleAssignment.objects.filter(**columns_of(**target))
     return list(Role.objects.filter(id__in=rows.values("role")).order_by("name", "id"))
 
 
-def has_grant(role: Role, **where: Any) -> bool:
-    """Whether the role was given so; the arguments are those of ``granted_roles``."""
-    blank = {"user": None, "group": None, "project": None, "domain": None, "system": False, "inherited": False}
-    return RoleAssignment.objects.filter(role=role, **(blank | where)).exists()
+def has_grant(role: Role, **target: Unpack[Target]) -> bool:
+    """Whether the role was given so."""
+    return RoleAssignment.objects.filter(role=role, **columns_of(**target)).exists()

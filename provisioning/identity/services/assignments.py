@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from django.db import transaction
 
@@ -10,55 +10,37 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
 from provisioning.identity.conflicts import told_as
+from provisioning.identity.grant_target import Target, columns_of
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
 from provisioning.identity.safeguard import keeping_an_administrator
 
 
 @when_broken_off
-def grant(
-    role: Role,
-    *,
-    user: User | None = None,
-    group: Group | None = None,
-    project: Project | None = None,
-    domain: Domain | None = None,
-    system: bool = False,
-    inherited: bool = False,
-) -> None:
+def grant(role: Role, **target: Unpack[Target]) -> None:
     """Give a user or a group a role on a project, a domain or the system; what was given already stays.
 
-    ``inherited``: on all projects below the project or in the domain, not on itself.  ForbiddenError for a role of a
-    domain elsewhere, InvalidInputError for one on the system, NotFoundError when one of them was deleted meanwhile.
+    ForbiddenError for a role of a domain elsewhere, InvalidInputError for one on the system, NotFoundError when one of
+    them was deleted meanwhile.
     """
-    row = _row(user, group, project, domain, system=system) | {"role": role, "inherited": inherited}
-    _check_domain(role, project, domain)
+    row = columns_of(**target)
+    _check_domain(role, row["project"], row["domain"])
     with told_as("The user, group, project, domain or role was deleted meanwhile.", NotFoundError):
-        RoleAssignment.objects.get_or_create(**row)
+        RoleAssignment.objects.get_or_create(role=role, **row)
 
 
 @when_broken_off
-def revoke_grant(
-    role: Role,
-    *,
-    user: User | None = None,
-    group: Group | None = None,
-    project: Project | None = None,
-    domain: Domain | None = None,
-    system: bool = False,
-    inherited: bool = False,
-) -> None:
-    """Take a role away, at once; the arguments are those of ``grant``.
+def revoke_grant(role: Role, **target: Unpack[Target]) -> None:
+    """Take a role away, at once.
 
     NotFoundError when it was not given so, ForbiddenError when nobody would administer the cloud any more.
     """
-    row = _row(user, group, project, domain, system=system) | {"role": role, "inherited": inherited}
+    row = columns_of(**target)
+    user, project = row["user"], row["project"]
     with keeping_an_administrator():
-        if not RoleAssignment.objects.filter(**row).delete()[0]:
-            raise NotFoundError(no_assignment(role, user or group, project or domain or "system"))
-        whole = project is not None and not inherited
+        if not RoleAssignment.objects.filter(role=role, **row).delete()[0]:
+            raise NotFoundError(no_assignment(role, user or row["group"], project or row["domain"] or "system"))
         announce.revoked(
-            user_id=user.id if user is not None else None,
-            project_id=project.id if project is not None and whole else None,
+            user_id=user.id if user else None, project_id=project.id if project and not row["inherited"] else None
         )
 
 
@@ -91,19 +73,6 @@ def remove_role(user: User, project: Project, role: str) -> None:
         taken = given.delete()[0]
     if taken:
         announce.revoked(user_id=user.id, project_id=project.id)
-
-
-def _row(
-    user: User | None, group: Group | None, project: Project | None, domain: Domain | None, *, system: bool
-) -> dict[str, Any]:
-    """Return the columns of an assignment; ValueError unless there are one actor and one target."""
-    if (user is None) == (group is None):
-        msg = "A role is given to a user or to a group."
-        raise ValueError(msg)
-    if [project is not None, domain is not None, system].count(True) != 1:
-        msg = "A role is given on a project, on a domain or on the system."
-        raise ValueError(msg)
-    return {"user": user, "group": group, "project": project, "domain": domain, "system": system}
 
 
 def _check_domain(role: Role, project: Project | None, domain: Domain | None) -> None:

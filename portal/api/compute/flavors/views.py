@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from oslo_utils import strutils
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,8 +20,6 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor
 
-_TRUE = {"1", "t", "true", "on", "y", "yes"}
-_FALSE = {"0", "f", "false", "off", "n", "no"}
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
@@ -155,12 +154,12 @@ def _is_public(text: str | None) -> bool | None:
     """Read the filter of operators: public ones without it, all for ``None``."""
     if text is None:
         return True
-    word = text.strip().lower()
-    if word == "none":
+    if text.strip().lower() == "none":
         return None
-    if word not in _TRUE | _FALSE:
-        raise InvalidInputError(f"Invalid is_public filter [{text[:32]}]", field="is_public")
-    return word in _TRUE
+    try:
+        return strutils.bool_from_string(text, strict=True)
+    except ValueError as error:
+        raise InvalidInputError(f"Invalid is_public filter [{text[:32]}]", field="is_public") from error
 
 
 def _number(text: str | None, field: str) -> int | None:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from oslo_utils import strutils
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,7 +23,6 @@ from provisioning.images.models import Image
 _STATUS = {"active": "ACTIVE", "queued": "SAVING", "saving": "SAVING", "deleted": "DELETED", "killed": "ERROR"}
 _PROGRESS = {"queued": 25, "saving": 50, "active": 100}
 _PROPERTIES = {"server": "instance_uuid", "type": "image_type"}
-_TRUE = {"1", "t", "true", "on", "y", "yes"}
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 
 
@@ -86,7 +86,7 @@ class ImageProxy(ProxyView):
             ]
             shape["server"] = {"id": server, "links": hrefs}
         if config is not None:
-            shape["OS-DCF:diskConfig"] = "AUTO" if config.strip().lower() in _TRUE else "MANUAL"
+            shape["OS-DCF:diskConfig"] = "AUTO" if strutils.bool_from_string(config) else "MANUAL"
         return shape
 
 

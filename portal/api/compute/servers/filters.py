@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from oslo_utils import strutils
+
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, query
 from portal.api.compute.servers.sorting import sort_schema
 from portal.api.compute.timestamps import read_time
@@ -50,8 +52,6 @@ _NEVER = frozenset(
     {"block_device_mapping", "extra", "info_cache", "metadata", "pci_devices", "services", "system_metadata"}
 )
 """Names that are no filters, though Nova's records have them."""
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
-_FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
 _OTHER_STATUSES = frozenset({"MIGRATING", "REVERT_RESIZE", "UNKNOWN"})
 _NUMBERS = 2_147_483_647
 
@@ -136,11 +136,10 @@ def _statuses(found: Query, version: Version, *, every: bool) -> Filters:
 
 
 def _strict(value: str) -> bool:
-    word = value.strip().lower()
-    if word not in _TRUE | _FALSE:
-        accepted = ", ".join(f"'{known}'" for known in sorted(_TRUE | _FALSE))
-        raise InvalidInputError(f"Unrecognized value '{value[:64]}', acceptable values are: {accepted}")
-    return word in _TRUE
+    try:
+        return bool(strutils.bool_from_string(value[:64], strict=True))
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
 
 
 def _text(value: str, _: str) -> str:
@@ -166,14 +165,14 @@ def _number(value: str, _: str) -> int:
 
 
 def _truth(value: str, _: str) -> bool:
-    word = value.strip().lower()
-    if word not in _TRUE | _FALSE | {""}:
-        raise _NothingError
-    return word in _TRUE
+    try:
+        return bool(value.strip()) and _strict(value)
+    except InvalidInputError as error:
+        raise _NothingError from error
 
 
 def _lenient(value: str, _: str) -> bool:
-    return value.strip().lower() in _TRUE
+    return bool(strutils.bool_from_string(value))
 
 
 def _locked(value: str, _: str) -> bool:

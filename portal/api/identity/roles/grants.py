@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,6 +13,7 @@ from portal.api.identity.listing import list_links
 from portal.api.identity.roles import shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import selectors, services
+from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
 
 
@@ -22,8 +23,8 @@ class _GrantsView(DomainScopedView):
 
     def policy_target(self) -> dict[str, object]:
         """A grant is of the domain of its project, or of the domain itself; see policies/grants.py."""
-        target = self._thing("project_id", "domain_id")
-        actor = self._thing("user_id", "group_id")
+        target = self._addressed("project_id", "domain_id")
+        actor = self._addressed("user_id", "group_id")
         role = self.addressed.get("role_id")
         record = role.record if role else None
         found: dict[str, object] = {
@@ -34,13 +35,13 @@ class _GrantsView(DomainScopedView):
         }
         return found | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
 
-    def _thing(self, *names: str) -> Any:
+    def _addressed(self, *names: str) -> Any:
         return next((self.addressed[name] for name in names if name in self.addressed), None)
 
-    def where(self) -> dict[str, Any]:
+    def where(self) -> Target:
         """Return who and on what, as the services take it."""
         records = {found.kind: found.record for found in self.addressed.values() if found.kind != "role"}
-        return {**records, "system": self.system, "inherited": self.inherited}
+        return cast("Target", {**records, "system": self.system, "inherited": self.inherited})
 
 
 class GrantsView(_GrantsView):
@@ -82,8 +83,8 @@ class GrantView(_GrantsView):
     def get(self, request: Request, **kwargs: str) -> Response:
         """Answer 204 when the role was given so, else 404."""
         if not selectors.has_grant(self.role(), **self.where()):
-            target = self._thing("project_id", "domain_id")
-            actor = self._thing("user_id", "group_id")
+            target = self._addressed("project_id", "domain_id")
+            actor = self._addressed("user_id", "group_id")
             raise NotFoundError(
                 services.no_assignment(self.role(), actor.record, target.record if target else "system")
             )

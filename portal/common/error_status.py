@@ -1,0 +1,50 @@
+"""The HTTP status of every anticipated error, for the APIs and for hosts."""
+
+from __future__ import annotations
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, UnreadablePostError
+
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidInputError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NotOfferedError,
+    OverQuotaError,
+    TooLargeError,
+    UnavailableError,
+)
+from provisioning.identity.errors import TooManyAttemptsError
+
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (TooManyAttemptsError, 429),
+    (InvalidInputError, 400),
+    (NotAuthenticatedError, 401),
+    (ForbiddenError, 403),
+    (GoneError, 410),
+    (NotFoundError, 404),
+    (ConflictError, 409),
+    (OverQuotaError, 403),
+    (TooLargeError, 413),
+    (UnavailableError, 503),
+    (NotOfferedError, 501),
+    (RequestDataTooBig, 413),
+    (SuspiciousOperation, 400),
+    (UnreadablePostError, 400),
+    (Http404, 404),
+    (PermissionDenied, 403),
+)
+"""Every anticipated error, the special before the general."""
+
+OVER_QUOTA_STATUS = {"network": 409, "image": 413}
+"""Where a service does not answer 403 when a limit is reached."""
+
+
+def status_of(error: Exception, service: str) -> int | None:
+    """Return the status of an error that a service (``compute`` …) meets; None for one that nobody anticipated."""
+    if isinstance(error, OverQuotaError) and service in OVER_QUOTA_STATUS:
+        return OVER_QUOTA_STATUS[service]
+    return next((status for kind, status in STATUS if isinstance(error, kind)), None)

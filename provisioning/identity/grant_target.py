@@ -1,0 +1,34 @@
+"""To whom a role is given, and on what."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from provisioning.identity.models import Domain, Group, Project, User
+
+
+class Target(TypedDict, total=False):
+    """One user or one group, and one project, one domain or the system."""
+
+    user: User | None
+    group: Group | None
+    project: Project | None
+    domain: Domain | None
+    system: bool
+    inherited: bool
+    """On all projects below the project or in the domain, not on itself."""
+
+
+def columns_of(**target: Unpack[Target]) -> dict[str, Any]:
+    """Return the columns of a role assignment; ValueError unless there are one actor and one place."""
+    blank: Target = {
+        "user": None, "group": None, "project": None, "domain": None, "system": False, "inherited": False,
+    }  # fmt: skip
+    found = blank | target
+    if (found["user"] is None) == (found["group"] is None):
+        msg = "A role is given to a user or to a group."
+        raise ValueError(msg)
+    if [found["project"] is not None, found["domain"] is not None, found["system"]].count(True) != 1:
+        msg = "A role is given on a project, on a domain or on the system."
+        raise ValueError(msg)
+    return dict(found)
