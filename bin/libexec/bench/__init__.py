@@ -1,1 +1,1 @@
-"""Measures how fast this machine launches, lists and decides: bin/bench."""
+"""Measures how fast this machine launches servers, lists them and chooses hosts: bin/bench."""

@@ -1,4 +1,4 @@
-"""bin/bench: how fast a one-machine cloud launches here, as a table; it measures, and nothing fails for being slow."""
+"""bin/bench: measures how fast a one-machine cloud launches servers, and prints a table. Being slow is no failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PUSHED_WITHIN = 10.0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """One line of the printed table."""
 
     what: str
     measured: str
@@ -43,16 +43,16 @@ def ms(seconds: float) -> str:
 
 
 def spread(values: list[float]) -> str:
-    """Median and the value that 95 of 100 stay below."""
+    """Return the median and the 95th percentile as text."""
     ordered = sorted(values)
     p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
     return f"median {ms(statistics.median(ordered))}, p95 {ms(p95)} (n={len(ordered)})"
 
 
 def one_after_the_other(cloud: Cloud, count: int, *, keep: bool = True) -> list[float]:
-    """Seconds from 202 to ACTIVE, one launch at a time.
+    """Return the seconds from 202 to ACTIVE of launches one at a time.
 
-    Without ``keep`` each server is deleted before the next launch, so that no guest's boot takes the processor from it.
+    Without ``keep`` each server is deleted before the next launch, so that its boot takes no processor from the next.
     """
     client = Client(cloud)
     servers = Servers(cloud.port, client.token)
@@ -69,7 +69,7 @@ def one_after_the_other(cloud: Cloud, count: int, *, keep: bool = True) -> list[
 
 
 def all_at_once(cloud: Cloud, count: int) -> float:
-    """Seconds until ``count`` launches, sent 8 at a time, are all active."""
+    """Return the seconds until ``count`` launches, sent 8 at a time, are all active."""
     clients = [Client(cloud) for _ in range(SENDERS)]
     servers = Servers(cloud.port, clients[0].token)
 
@@ -86,7 +86,7 @@ def all_at_once(cloud: Cloud, count: int) -> float:
 
 
 def _active(client: Client, servers: Servers, server: str) -> float:
-    """Unix time at which the server became active."""
+    """Return the Unix time at which the server became active."""
     moment = servers.end(server, ACTIVE_WITHIN)
     if moment is None:
         raise BenchError(client.fault(server))
@@ -94,9 +94,9 @@ def _active(client: Client, servers: Servers, server: str) -> float:
 
 
 def push_delays(cloud: Cloud, count: int) -> list[float]:
-    """Seconds from the writing of each event to the frame that shows it on an open page, while servers are launched.
+    """Return the seconds from the writing of each event to its frame on an open page, while servers are launched.
 
-    A little more than the truth: the event is committed some milliseconds after it was written.
+    The figures are a little too high: an event is committed some milliseconds after it was written.
     """
     client = Client(cloud)
     page = Page(cloud.port, "demo", cloud.password("demo"))
@@ -123,7 +123,7 @@ def push_delays(cloud: Cloud, count: int) -> list[float]:
 
 
 def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
-    """The control plane alone: what a host does takes no time here."""
+    """Measure the control plane alone, on hosts whose work takes no time."""
     cloud = Cloud(folder, SIMULATED_HOSTS)
     try:
         say("bin/up on simulated hosts, twice")
@@ -183,7 +183,7 @@ def list_rows(lists: bench.servers.Lists) -> list[Row]:
 
 
 def allow_many(cloud: Cloud) -> None:
-    """Lift the demo project's limits for the measurement."""
+    """Raise the demo project's quotas for the measurement."""
     code = (
         "from uuid import UUID; from provisioning.quotas.services import set_limit;"
         f"[set_limit(UUID({cloud.project('demo')!r}), resource, -1) for resource in ('instances', 'cores', 'ram')]"
@@ -192,7 +192,7 @@ def allow_many(cloud: Cloud) -> None:
 
 
 def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
-    """Real guests: what Novella adds to QEMU and libvirt."""
+    """Measure real guests, and what QEMU and libvirt take of that alone."""
     cloud = Cloud(folder, simulate=0)
     try:
         say("bin/up on this machine")

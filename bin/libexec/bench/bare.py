@@ -1,4 +1,4 @@
-"""What QEMU and libvirt cost alone: ``qemu-img create`` and ``createXML``, N times, without anything of Novella around.
+"""Measures QEMU and libvirt without Novella: ``qemu-img create`` and ``createXML``, N times.
 
 bin/bench runs it in namespaces of its own: ``python bin/libexec bench.bare IMAGE N`` prints seconds as a JSON list.
 """
@@ -25,7 +25,7 @@ RUN = Path("/run")
 
 
 def spec() -> InstanceSpec:
-    """The guest that ``m1.nano`` gives, without a network."""
+    """Return a guest as ``m1.nano`` gives it, without a network."""
     return InstanceSpec(
         uuid=str(uuid.uuid4()),
         name="bare",
@@ -41,7 +41,7 @@ def spec() -> InstanceSpec:
 
 
 def measure(image: Path, times: int, folder: Path) -> list[float]:
-    """Seconds of each of ``times`` starts; every guest ends right after it."""
+    """Return the seconds of each of ``times`` starts; every guest is ended right after its start."""
     virt_type = kvm.prepare(AgentSettings(host="bare", state_dir=folder))
     paths = HostPaths(folder)
     paths.prepare()

@@ -1,4 +1,4 @@
-"""A cloud for the benchmark: bin/up on a folder of its own, and the few API calls that are timed."""
+"""The cloud that is measured: bin/up on a folder of its own, and the API calls that are timed."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def free_port() -> int:
 
 
 class Cloud:
-    """One run of bin/up at a time, always on the same folder and port."""
+    """A cloud that bin/up can start and stop several times, always on the same folder and port."""
 
     def __init__(self, folder: Path, simulate: int) -> None:
-        """``simulate`` hosts, or for 0 the real one."""
+        """Take ``simulate`` simulated hosts, or with 0 this machine."""
         self.data = folder
         self.port = free_port()
         self._options = ["--data", str(folder), "--port", str(self.port)]
@@ -47,7 +47,7 @@ class Cloud:
         self._process: subprocess.Popen[str] | None = None
 
     def up(self) -> float:
-        """Start it; seconds until it said that it is ready."""
+        """Start bin/up; return the seconds until it said that it is ready."""
         began = time.monotonic()
         command = [str(CHECKOUT / "bin/up"), *self._options, *self._simulate]
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
@@ -81,15 +81,15 @@ class Cloud:
         subprocess.run(command, capture_output=True, check=True, timeout=STOP_WITHIN * 2)
 
     def project(self, name: str) -> str:
-        """The id of a seeded project."""
+        """Return the id of a seeded project."""
         return str(json.loads((self.data / "run/bootstrap.json").read_text())["projects"][name])
 
     def password(self, user: str) -> str:
-        """The password that bin/up has made for a seeded user."""
+        """Return the password that bin/up has made for a seeded user."""
         return credentials.read_passwords(self.data / "clouds.yaml")[user]
 
     def events(self, after: int) -> list[tuple[int, float]]:
-        """(number, Unix time of writing) of every project event behind a number, read beside the running cloud."""
+        """Return (number, Unix time of writing) of project events behind a number, read beside the running cloud."""
         with closing(sqlite3.connect(f"file:{self.data / 'db.sqlite3'}?mode=ro", uri=True)) as database:
             rows = database.execute(
                 "SELECT id, created_at FROM events_event WHERE id > ? AND topic LIKE 'project:%' ORDER BY id",
@@ -114,7 +114,7 @@ class Cloud:
         return done.stdout
 
     def control_plane_kib(self) -> dict[str, int]:
-        """Proportional memory in KiB of each service's processes; guests and their helpers are not counted."""
+        """Return the proportional memory (PSS) of each service's processes in KiB, without guests and their helpers."""
         assert self._process is not None  # noqa: S101 - called while it runs
         sizes = {"supervisor": _pss(self._process.pid)}
         for child in _children(self._process.pid):
@@ -153,7 +153,7 @@ def _pss(pid: int) -> int:
 
 
 class Client:
-    """One signed-in connection; not to be shared between threads."""
+    """A signed-in user on one connection, which threads must not share."""
 
     def __init__(self, cloud: Cloud, user: str = "demo") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
@@ -207,7 +207,7 @@ class Client:
         return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
 
     def fault(self, server: str) -> str:
-        """Say how the server is, for an error's text."""
+        """Describe the server's state and fault for an error's text."""
         found = self.call("GET", f"/compute/v2.1/servers/{server}")["server"]
         return f"{found['name']} is {found['status']}: {found.get('fault', {}).get('message', 'no fault')}"
 

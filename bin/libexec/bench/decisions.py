@@ -1,4 +1,4 @@
-"""Measures decisions of the scheduler in the process; `bench.scheduler` runs it on an empty database."""
+"""Measures decisions of the scheduler inside Django; `bench.scheduler` runs it on an empty database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROJECT = uuid.uuid5(uuid.NAMESPACE_DNS, "bench")
 
 
 def fill(begin: int, end: int) -> None:
-    """Add hosts, with servers and what they hold, images in their caches, and some servers in the making."""
+    """Add hosts, their servers and allocations, their cached images, and some servers that are being built."""
     later = timezone.now() + timedelta(hours=1)  # they stay alive until the end
     hosts = [
         Host(
@@ -70,7 +70,7 @@ def fill(begin: int, end: int) -> None:
 
 
 def _copy(cursor: Any, server: Instance, times: int, names: tuple[str, str], which: str) -> None:
-    """Write a server so many times onto each of these hosts."""
+    """Insert ``times`` copies of a server on each of these hosts."""
     new_id = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
     other = {"id": new_id, "host_id": "h.id"}
     columns = [str(field.column) for field in Instance._meta.concrete_fields]
@@ -89,7 +89,7 @@ def _cached(number: int) -> list[uuid.UUID]:
 
 
 def _server(task: str | None) -> dict[str, Any]:
-    """Return the columns of a server without a host; one that is being built when it has a task."""
+    """Return the columns of a server without a host: active, or being built when it has a task."""
     now = timezone.now()
     return {
         "project_id": PROJECT,
@@ -110,7 +110,7 @@ def _server(task: str | None) -> dict[str, Any]:
 
 
 def ask(count: int) -> list[str]:
-    """Write servers that wait for a place; returns their ids."""
+    """Insert servers that wait for a host; return their ids."""
     servers = Instance.objects.bulk_create([Instance(**_server("scheduling")) for _ in range(count)], batch_size=500)
     now = timezone.now()
     rows = [
@@ -121,7 +121,7 @@ def ask(count: int) -> list[str]:
 
 
 def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
-    """Find a place for each, with its claim; seconds of each by the clock, and of the processor."""
+    """Choose and claim a host for each server; yield the seconds by the clock and of the processor."""
     for server in ids:
         action = InstanceAction.objects.select_related("instance__host").get(instance_id=server)
         began, busy = time.perf_counter(), time.process_time()
@@ -132,8 +132,8 @@ def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
 
 
 def curve(*sizes: int, asked: int) -> None:
-    """Print for each number of hosts the seconds of decisions and of their parts, in JSON; ``asked`` servers wait then
-    at the first of these sizes.
+    """Print as JSON the seconds of decisions and of their parts for each number of hosts; leave ``asked`` servers
+    waiting at the first of these sizes.
     """
     there = Host.objects.count()
     points = {}
@@ -158,7 +158,7 @@ def curve(*sizes: int, asked: int) -> None:
 
 
 def work(ids: list[str], begin: float) -> None:
-    """Find places from a moment on (Unix time); prints when it began and ended, in JSON.  The first one warms up."""
+    """Decide from the Unix time ``begin`` on; print as JSON when that began and ended. The first decision warms up."""
     list(decide(ids[:1]))
     time.sleep(max(begin - time.time(), 0))
     began = time.time()

@@ -1,4 +1,4 @@
-"""Measures lists of servers in the process; `bench.servers` runs it on an empty database."""
+"""Measures lists of servers inside Django; `bench.servers` runs it on an empty database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAULTY = 20
 
 
 def _stand() -> tuple[User, Project]:
-    """Make one user in one project."""
+    """Create a user in a project."""
     for role in ("admin", "member", "reader"):
         services.ensure_role(role)
     services.ensure_catalog()
@@ -36,7 +36,7 @@ def _stand() -> tuple[User, Project]:
 
 
 def _fill(user: User, project: Project, begin: int, end: int) -> None:
-    """Write servers with all that a list shows of them."""
+    """Insert servers with everything that a list shows of them."""
     host, _ = Host.objects.get_or_create(name="bench")
     network, _ = Network.objects.get_or_create(project_id=project.id, name="net", bridge="br-bench")
     subnet, _ = Subnet.objects.get_or_create(
@@ -109,7 +109,7 @@ def _timed(query: str, token: str, expected: int) -> list[float]:
 
 
 def main() -> None:
-    """Print seconds by what was measured, in JSON."""
+    """Print the seconds of each list as JSON."""
     user, project = _stand()
     token = services.issue_token(user, project, ("password",)).value
     _fill(user, project, 0, MANY)

@@ -1,4 +1,4 @@
-"""The live sockets as the benchmark follows them: a script's for states, a browser's for what a page is sent."""
+"""The WebSockets that the benchmark follows: a script's, for states of servers, and a page's, for pushed HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPEN_WITHIN = 10.0
 
 
 class Socket:
-    """One WebSocket, read in a thread of its own; every message is handed on with the moment of its arrival."""
+    """A WebSocket that is read in a thread of its own; every message is handed on with the time of its arrival."""
 
     def __init__(self, url: str, headers: dict[str, str], take: Callable[[dict[str, Any], float], None]) -> None:
         self._take = take
@@ -43,7 +43,7 @@ class Socket:
 
 
 class Servers:
-    """The states of a project's servers, followed and not asked for: asking would slow down what is measured."""
+    """The states of a project's servers as they are pushed: asking for them would slow down what is measured."""
 
     def __init__(self, port: int, token: str) -> None:
         self._ends: dict[str, tuple[str, float]] = {}
@@ -61,7 +61,7 @@ class Servers:
             self._changed.notify_all()
 
     def end(self, server: str, within: float, *, state: str = "active") -> float | None:
-        """Unix time at which the server was reported to be in ``state``; None when it is in ERROR or too late."""
+        """Return the Unix time at which the server was reported in ``state``; None when it is in ERROR or too late."""
         with self._changed:
             reached = {state, "error"}
             self._changed.wait_for(lambda: self._ends.get(server, ("", 0.0))[0] in reached, within)
@@ -73,7 +73,7 @@ class Servers:
 
 
 class Page:
-    """A signed-in browser's open page: which event had reached it when."""
+    """An open page of a signed-in browser: notes when it was told of each event."""
 
     def __init__(self, port: int, user: str, password: str, page: str = "instances") -> None:
         self.frames: list[tuple[int, float]] = []
@@ -91,7 +91,7 @@ class Page:
 
 
 def _sign_in(site: str, user: str, password: str) -> str:
-    """Fill in the sign-in form as a person does; returns the ``Cookie`` header of the session."""
+    """Sign in by the form as a person does; return the ``Cookie`` header of the session."""
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
     with browser.open(f"{site}/auth/login/", timeout=OPEN_WITHIN) as answer:

@@ -1,4 +1,4 @@
-"""How long the scheduler takes over 100 to 10,000 hosts, and how many decisions two workers make a second."""
+"""Measures the scheduler over 100 to 10,000 hosts, and how many decisions two workers make in a second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START_WITHIN = 4.0
 
 @dataclass(frozen=True)
 class Point:
-    """Seconds of decisions over so many hosts, claim and records included, and of their parts."""
+    """Seconds of decisions over one number of hosts, with claim and records, and of their parts."""
 
     hosts: int
     servers: int
@@ -36,7 +36,6 @@ class Point:
     claim: list[float]
 
     def line(self) -> str:
-        """Say it in one line."""
         parts = ", ".join(f"{name} {ms(getattr(self, name))}" for name in ("read", "decide", "claim"))
         ordered = sorted(self.total)
         p95 = ordered[round(0.95 * (len(ordered) - 1))]
@@ -46,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """What was measured."""
+    """All that `measure` has found."""
 
     points: list[Point]
     a_second: float
@@ -54,12 +53,11 @@ class Scheduling:
 
 
 def ms(seconds: list[float]) -> str:
-    """The median."""
+    """Return the median in milliseconds as text."""
     return f"{statistics.median(seconds) * 1000:.1f} ms"
 
 
 def measure(folder: Path) -> Scheduling:
-    """Measure in a database of its own in ``folder``."""
     shell.migrate(folder)
     until = [size for size in SIZES if size <= SHARED]
     found = shell.call(folder, f"decisions.curve({', '.join(map(str, until))}, asked={WORKERS * EACH})")
@@ -70,7 +68,7 @@ def measure(folder: Path) -> Scheduling:
 
 
 def _side_by_side(folder: Path, ids: list[str]) -> float:
-    """Let the workers decide at the same time; returns decisions a second from the first begin to the last end."""
+    """Let workers decide at the same time; return decisions a second from the first begin to the last end."""
     begin = time.time() + START_WITHIN
     shares = [ids[number::WORKERS] for number in range(WORKERS)]
     running = [shell.begin(folder, f"decisions.work({share!r}, {begin})") for share in shares]
@@ -80,7 +78,7 @@ def _side_by_side(folder: Path, ids: list[str]) -> float:
 
 
 def lines(found: Scheduling) -> list[tuple[str, str, str]]:
-    """What, measured, goal: for the table."""
+    """Return what was measured, its value and the goal, for the table."""
     rows = [(f"one decision over {point.hosts:,} hosts", point.line(), "") for point in found.points]
     rows[-1] = (*rows[-1][:2], "median under 50 ms")
     rate = f"{found.a_second:.0f} decisions a second"
@@ -88,7 +86,7 @@ def lines(found: Scheduling) -> list[tuple[str, str, str]]:
 
 
 def main() -> int:
-    """Print the figures alone, without a cloud."""
+    """Print the figures without starting a cloud."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
         found = measure(Path(folder))

@@ -1,4 +1,4 @@
-"""How long lists of servers take in the process: a thousand in detail, and a page of a hundred among ten thousand."""
+"""Measures how long lists of servers take: a thousand in detail, and a page of a hundred among ten thousand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench import shell
 
 @dataclass(frozen=True)
 class Lists:
-    """Seconds of single requests, answered in the process."""
+    """Seconds of single requests, answered inside Django."""
 
     detail: list[float]
     """1,000 servers in detail."""
@@ -24,13 +24,12 @@ class Lists:
 
 
 def measure(folder: Path) -> Lists:
-    """Measure in a database of its own in ``folder``."""
     shell.migrate(folder)
     return Lists(**shell.call(folder, "lists.main()"))
 
 
 def main() -> int:
-    """Print the figures alone, without a cloud."""
+    """Print the figures without starting a cloud."""
     with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
         found = measure(Path(folder))
     for what, seconds in (

@@ -13,12 +13,11 @@ from up.programs import CHECKOUT, LIBEXEC, manage
 
 
 def migrate(folder: Path) -> None:
-    """Create the database in ``folder``."""
     _result(_start(folder, "migrate", "--verbosity", "0"))
 
 
 def begin(folder: Path, call: str) -> subprocess.Popen[str]:
-    """Start a call of a function of this package (``lists.main()``); `answer` waits for it."""
+    """Start a call of a function of this package, as ``lists.main()``; `answer` waits for its end."""
     code = f"from bench import {call.partition('.')[0]}; {call}"
     return _start(folder, "shell", "--verbosity", "0", "--command", code)
 
@@ -30,7 +29,6 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def call(folder: Path, code: str) -> dict[str, Any]:
-    """Run a call to its end; as `begin` and `answer`."""
     return answer(begin(folder, code))
 
 

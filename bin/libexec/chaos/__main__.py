@@ -1,4 +1,4 @@
-"""bin/chaos: operations at random on a simulated cloud while everything that can die dies; clean, or told why not."""
+"""bin/chaos: random operations on a simulated cloud while parts of it fail; then checks that nothing was lost."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bench.cloud import free_port
 from chaos.client import UnreachableError
 from chaos.cloud import Cloud, CloudError
 from chaos.database import DatabaseError
-from chaos.people import PeopleError
 from chaos.proxy import Proxy
 from chaos.run import Log, Run
+from chaos.users import UsersError
 from up.prepare import PreparationError
 
 MOST_OPERATIONS = 100_000
@@ -31,14 +31,22 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bin/chaos",
         description="Launch, change and delete servers at random on simulated hosts of a cloud of its own, while"
-        " processes are killed and stopped, the database goes away and messages get lost; then see that nothing is."
-        " Exit status 0 only when clean.",
+        " processes are killed and stopped, the database goes away and messages get lost. Then check that"
+        " nothing was lost. The exit status is 0 only when nothing is wrong.",
     )
-    parser.add_argument("--operations", type=int, default=DEFAULT_OPERATIONS, metavar="N")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="decides every operation and every fault")
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--hosts", type=int, default=DEFAULT_HOSTS, metavar="H", help="besides two that fail")
-    parser.add_argument("--keep", action="store_true", help="keep the folder although all is well")
+    parser.add_argument(
+        "--operations", type=int, default=DEFAULT_OPERATIONS, metavar="N", help="requests to make (1,000)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="decides operations and faults (1)")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite", help="(sqlite)")
+    parser.add_argument(
+        "--hosts",
+        type=int,
+        default=DEFAULT_HOSTS,
+        metavar="H",
+        help="simulated hosts (6), besides two on which builds fail",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the folder also when nothing is wrong")
     parser.add_argument("--loud", action="store_true", help="show every operation and every fault")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     given = parser.parse_args()
@@ -50,7 +58,6 @@ def options() -> argparse.Namespace:
 
 
 def show(plan: chaos.plan.Plan) -> None:
-    """Print a plan."""
     faults = list(plan.faults)
     for operation in plan.operations:
         while faults and faults[0].at <= operation.number:
@@ -73,7 +80,7 @@ def run(given: argparse.Namespace, plan: chaos.plan.Plan) -> int:
     try:
         database.start()
         wrongs = Run(plan, cloud, database, proxy, log).result()
-    except (CloudError, DatabaseError, PeopleError, PreparationError, UnreachableError) as error:
+    except (CloudError, DatabaseError, UsersError, PreparationError, UnreachableError) as error:
         trouble = str(error)
     except KeyboardInterrupt:
         trouble = "interrupted"

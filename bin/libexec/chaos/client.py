@@ -1,4 +1,4 @@
-"""A user of the cloud under chaos: asks once, and says what came of it, an answer or none."""
+"""A user of the cloud: sends a request once, and tells an answer from none."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MICROVERSION = "2.67"
 
 
 class UnreachableError(Exception):
-    """Nobody listens, for longer than a start takes."""
+    """Nobody has listened for longer than a start takes."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; ``status`` 0: nothing did, and nobody knows whether it was done."""
+    """What came back; ``status`` 0 when nothing did, and the request may or may not have been carried out."""
 
     status: int
     body: Any
@@ -29,17 +29,16 @@ class Answer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the cloud said yes."""
         return 200 <= self.status < 300
 
     @property
     def refused(self) -> bool:
-        """Whether the cloud said no: then nothing was done."""
+        """Whether the cloud said no, and so did nothing."""
         return 400 <= self.status < 500
 
     @property
     def words(self) -> str:
-        """The sentence of an error."""
+        """Return the message of an error."""
         if isinstance(self.body, dict) and len(self.body) == 1:
             (inner,) = self.body.values()
             if isinstance(inner, dict):
@@ -48,10 +47,9 @@ class Answer:
 
 
 class Client:
-    """One signed-in user with a project; every call is a connection of its own, so threads may share it."""
+    """A signed-in user with a project; every call is a connection of its own, so threads may share it."""
 
     def __init__(self, port: int, user: str, password: str, project: str) -> None:
-        """Know who to be; ``sign_in`` comes first."""
         self._port, self._user, self._password, self._project = port, user, password, project
         self.token = ""
 
@@ -80,9 +78,9 @@ class Client:
         raise UnreachableError(f"{self._user} cannot sign in")
 
     def call(self, method: str, path: str, body: Any = None) -> Answer:
-        """Ask once.  A connection that is refused was not heard, and is dialled again; else it is not repeated.
+        """Send a request.  Raises UnreachableError.
 
-        Raises UnreachableError.
+        After a refused connection, which the cloud has not noticed, it is sent again; in no other case.
         """
         answer = self._call(method, path, body)
         if answer.status == 401:

@@ -52,14 +52,14 @@ SETTINGS = {
 
 
 class CloudError(Exception):
-    """The cloud does not come up; the text says why."""
+    """The cloud does not start; the text says why."""
 
 
 class Cloud:
-    """Everything that runs.  Only the main thread steps it; others hand it work by ``do``."""
+    """All processes of the cloud.  Only the main thread calls ``step``; other threads give it work by ``do``."""
 
     def __init__(self, folder: Path, database: Database, hosts: int, port: int, proxy_port: int) -> None:
-        """Plan the programs; nothing is started."""
+        """Plan the programs without starting any."""
         self.folder, self.database, self.port = folder, database, port
         self._proxy_port = proxy_port
         agents = -(-hosts // HOSTS_OF_AGENT)
@@ -109,12 +109,12 @@ class Cloud:
         return programs
 
     def _hear(self, line: str) -> None:
-        """Pass on what the supervisor says; what the programs say is in their logs."""
+        """Pass on what the supervisor says; programs write to their own logs."""
         if " | " not in line:
             self.log(f"supervisor: {line}")
 
     def step(self) -> None:
-        """Run what other threads have handed over, and the supervisor's next pass."""
+        """Carry out what other threads have handed over, then one step of the supervisor."""
         if self._supervisor is None:
             return
         while not self._work.empty():
@@ -123,7 +123,6 @@ class Cloud:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody asked the run to end."""
         return self._supervisor is not None and self._supervisor.stopping
 
     def wait_until_ready(self) -> None:
@@ -137,7 +136,7 @@ class Cloud:
         raise CloudError(f"the cloud is not ready: {health.ask(self.port)} of {len(self.hosts)} hosts")
 
     def stop(self) -> None:
-        """End every program, those that were stopped by a signal too."""
+        """End every program, also those that a signal has stopped."""
         if self._supervisor is None:
             return
         for service in self._supervisor.services:
@@ -148,7 +147,7 @@ class Cloud:
     # ----- what faults do -------------------------------------------------------------------------------------------
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have the main thread do something, and wait for it."""
+        """Have the main thread call ``work``, and wait for its end."""
         done = threading.Event()
 
         def run() -> None:

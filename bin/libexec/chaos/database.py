@@ -1,4 +1,4 @@
-"""The databases of a chaos run, seen from outside: a SQLite file, or a PostgreSQL server of its own."""
+"""The databases of a chaos run: a SQLite file, or a PostgreSQL server of its own."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _libc = ctypes.CDLL(None)
 
 
 class DatabaseError(Exception):
-    """The database cannot be had; the text says why."""
+    """The database cannot be started; the text says why."""
 
 
 class Database(ABC):
-    """Where the cloud keeps everything, and what can go wrong with it."""
+    """The cloud's database, with the faults that can be made in it."""
 
     name: str
     url = ""
@@ -50,7 +50,7 @@ class Database(ABC):
 
     @abstractmethod
     def stop(self, *, keep: bool) -> None:
-        """End what was started; ``keep`` its files."""
+        """End what was started; with ``keep`` its files stay."""
 
     def moment(self, when: datetime) -> object:
         """Return a time as Django writes it into this database."""
@@ -58,7 +58,7 @@ class Database(ABC):
 
     @abstractmethod
     def read(self, statement: str) -> list[Row]:
-        """Run one query; raises an error of the driver."""
+        """Run one query.  Raises the driver's errors."""
 
     @abstractmethod
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
@@ -69,36 +69,35 @@ class Database(ABC):
 
     @abstractmethod
     def lock(self, seconds: float) -> None:
-        """Keep everybody else from writing servers for so long."""
+        """Let nobody else write servers for ``seconds``."""
 
     @abstractmethod
     def away(self, seconds: float, pick: int) -> str:
-        """Be out of reach for so long; returns how, in words."""
+        """Make the database unreachable for ``seconds``; return in words how."""
 
     @abstractmethod
     def lose_wakes(self, seconds: float) -> None:
-        """Let wake-ups get lost for so long."""
+        """Let wake-ups get lost for ``seconds``."""
 
     @abstractmethod
     def wake(self, times: int) -> None:
-        """Wake everybody although there is nothing."""
+        """Wake every listener although there is no work."""
 
 
 class Sqlite(Database):
-    """The file of a one-machine cloud."""
+    """The SQLite file of a one-machine cloud."""
 
     name = "sqlite"
 
     def __init__(self, data: Path) -> None:
-        """Use the file in a data folder."""
         self._path = data / "db.sqlite3"
         self._wake = data / "run" / "wake"
 
     def start(self) -> None:
-        """Nothing: the first one to open the file makes it."""
+        """Do nothing: whoever opens the file first creates it."""
 
     def stop(self, *, keep: bool) -> None:
-        """Nothing: the file goes with its folder."""
+        """Do nothing: the file goes with its folder."""
 
     def moment(self, when: datetime) -> object:
         return str(when.astimezone(UTC).replace(tzinfo=None))
@@ -132,7 +131,7 @@ class Sqlite(Database):
         return "its file was locked for longer than anybody waits"
 
     def lose_wakes(self, seconds: float) -> None:
-        """Take the sockets out of sight; who listens must look by itself."""
+        """Move the sockets away, so that listeners must look for work by themselves."""
         hidden = [(path, path.with_suffix(".hidden")) for path in self._sockets()]
         for path, aside in hidden:
             with contextlib.suppress(FileNotFoundError):
@@ -154,12 +153,12 @@ class Sqlite(Database):
 
 
 class Postgresql(Database):
-    """A server of its own on a UNIX socket, without TCP; it ends with the run."""
+    """A PostgreSQL server on a UNIX socket, without TCP, that ends with the run."""
 
     name = "postgresql"
 
     def __init__(self, folder: Path) -> None:
-        """Keep the server's files in a new folder that its user may reach."""
+        """Choose a new folder for the server's files that its user may reach."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"postgres://novella@/postgres?host={folder}"
@@ -182,7 +181,7 @@ class Postgresql(Database):
         self._run()
 
     def _run(self) -> None:
-        """Start it from the main thread, whose end the kernel tells it, and wait until it answers."""
+        """Start the server from the main thread, whose end the kernel reports to it, and wait until it answers."""
         self.in_main(self._spawn)
         deadline = time.monotonic() + START_WITHIN
         while time.monotonic() < deadline:
@@ -242,7 +241,7 @@ class Postgresql(Database):
             time.sleep(seconds)
 
     def away(self, seconds: float, pick: int) -> str:
-        """Stop every process of the server for a while, or end it at once and start it again then."""
+        """Stop every process of the server for a while, or shut it down at once and start it again."""
         if pick % 2:
             self._signal(signal.SIGSTOP)
             time.sleep(seconds)
@@ -256,7 +255,7 @@ class Postgresql(Database):
         return "it was shut down at once and recovered"
 
     def lose_wakes(self, seconds: float) -> None:
-        """End the connections of those who listen, again and again."""
+        """End the connections of listeners again and again."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with contextlib.suppress(psycopg.Error):
@@ -269,7 +268,7 @@ class Postgresql(Database):
                 self.read(f"SELECT pg_notify('novella_{channel}', '')")
 
     def _signal(self, number: signal.Signals) -> None:
-        """Send to the server and its children: each of them is a session of its own."""
+        """Send a signal to the server and its children, each of which leads a session of its own."""
         if self._process is None:
             return
         for pid in [self._process.pid, *children(self._process.pid)]:
@@ -278,7 +277,6 @@ class Postgresql(Database):
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has made."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -286,7 +284,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return everything below a process, parents first."""
+    """Return all processes below one, parents first."""
     return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
@@ -300,7 +298,7 @@ def _environment() -> dict[str, str]:
 
 
 def _programs() -> Path:
-    """Where the newest server's programs are; Debian keeps them out of the path.  Raises DatabaseError."""
+    """Return the folder of the newest server's programs, which Debian keeps out of PATH.  Raises DatabaseError."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if found:
         return found[-1]
@@ -311,7 +309,7 @@ def _programs() -> Path:
 
 
 def _server_user() -> dict[str, Any]:
-    """The server refuses to run as root."""
+    """Return the user to run the server as, which refuses to run as root."""
     if os.getuid() != 0:
         return {}
     try:
@@ -322,5 +320,5 @@ def _server_user() -> dict[str, Any]:
 
 
 def make(kind: str, data: Path, beside: Path) -> Database:
-    """Return the database of that kind, not started; ``beside``: a folder for a server's files."""
+    """Return a database of that kind, not started; ``beside`` is a folder for a server's files."""
     return Postgresql(beside) if kind == "postgresql" else Sqlite(data)

@@ -1,4 +1,4 @@
-"""Makes things go wrong, as a plan has it, while the clients work."""
+"""Carries out the faults of a plan while the clients work."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ TOPICS = ("scheduler",)
 
 
 @dataclass(frozen=True)
-class Means:
-    """What faults are made with."""
+class Targets:
+    """What faults act upon, and a log."""
 
     cloud: Cloud
     proxy: Proxy
     note: Callable[[str], None]
 
 
-class Mischief:
+class FaultRunner:
     """Threads that carry out the faults of a plan, each when its operation begins."""
 
-    def __init__(self, plan: Plan, world: World, means: Means) -> None:
-        """Plan; nothing happens before ``start``."""
-        self._plan, self._world, self._means = plan, world, means
+    def __init__(self, plan: Plan, world: World, targets: Targets) -> None:
+        """Queue the faults; ``start`` begins."""
+        self._plan, self._world, self._targets = plan, world, targets
         self._waiting: queue.SimpleQueue[Fault] = queue.SimpleQueue()
         for fault in plan.faults:
             self._waiting.put(fault)
@@ -47,14 +47,13 @@ class Mischief:
         self.made = 0
 
     def start(self) -> None:
-        """Begin."""
         for number in range(AT_ONCE):
-            thread = threading.Thread(target=self._run, name=f"mischief {number}", daemon=True)
+            thread = threading.Thread(target=self._run, name=f"fault {number}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def wait(self, working: Callable[[], bool], step: Callable[[], None]) -> None:
-        """Step until every fault is over; what waits when nobody works any more is left out."""
+        """Call ``step`` until every fault is over; faults still queued when ``working`` turns false are left out."""
         while any(thread.is_alive() for thread in self._threads):
             step()
             if not working():
@@ -78,11 +77,11 @@ class Mischief:
     def _make(self, fault: Fault) -> None:
         began = time.monotonic()
         try:
-            how = MAKE[fault.kind](self._means, fault)
+            how = MAKE[fault.kind](self._targets, fault)
         except Exception as error:  # noqa: BLE001 - the database may be away while its rows should be changed
             how = f"not done: {type(error).__name__}: {str(error).strip()[:200]}"
         self.made += 1
-        self._means.note(f"fault {fault.number} {fault}: {how} [{time.monotonic() - began:.1f} s]")
+        self._targets.note(f"fault {fault.number} {fault}: {how} [{time.monotonic() - began:.1f} s]")
 
 
 def _pick(names: list[str], fault: Fault) -> str:
@@ -94,69 +93,69 @@ def _pick(names: list[str], fault: Fault) -> str:
 # ----- processes ------------------------------------------------------------------------------------------------------
 
 
-def _kill_process(means: Means, fault: Fault) -> str:
-    name = _pick(means.cloud.names("worker"), fault)
-    return f"process {means.cloud.one_process(name, fault.target >> 4, signal.SIGKILL)} of {name}"
+def _kill_process(targets: Targets, fault: Fault) -> str:
+    name = _pick(targets.cloud.names("worker"), fault)
+    return f"process {targets.cloud.one_process(name, fault.target >> 4, signal.SIGKILL)} of {name}"
 
 
-def _stop_process(means: Means, fault: Fault) -> str:
-    name = _pick(means.cloud.names("worker"), fault)
-    pid = means.cloud.one_process(name, fault.target >> 4, signal.SIGSTOP)
+def _stop_process(targets: Targets, fault: Fault) -> str:
+    name = _pick(targets.cloud.names("worker"), fault)
+    pid = targets.cloud.one_process(name, fault.target >> 4, signal.SIGSTOP)
     time.sleep(fault.seconds)
-    means.cloud.go_on(name)
+    targets.cloud.go_on(name)
     return f"process {pid} of {name}"
 
 
-def _kill(kind: str) -> Callable[[Means, Fault], str]:
-    def make(means: Means, fault: Fault) -> str:
-        name = _pick(means.cloud.names(kind), fault)
-        means.cloud.kill(name)
+def _kill(kind: str) -> Callable[[Targets, Fault], str]:
+    def make(targets: Targets, fault: Fault) -> str:
+        name = _pick(targets.cloud.names(kind), fault)
+        targets.cloud.kill(name)
         return name
 
     return make
 
 
-def _stop(kind: str) -> Callable[[Means, Fault], str]:
-    def make(means: Means, fault: Fault) -> str:
-        name = _pick(means.cloud.names(kind), fault)
-        means.cloud.stop_program(name)
+def _stop(kind: str) -> Callable[[Targets, Fault], str]:
+    def make(targets: Targets, fault: Fault) -> str:
+        name = _pick(targets.cloud.names(kind), fault)
+        targets.cloud.stop_program(name)
         time.sleep(fault.seconds)
-        means.cloud.go_on(name)
+        targets.cloud.go_on(name)
         return name
 
     return make
 
 
-def _kill_everything(means: Means, fault: Fault) -> str:
-    means.cloud.kill_everything()
+def _kill_everything(targets: Targets, fault: Fault) -> str:
+    targets.cloud.kill_everything()
     return "every process"
 
 
 # ----- the database ---------------------------------------------------------------------------------------------------
 
 
-def _lock(means: Means, fault: Fault) -> str:
-    means.cloud.database.lock(fault.seconds)
+def _lock(targets: Targets, fault: Fault) -> str:
+    targets.cloud.database.lock(fault.seconds)
     return "nobody could write"
 
 
-def _away(means: Means, fault: Fault) -> str:
-    return means.cloud.database.away(fault.seconds, fault.target)
+def _away(targets: Targets, fault: Fault) -> str:
+    return targets.cloud.database.away(fault.seconds, fault.target)
 
 
 Run = Callable[..., list[Row]]
 """Runs a statement with parameters."""
 
 
-def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Callable[[Means, Fault], str]:
-    """Hold the workers until messages wait, do something to those nobody has, and let the workers go on."""
+def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Callable[[Targets, Fault], str]:
+    """Stop the workers until messages wait, change those that no worker has taken, and let the workers go on."""
 
-    def make(means: Means, fault: Fault) -> str:
-        groups = means.cloud.names("worker")
+    def make(targets: Targets, fault: Fault) -> str:
+        groups = targets.cloud.names("worker")
         for name in groups:
-            means.cloud.stop_program(name)
+            targets.cloud.stop_program(name)
         found: list[int] = []
-        database = means.cloud.database
+        database = targets.cloud.database
         try:
             time.sleep(fault.seconds)
 
@@ -172,7 +171,7 @@ def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Call
             database.change(work)
         finally:
             for name in groups:
-                means.cloud.go_on(name)
+                targets.cloud.go_on(name)
         return f"{len(found)} messages"
 
     return make
@@ -200,14 +199,14 @@ def _delay(run: Run, numbers: list[int], fault: Fault, database: Database) -> No
         run("UPDATE django_q_ormq SET lock = ? WHERE id = ?", until, number)
 
 
-def _lose_wakes(means: Means, fault: Fault) -> str:
-    means.cloud.database.lose_wakes(fault.seconds)
+def _lose_wakes(targets: Targets, fault: Fault) -> str:
+    targets.cloud.database.lose_wakes(fault.seconds)
     return "nobody was woken"
 
 
-def _wake(means: Means, fault: Fault) -> str:
+def _wake(targets: Targets, fault: Fault) -> str:
     for _ in range(10):
-        means.cloud.database.wake(5)
+        targets.cloud.database.wake(5)
         time.sleep(fault.seconds / 10)
     return "everybody was woken"
 
@@ -215,42 +214,42 @@ def _wake(means: Means, fault: Fault) -> str:
 # ----- links ----------------------------------------------------------------------------------------------------------
 
 
-def _cut(means: Means, fault: Fault) -> str:
-    host = _pick(means.proxy.hosts(), fault)
-    means.proxy.cut(host)
+def _cut(targets: Targets, fault: Fault) -> str:
+    host = _pick(targets.proxy.hosts(), fault)
+    targets.proxy.cut(host)
     return host
 
 
-def _cut_all(means: Means, fault: Fault) -> str:
-    means.proxy.cut()
+def _cut_all(targets: Targets, fault: Fault) -> str:
+    targets.proxy.cut()
     return "all hosts"
 
 
-def _stall(means: Means, fault: Fault) -> str:
-    host = _pick(means.proxy.hosts(), fault)
-    means.proxy.stall(host, fault.seconds)
+def _stall(targets: Targets, fault: Fault) -> str:
+    host = _pick(targets.proxy.hosts(), fault)
+    targets.proxy.stall(host, fault.seconds)
     return host
 
 
-def _swallow(means: Means, fault: Fault) -> str:
-    host, way = _pick(means.proxy.hosts(), fault), ("up", "down", "both")[(fault.target >> 4) % 3]
-    means.proxy.swallow(host, way)
+def _swallow(targets: Targets, fault: Fault) -> str:
+    host, way = _pick(targets.proxy.hosts(), fault), ("up", "down", "both")[(fault.target >> 4) % 3]
+    targets.proxy.swallow(host, way)
     time.sleep(fault.seconds)
-    means.proxy.cut(host)
+    targets.proxy.cut(host)
     return f"{way} at {host}"
 
 
-def _mangle(what: str) -> Callable[[Means, Fault], str]:
-    def make(means: Means, fault: Fault) -> str:
-        before = sum(means.proxy.done.values())
-        means.proxy.mangle(what, fault.seconds)
+def _mangle(what: str) -> Callable[[Targets, Fault], str]:
+    def make(targets: Targets, fault: Fault) -> str:
+        before = sum(targets.proxy.done.values())
+        targets.proxy.mangle(what, fault.seconds)
         time.sleep(fault.seconds)
-        return f"{sum(means.proxy.done.values()) - before} frames"
+        return f"{sum(targets.proxy.done.values()) - before} frames"
 
     return make
 
 
-MAKE: dict[str, Callable[[Means, Fault], str]] = {
+MAKE: dict[str, Callable[[Targets, Fault], str]] = {
     "kill a worker process": _kill_process,
     "kill a worker group": _kill("worker"),
     "kill the web": _kill("web"),
@@ -271,7 +270,7 @@ MAKE: dict[str, Callable[[Means, Fault], str]] = {
     "swallow frames, then cut": _swallow,
     "double frames": _mangle("double"),
     "delay frames": _mangle("delay"),
-    "reorder orders": _mangle("reorder"),
+    "reorder commands": _mangle("reorder"),
     "lose wake-ups": _lose_wakes,
     "wake for nothing": _wake,
 }

@@ -1,4 +1,4 @@
-"""WebSocket frames (RFC 6455) as they travel: read whole, looked into, passed on unchanged."""
+"""Reads WebSocket frames (RFC 6455) so that a proxy can look into them and pass them on unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame: its bytes on the wire, and what is in it."""
+    """A frame: its bytes on the wire and its payload."""
 
     raw: bytes
     opcode: int
@@ -21,12 +21,12 @@ class Frame:
 
     @property
     def kind(self) -> str:
-        """The ``type`` of the message, empty for what is no message."""
+        """Return the ``type`` of the message, empty for anything else."""
         return str(self._message().get("type", ""))
 
     @property
     def instance(self) -> str:
-        """The instance a command is about, empty for everything else."""
+        """Return the instance that a command is about, empty for anything else."""
         return str(self._message().get("instance_id", ""))
 
     def _message(self) -> dict[str, object]:
@@ -40,7 +40,7 @@ class Frame:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:
-    """Read one frame; raises IncompleteReadError at the end and ValueError for one that is too long."""
+    """Read one frame.  Raises IncompleteReadError at the end and ValueError for one that is too long."""
     raw = await reader.readexactly(2)
     opcode, masked, length = raw[0] & 0x0F, bool(raw[1] & 0x80), raw[1] & 0x7F
     if length >= 126:
@@ -56,7 +56,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame:
 
 
 def unmasked(payload: bytes, mask: bytes) -> bytes:
-    """Return the payload as it was before a client masked it; an empty mask changes nothing."""
+    """Return the payload without the client's mask; an empty mask changes nothing."""
     if not mask or not payload:
         return payload
     key = (mask * (len(payload) // 4 + 1))[: len(payload)]

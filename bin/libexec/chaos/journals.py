@@ -1,4 +1,4 @@
-"""Reads along in the journals of the simulated hypervisors: which domains there are, and whether one was ever twice."""
+"""Follows the journals of the simulated hypervisors: which domains there are, and whether one was ever on two hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_EVERY = 0.02
 
 @dataclass
 class Journal:
-    """What one host's hypervisor has, as far as its journal was read."""
+    """What one host's journal says so far."""
 
     path: Path
     guests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Journal:
     _offset: int = 0
 
     def read(self) -> set[str]:
-        """Read on, or a journal that was written anew whole; returns the instances that the new lines speak of."""
+        """Read what is new, or the whole journal when it was rewritten; return the instances in the new lines."""
         try:
             with self.path.open("rb") as file:
                 found = (self.path.stat().st_ino, self.path.stat().st_size)
@@ -56,12 +56,12 @@ class Journal:
 
 
 def plain(uuid: str) -> str:
-    """Return an id without hyphens, as every part of a run writes it."""
+    """Return an id without hyphens, as the whole run writes ids."""
     return uuid.replace("-", "")
 
 
 class Hypervisors:
-    """All journals, followed in a thread."""
+    """All journals, followed by a thread."""
 
     def __init__(self, folder: Path, hosts: list[str]) -> None:
         """Follow the hosts whose state folders are in ``folder``."""
@@ -75,11 +75,10 @@ class Hypervisors:
         self._thread = threading.Thread(target=self._follow, name="journals", daemon=True)
 
     def start(self) -> None:
-        """Read along from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Read to the end, and no more."""
+        """Read to the end, then stop the thread."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(10)
@@ -90,7 +89,7 @@ class Hypervisors:
             self.look()
 
     def look(self) -> None:
-        """Read what is new, and compare the hosts."""
+        """Read what is new and compare the hosts."""
         with self._lock:
             changed = set[str]()
             for journal in self.journals.values():
@@ -100,7 +99,7 @@ class Hypervisors:
                 self._compare(uuid)
 
     def _compare(self, uuid: str) -> None:
-        """Note a second domain; what was read first is read again, because a domain may just have moved."""
+        """Note a domain on two hosts, after reading the first journal again: the domain may just have moved."""
         if len(self._where(uuid)) > 1:
             for journal in self.journals.values():
                 journal.read()
@@ -112,13 +111,13 @@ class Hypervisors:
         return [host for host, journal in self.journals.items() if uuid in journal.guests]
 
     def domains(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Return each domain by instance: its host, and what its journal says."""
+        """Return for each instance its host and its domain."""
         with self._lock:
             return {
                 uuid: (host, guest) for host, journal in self.journals.items() for uuid, guest in journal.guests.items()
             }
 
     def kept(self) -> dict[str, str]:
-        """Return of which instances anything is left, and where."""
+        """Return for each instance a host that has anything of it."""
         with self._lock:
             return {uuid: host for host, journal in self.journals.items() for uuid in journal.kept}

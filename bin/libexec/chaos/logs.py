@@ -1,4 +1,4 @@
-"""What the programs of a chaos run have logged that no fault explains: exceptions, counted by their last line."""
+"""Counts exceptions in the logs of a chaos run that no fault explains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 200
 
 
 def unexpected(folder: Path) -> Counter[str]:
-    """Return last lines of tracebacks, ids and numbers blotted out, and how often each is there."""
+    """Return the last lines of tracebacks, without ids and numbers, and how often each occurs."""
     found: Counter[str] = Counter()
     for path in sorted(folder.glob("*.log*")):
         with path.open(errors="replace") as lines:

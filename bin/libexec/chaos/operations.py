@@ -1,4 +1,4 @@
-"""Carries out the operations of a plan through the public API, and keeps what was answered."""
+"""Carries out the operations of a plan through the public API, and keeps the answers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ RECORDED = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One request and what came of it."""
+    """A request and its answer."""
 
     operation: Operation
     began: float
@@ -85,7 +85,7 @@ class Outcome:
 
 @dataclass
 class World:
-    """What the clients share: who they are, what there is to launch, and what has been answered so far."""
+    """What the clients share: users, what they launch from, and the answers so far."""
 
     clients: list[Client]
     operator: Client
@@ -104,21 +104,19 @@ class World:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def name(self, launch: int) -> str:
-        """Return the name of the servers of a launch."""
+        """Return the name that all servers of a launch have."""
         return f"{self.prefix}-{launch:05d}"
 
 
 class Lane:
-    """One client at work, in a thread of its own."""
+    """A client that carries out its operations in a thread."""
 
     def __init__(self, world: World, plan: Plan, number: int) -> None:
-        """Take the operations of that number."""
         self._world = world
         self._operations = plan.lane(number)
         self._client = world.clients[number % PROJECTS]
 
     def run(self, stopping: threading.Event) -> None:
-        """Carry out everything in order."""
         try:
             for operation in self._operations:
                 if stopping.is_set():
@@ -159,7 +157,7 @@ class Lane:
         return known[operation.index] if operation.index < len(known) else ""
 
     def _settle(self, server: str) -> None:
-        """Wait a moment until nothing goes on with the server."""
+        """Wait for a while until the server has no task."""
         deadline = time.monotonic() + SETTLES_WITHIN
         while time.monotonic() < deadline:
             answer = self._client.call("GET", f"{COMPUTE}/servers/{server}")
@@ -190,14 +188,14 @@ class Lane:
 
 
 def wizard_form(world: World, operation: Operation) -> dict[str, str]:
-    """Return the wizard's fields; the key is the same each time it is sent."""
+    """Return the wizard's fields; the idempotency key is the same each time the form is sent."""
     name = world.name(operation.number)
     form = {"name": name, "image": world.image, "flavor": FLAVORS[operation.details["flavor"]]}
     return form | {"networks": world.network, "count": "1", "idempotency_key": f"chaos-{name}"}
 
 
 def launch_body(world: World, operation: Operation) -> dict[str, Any]:
-    """Return the body of a launch, right or wrong as the plan has it."""
+    """Return the body of a launch, valid or not as the plan says."""
     details = operation.details
     server: dict[str, Any] = {
         "name": world.name(operation.number),
@@ -313,7 +311,7 @@ def _together(send: Callable[[], None], times: int) -> None:
 
 
 def start(world: World, plan: Plan, stopping: threading.Event) -> list[threading.Thread]:
-    """Let every client begin; returns their threads."""
+    """Start all clients; return their threads."""
     threads = []
     for number in range(LANES):
         thread = threading.Thread(target=Lane(world, plan, number).run, args=[stopping], name=f"lane {number}")

@@ -1,4 +1,4 @@
-"""One outcome per request: what was answered compared with what was made."""
+"""Compares what each request was answered with what came of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.plan import Operation
 
 
 def check(books: Books, world: World) -> list[Wrong]:
-    """Say which requests had no outcome, or more than one."""
+    """Describe the requests that had no outcome, or more than one."""
     return [*_launches(books, world), *_actions(books, world.outcomes)]
 
 
@@ -42,7 +42,7 @@ def _first(servers: Sequence[Row]) -> str:
 
 
 def _launch(operation: Operation, answers: Sequence[Answer], servers: Sequence[Row]) -> Iterable[str]:
-    """Say what is wrong with the servers of one launch, which may have been sent several times."""
+    """Describe what is wrong with the servers of one launch, which may have been sent several times."""
     least, most = operation.details.get("min_count", 1), operation.details.get("max_count", 1)
     accepted, refused = any(answer.accepted for answer in answers), all(answer.refused for answer in answers)
     if accepted and operation.kind in {"launch bad", "launch over quota"}:
@@ -56,7 +56,7 @@ def _launch(operation: Operation, answers: Sequence[Answer], servers: Sequence[R
 
 
 def _actions(books: Books, outcomes: Sequence[Outcome]) -> Iterable[Wrong]:
-    """An accepted action has one record, and a refused one has none, or one that says that it failed."""
+    """Describe accepted actions without exactly one record, and refused ones with a record of success."""
     records = Counter((row["instance_id"], row["request_id"], row["action"]) for row in books.actions)
     for outcome in outcomes:
         name = RECORDED.get(outcome.operation.kind)
@@ -70,5 +70,5 @@ def _actions(books: Books, outcomes: Sequence[Outcome]) -> Iterable[Wrong]:
 
 
 def internal_errors(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the requests that were answered 500."""
+    """Return the requests that were answered with 500."""
     return [outcome for outcome in outcomes if outcome.answer.status == 500]

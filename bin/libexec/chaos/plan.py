@@ -1,4 +1,4 @@
-"""What a chaos run will do: operations and faults, as a function of the seed alone."""
+"""What a chaos run will do: operations and faults, decided by the seed alone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of the public API, or the same one several times at once.
+    """A call of the public API, or the same call several times at once.
 
-    ``target``: the number of the launch whose server is meant, and ``index`` which one of its servers.
+    ``target`` is the number of the launch whose server is meant, ``index`` which of its servers.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Operation:
 
     @property
     def project(self) -> int:
-        """Which project it belongs to."""
+        """Return the number of its project."""
         return self.lane % PROJECTS
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that goes wrong when operation ``at`` begins; ``target`` picks among what there is then."""
+    """A fault that begins with operation ``at``; ``target`` picks among what can be hit then."""
 
     number: int
     at: int
@@ -65,7 +65,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run does."""
+    """All operations and faults of a run."""
 
     seed: int
     operations: tuple[Operation, ...]
@@ -97,7 +97,7 @@ FAULTS: Mapping[str, tuple[float, float]] = {
     "swallow frames, then cut": (0.5, 3),
     "double frames": (3, 8),
     "delay frames": (3, 8),
-    "reorder orders": (3, 8),
+    "reorder commands": (3, 8),
     "lose wake-ups": (2, 6),
     "wake for nothing": (1, 2),
 }
@@ -225,7 +225,7 @@ class _Server:
 
 
 class _Lane:
-    """What one client will do next, judged by what it should have by then."""
+    """Decides what one client does next, by what it should have by then."""
 
     def __init__(self, number: int, chance: random.Random) -> None:
         self._number = number
@@ -268,7 +268,7 @@ class _Lane:
         return Operation(number, self._number, f"launch {kind}", details=details)
 
     def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
-        """Launch by the wizard, which is sent more than once and makes one server."""
+        """Launch by the wizard with a form that is sent more than once and makes one server."""
         self._live.append(_Server(number, 1))
         return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
 

@@ -1,7 +1,7 @@
-"""Between the agents and the web: passes everything on, and on demand cuts, stalls, doubles, delays and reorders.
+"""Stands between agents and web: passes frames on, and on demand cuts, stalls, doubles, delays and reorders them.
 
-What a network cannot do to TCP it does not do either: nothing is left out of a connection that goes on, and reports
-stay in their order.  Commands of different instances may change places, because only those of one instance are ordered.
+It does only what networks do to TCP: nothing is left out of a connection that goes on, and reports stay in their order.
+Commands of different instances may change places, because only those of one instance are ordered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOST = re.compile(rb"^x-novella-host: *(\S+)", re.IGNORECASE | re.MULTILINE)
 
 @dataclass(eq=False)
 class Link:
-    """One connection of an agent."""
+    """One agent's connection."""
 
     host: str
     frames: bool
@@ -41,17 +41,17 @@ class Link:
     """Which way nothing passes any more: ``up``, ``down`` or ``both``."""
 
     def cut(self) -> None:
-        """Break the connection, whatever is on its way."""
+        """Break the connection and lose what is on its way."""
         for writer in self.writers:
             with contextlib.suppress(RuntimeError, OSError):
                 writer.transport.abort()
 
 
 class Proxy:
-    """Runs in a thread and an event loop of its own."""
+    """The proxy, in a thread with an event loop of its own."""
 
     def __init__(self, port: int, upstream: int, seed: int) -> None:
-        """Listen on ``port`` and pass on to ``upstream``, both on the loopback address."""
+        """Listen on ``port`` and connect to ``upstream``, both on the loopback address."""
         self._port, self._upstream, self._seed = port, upstream, seed
         self._loop = asyncio.new_event_loop()
         self._links: set[Link] = set()
@@ -63,13 +63,11 @@ class Proxy:
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 
     def start(self) -> None:
-        """Listen from now on."""
         self._thread.start()
         if not self._ready.wait(10):
             raise RuntimeError("the proxy does not listen")
 
     def stop(self) -> None:
-        """End every connection and the thread."""
         if self._thread.ident is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(10)
@@ -96,11 +94,11 @@ class Proxy:
         self._loop.call_soon_threadsafe(work)
 
     def hosts(self) -> list[str]:
-        """Return the names of the hosts that are connected."""
+        """Return the names of the connected hosts."""
         return sorted({link.host for link in list(self._links) if link.frames and link.host})
 
     def cut(self, host: str | None = None) -> None:
-        """Break every connection of a host, or of all."""
+        """Break the connections of a host, or all."""
 
         def all_of_them() -> None:
             for link in self._of(host):
@@ -109,7 +107,7 @@ class Proxy:
         self._call(all_of_them)
 
     def stall(self, host: str, seconds: float) -> None:
-        """Let nothing pass for a while; it all comes afterwards."""
+        """Hold all frames back for a while; they arrive afterwards."""
         until = time.monotonic() + seconds
 
         def work() -> None:
@@ -119,7 +117,7 @@ class Proxy:
         self._call(work)
 
     def swallow(self, host: str, way: str) -> None:
-        """Let what is sent ``up``, ``down`` or ``both`` ways vanish from now on; the caller cuts the link later."""
+        """Drop what is sent ``up``, ``down`` or ``both`` ways from now on; the caller cuts the link later."""
 
         def work() -> None:
             for link in self._of(host):
@@ -137,7 +135,7 @@ class Proxy:
         self._call(work)
 
     def calm(self) -> None:
-        """Pass everything on from now; links that swallow are cut."""
+        """Pass everything on from now; cut the links that swallow."""
 
         def work() -> None:
             self._until = dict.fromkeys(self._until, 0.0)
@@ -185,7 +183,7 @@ class Proxy:
             out.transport.abort()
 
     async def _pump(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
-        """Carry one direction until it ends; the end of one is the end of both, unless it is a transfer's."""
+        """Carry one direction until it ends, which ends the other too, except for a transfer's."""
         while True:
             if link.frames:
                 frame = await read_frame(reader)

@@ -1,4 +1,4 @@
-"""One chaos run from start to end: a cloud, clients, faults, then rest, checks, and everything deleted."""
+"""One chaos run: starts a cloud, clients and faults, waits for rest, checks, and deletes everything."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import chaos.books
-from chaos import checks, logs, operations, outcomes, people, story
+from chaos import checks, logs, operations, outcomes, story, users
 from chaos.books import Books
 from chaos.checks import Wrong
 from chaos.cloud import Cloud, doctor
 from chaos.database import Database
-from chaos.faults import Means, Mischief
+from chaos.faults import FaultRunner, Targets
 from chaos.journals import Hypervisors, plain
 from chaos.operations import COMPUTE, World
 from chaos.plan import PROJECTS, Plan
@@ -36,17 +36,15 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Log:
-    """Lines with their seconds since the start, in a file and, when asked for, at the terminal."""
+    """Writes lines with the seconds since the start to a file and, if asked for, to the terminal."""
 
     def __init__(self, path: Path, *, loud: bool) -> None:
-        """Write to ``path``."""
         self._file = path.open("a", buffering=1)
         self._began = time.monotonic()
         self._loud = loud
         self._lock = threading.Lock()
 
     def __call__(self, line: str) -> None:
-        """Write a line."""
         clock = time.strftime("%H:%M:%S")
         with self._lock:
             text = f"{time.monotonic() - self._began:7.2f} {clock} {line}"
@@ -55,7 +53,7 @@ class Log:
                 print(text, flush=True)
 
     def say(self, line: str) -> None:
-        """Write a line that is always shown."""
+        """Write a line and show it in any case."""
         if not self._loud:
             print(line, flush=True)
         self(line)
@@ -63,7 +61,7 @@ class Log:
 
 @dataclass
 class Run:
-    """What a run is made of; ``result`` says what is wrong, nothing when all is well."""
+    """A run; ``result`` returns what is wrong, empty when nothing is."""
 
     plan: Plan
     cloud: Cloud
@@ -74,7 +72,7 @@ class Run:
     hypervisors: Hypervisors = field(init=False)
 
     def result(self) -> list[Wrong]:
-        """Do everything in order; the cloud is stopped at the end, whatever happens."""
+        """Carry out the run; the cloud is stopped at the end in any case."""
         self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
         self.cloud.log = self.log
         try:
@@ -93,9 +91,7 @@ class Run:
         self.cloud.wait_until_ready()
         self.hypervisors.start()
         self.database.in_main = self.cloud.do
-        world = self._stepping(
-            lambda: people.settle(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log)
-        )
+        world = self._stepping(lambda: users.create(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log))
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
         self._rest(world)
@@ -109,7 +105,7 @@ class Run:
             self._ask_the_doctor("at the end")
 
     def _stepping(self, work: Callable[[], World]) -> World:
-        """Do something in a thread while the supervisor goes on."""
+        """Call ``work`` in a thread while the supervisor goes on."""
         done: list[World] = []
         failed: list[Exception] = []
 
@@ -133,9 +129,9 @@ class Run:
         began, stopping = time.monotonic(), threading.Event()
         count = len(self.plan.operations)
         limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
-        mischief = Mischief(self.plan, world, Means(self.cloud, self.proxy, self.log))
+        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, self.log))
         lanes = operations.start(world, self.plan, stopping)
-        mischief.start()
+        faults.start()
         shown = 0
         while any(lane.is_alive() for lane in lanes):
             self.cloud.step()
@@ -145,11 +141,11 @@ class Run:
                 break
             if world.begun // 100 > shown:
                 shown = world.begun // 100
-                self.log.say(f"{shown * 100} operations, {mischief.made} faults, {time.monotonic() - began:.0f} s")
-        mischief.wait(lambda: any(lane.is_alive() for lane in lanes), self.cloud.step)
+                self.log.say(f"{shown * 100} operations, {faults.made} faults, {time.monotonic() - began:.0f} s")
+        faults.wait(lambda: any(lane.is_alive() for lane in lanes), self.cloud.step)
         self.proxy.calm()
         self.log.say(
-            f"{world.begun} operations and {mischief.made} faults in {time.monotonic() - began:.0f} s"
+            f"{world.begun} operations and {faults.made} faults in {time.monotonic() - began:.0f} s"
             f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
         )
         self.wrongs += [Wrong(trouble) for trouble in world.troubles]
@@ -163,7 +159,7 @@ class Run:
     # ----- rest -----------------------------------------------------------------------------------------------------
 
     def _rest(self, world: World) -> None:
-        """Wait until all is well, or until it can no longer be expected."""
+        """Wait until nothing is wrong any more, or until that cannot be expected."""
         began = time.monotonic()
         wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         books = self._read()
@@ -195,7 +191,7 @@ class Run:
         return wrongs
 
     def _tell(self, wrongs: Sequence[Wrong], books: Books) -> None:
-        """Write down what is wrong, with the stories of the servers concerned."""
+        """Log what is wrong, with the history of the servers concerned."""
         self.wrongs += wrongs
         for wrong in wrongs:
             self.log.say(f"WRONG: {wrong}")
@@ -208,7 +204,7 @@ class Run:
     # ----- the end --------------------------------------------------------------------------------------------------
 
     def _delete(self, world: World) -> None:
-        """Delete every server and what was made of them, as their users."""
+        """Delete all servers and their images, as their users."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_nothing_is_wrong(lambda books: [*checks.empty(books), *checks.settled(books)], GONE_WITHIN)
@@ -243,13 +239,13 @@ def _delete_all(world: World) -> World:
 
 
 def _instance_in(sentence: str) -> str:
-    """Return the first id in a sentence, without hyphens; empty when there is none."""
+    """Return the first id in a sentence without hyphens, empty when there is none."""
     found = _ID.search(sentence)
     return plain(found[0]) if found else ""
 
 
 def _shape(books: Books) -> str:
-    """How many servers are in which state, in words."""
+    """Return how many servers are in which state, in words."""
     states: dict[str, int] = {}
     for row in books.instances:
         states[row["vm_state"]] = states.get(row["vm_state"], 0) + 1

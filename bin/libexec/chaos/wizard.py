@@ -1,4 +1,4 @@
-"""A user at the dashboard's wizard: the same form is sent several times, and again while nobody has answered."""
+"""A user of the dashboard's launch wizard, who sends the same form several times."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ TRIES = 3
 
 
 class Wizard:
-    """One signed-in user."""
+    """A signed-in user."""
 
     def __init__(self, port: int, user: str, password: str) -> None:
-        """Know who to be; ``sign_in`` comes first."""
         self._port, self._user, self._password = port, user, password
         self._csrf = secrets.token_hex(16)
         self._session = ""
@@ -36,7 +35,7 @@ class Wizard:
         raise UnreachableError(f"{self._user} cannot sign in to the dashboard")
 
     def launch(self, form: Mapping[str, str]) -> Answer:
-        """Send the form; one that was not answered is sent again.  A redirect is a yes, 422 a no."""
+        """Send the form, again when there was no answer. A redirect is a yes, 422 a no."""
         status = 0
         for _ in range(TRIES):
             status, _ = self._post("/instances/launch/", form)
@@ -48,7 +47,7 @@ class Wizard:
         return Answer(status if status >= 500 else 0, "the wizard did not answer", "")
 
     def _post(self, path: str, form: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-        """Return status, 0 for none, and the cookies that were set."""
+        """Return the status, 0 for none, and the cookies that were set."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN)
         cookies = {CSRF: self._csrf} | ({SESSION: self._session} if self._session else {})
         headers = {

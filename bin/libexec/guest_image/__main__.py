@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Build Novella's small guest image from packages of this machine's Debian or Ubuntu, not installed, without mounts.
+"""Builds Novella's small guest image from packages of this machine's Debian or Ubuntu, without installing or mounting.
 
 The result is ``DEST/novella-guest.qcow2``: a whole disk that SeaBIOS boots (MBR, a FAT partition with syslinux, kernel
 and ramdisk, an ext4 root partition at the end, grown at every boot to the size of the disk), and
-``DEST/novella-guest.json`` with its recipe and hash.  It needs 96 MiB of memory, takes its address by DHCP and its
+``DEST/novella-guest.json`` with its recipe and hash.  A guest needs 96 MiB of memory, takes its address by DHCP and its
 identity from a NoCloud seed, a config drive or the metadata service, and has no password: it is entered by SSH with the
 key of the seed.
 """
@@ -63,24 +63,24 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Work:
-    """The folders of one build, inside a temporary one."""
+    """The folders of one build."""
 
     top: Path
 
     def folder(self, name: str) -> Path:
-        """Return the folder ``name``, made if absent."""
+        """Return a folder below it, made if absent."""
         path = self.top / name
         path.mkdir(exist_ok=True)
         return path
 
 
 def search_path() -> str:
-    """Return where programs are looked for, the administrator's included."""
+    """Return PATH with the administrator's folders."""
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def run(*command: str | Path, cwd: Path | None = None, stdin: bytes | None = None) -> str:
-    """Run a program and return what it printed; raises BuildError with its last words."""
+    """Run a program and return its output.  Raises BuildError with its last words."""
     environment = os.environ | {"LC_ALL": "C", "MTOOLS_SKIP_CHECK": "1", "PATH": search_path()}
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, env=environment, check=False)
@@ -91,7 +91,7 @@ def run(*command: str | Path, cwd: Path | None = None, stdin: bytes | None = Non
 
 
 def recipe_hash() -> str:
-    """Return the hash of everything that decides what the image is, except the versions of the packages."""
+    """Hash all that decides what the image is, except the versions of the packages."""
     digest = hashlib.sha256()
     here = Path(__file__).resolve()
     for path in sorted([*here.parent.glob("*.py"), *FILES.iterdir()]):
@@ -100,7 +100,7 @@ def recipe_hash() -> str:
 
 
 def dependencies(*packages: str, recurse: bool) -> list[str]:
-    """Ask apt what the packages need; unknown packages give an empty list."""
+    """Ask apt what the packages need; return an empty list for unknown packages."""
     options = ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"]
     try:
         lines = run("apt-cache", "depends", *(["--recurse"] if recurse else []), *options, *packages).splitlines()
@@ -111,7 +111,7 @@ def dependencies(*packages: str, recurse: bool) -> list[str]:
 
 
 def choose_packages() -> list[str]:
-    """Name every package the guest is made of: a kernel with its modules, the programs and the libraries they need."""
+    """Return every package that the guest is made of: kernel, modules, programs and their libraries."""
     for meta in KERNELS:
         kernel = [name for name in dependencies(meta, recurse=False) if KERNEL_PART.match(name)]
         if kernel:
@@ -144,7 +144,7 @@ def find(tree: Path, path: str) -> Path:
 
 
 def install(source: Path, target: Path, mode: int = 0o755) -> None:
-    """Copy one file, following links, with its mode."""
+    """Copy a file with its mode, following links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     target.chmod(mode)
@@ -254,7 +254,7 @@ def build_disk(work: Work, kernel: Path, ramdisk: bytes, root: Path) -> Path:
 
 
 def build(destination: Path) -> dict[str, object]:
-    """Build the image and its record in ``destination``; nothing half-made is ever under the final names."""
+    """Build the image and its record in ``destination``; neither name ever has an unfinished file."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=".guest-", dir=destination) as folder:
         work = Work(Path(folder))
@@ -283,7 +283,7 @@ def build(destination: Path) -> dict[str, object]:
 
 
 def already_built(destination: Path) -> dict[str, object] | None:
-    """Return the record of the image in ``destination`` when it was made by this recipe and is whole."""
+    """Return the record of the image in ``destination`` if this recipe made it and it is whole."""
     try:
         record: dict[str, object] = json.loads((destination / RECORD).read_text())
         size = (destination / IMAGE).stat().st_size
@@ -300,7 +300,6 @@ def check_host(programs: Iterable[str]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the image if it is not there; print one line."""
     parser = argparse.ArgumentParser(description="Build Novella's guest image from this machine's package sources.")
     parser.add_argument("destination", metavar="DEST", nargs="?", type=Path, help="folder for the image and its record")
     parser.add_argument("--packages", action="store_true", help="print the packages it needs, one in a line")

@@ -1,4 +1,4 @@
-"""Copy kernel modules with what they depend on, in the order in which they must be loaded."""
+"""Copies kernel modules with their dependencies, in the order in which they must be loaded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
 
 def plain(name: str) -> str:
-    """Return the kernel's own spelling of a module's name."""
+    """Return a module's name as the kernel spells it."""
     return name.replace("-", "_")
 
 
 def content(path: Path) -> bytes:
-    """Return the module, unpacked: the ramdisk's insmod reads no compressed ones."""
+    """Return the module uncompressed, as the ramdisk's insmod needs it."""
     if path.suffix == ".xz":
         return lzma.decompress(path.read_bytes())
     if path.suffix == ".zst":

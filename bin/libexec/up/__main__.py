@@ -1,6 +1,6 @@
-"""The second half of bin/up, in Python: prepare the data folder, run the services, say when launching works.
+"""The part of bin/up that is Python: prepares the data folder, runs the services, says when launching works.
 
-bin/up has checked the options and the machine; what it found comes in as arguments.
+bin/up has checked the options and the machine; its findings come as arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLIENT = Path(sys.executable).parent / "openstack"
 
 
 class Watch:
-    """Asks the portal how it is, and has a service started again that shows life but does nothing."""
+    """Asks the portal for its health, and restarts a service that runs but does nothing."""
 
     def __init__(self, supervisor: Supervisor, port: int) -> None:
         self._supervisor = supervisor
@@ -60,7 +60,7 @@ class Watch:
 
 
 def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
-    """Run the services until launching works; False when one keeps ending, time is up or a signal came."""
+    """Run the services until launching works; return False when one keeps ending, time is up or a signal came."""
     deadline = time.monotonic() + READY_WITHIN
     while not supervisor.stopping and time.monotonic() < deadline:
         supervisor.step(0.1)
@@ -73,7 +73,7 @@ def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
 
 
 def complaint(supervisor: Supervisor, port: int) -> str:
-    """Why the cloud is not ready, in a clause."""
+    """Return why the cloud is not ready, in a clause."""
     for service in supervisor.services:
         if service.ends >= MOST_ENDS:
             return f"{service.name} keeps ending"
@@ -84,7 +84,7 @@ def complaint(supervisor: Supervisor, port: int) -> str:
 
 
 def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, Any]) -> str:
-    """Address, sign-in and a command that works as printed."""
+    """Return address, passwords and a command that works as printed."""
     users = credentials.sign_ins(data, seeded["passwords"])
     names = " and ".join(user.name for user in users)
     lines = ["", f"  Address    http://127.0.0.1:{port}/"]

@@ -1,4 +1,4 @@
-"""Remove everything that one data folder made: services, guests, network, files. Nothing else is touched."""
+"""Removes everything that was made from one data folder: services, guests, network, files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NETWORK_NAMESPACES = Path("/run/netns")
 
 
 def clean(data: DataFolder, say: Callable[[str], None]) -> int:
-    """Stop the services, have the agent remove its guests and network, then delete the folder.
+    """Stop the services, let the agent remove its guests and network, then delete the folder.
 
     Raises DataFolderError when the folder is not Novella's or something else is mounted inside it.
     """
@@ -47,13 +47,13 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
 
 
 def mounts_below(folder: Path) -> list[str]:
-    """Mount points inside the folder, which deleting it would empty."""
+    """Return the mount points inside the folder, which deleting it would empty."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [point for point in points if point.startswith(f"{folder}/")]
 
 
 def _stop_services(data: DataFolder, say: Callable[[str], None]) -> None:
-    """Ask the bin/up that holds the folder to stop; its lock tells that it is the one."""
+    """Ask the bin/up that holds the folder's lock to stop."""
     if not data.try_acquire():
         owner = data.owner()
         say("Stopping the services …")
@@ -83,7 +83,7 @@ def _remove_guests(data: DataFolder, say: Callable[[str], None]) -> None:
 
 
 def _end_namespace(name: str) -> None:
-    """End what still runs in the folder's own network namespace, which its name says is ours, and remove it."""
+    """End what still runs in the folder's own network namespace, and remove the namespace."""
     if not (NETWORK_NAMESPACES / name).exists():
         return
     for number in (signal.SIGTERM, signal.SIGKILL):

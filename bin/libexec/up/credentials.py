@@ -1,4 +1,4 @@
-"""The files that let the standard clients sign in: clouds.yaml and openrc-*.sh, readable by their owner only."""
+"""The files by which the standard clients sign in: clouds.yaml and openrc-*.sh, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class SignIn:
 
 
 def sign_ins(data: DataFolder, passwords: dict[str, str | None]) -> list[SignIn]:
-    """The seeded users; a password that was changed since is what its owner wrote into clouds.yaml, if anything."""
+    """Return the seeded users; for a password changed since, the one in clouds.yaml if its owner wrote it there."""
     written = read_passwords(data.path / "clouds.yaml")
     return [SignIn(name, password or written.get(name)) for name, password in passwords.items()]
 
 
 def read_passwords(path: Path) -> dict[str, str]:
-    """Passwords by cloud from a clouds.yaml of ours, edited or not."""
+    """Return the passwords by cloud from our clouds.yaml, edited or not."""
     found: dict[str, str] = {}
     cloud = ""
     for line in path.read_text().splitlines() if path.exists() else []:

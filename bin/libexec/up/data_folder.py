@@ -1,4 +1,4 @@
-"""The folder that holds one cloud's state: whose it is, who is using it, and what was already done in it."""
+"""The folder that holds one cloud's state: whose it is, which process uses it, which steps were done in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DataFolder:
 
     @property
     def key(self) -> str:
-        """Eight hex digits that name this folder in names of network namespaces."""
+        """Return eight hex digits that name this folder in names of network namespaces."""
         return hashlib.sha256(str(self.path).encode()).hexdigest()[:8]
 
     @property
@@ -47,7 +47,7 @@ class DataFolder:
     def claim(self) -> None:
         """Make the folder, or take one that is empty or already Novella's.
 
-        Raises DataFolderError for anything else: --clean deletes a data folder whole.
+        Raises DataFolderError for any other: --clean deletes a data folder whole.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,7 +65,7 @@ class DataFolder:
     # --- one user at a time ------------------------------------------------------------------------------------
 
     def acquire(self) -> None:
-        """Hold the folder for this process.  Raises DataFolderError when another bin/up has it."""
+        """Lock the folder for this process.  Raises DataFolderError when another bin/up has it."""
         if not self.try_acquire():
             message = f"Novella is already running on {self.path} (process {self.owner() or 'unknown'})."
             raise DataFolderError(message)
@@ -85,7 +85,7 @@ class DataFolder:
         return True
 
     def acquire_within(self, seconds: float) -> bool:
-        """Wait for the other process to let go of the folder."""
+        """Wait for another process to unlock the folder."""
         deadline = time.monotonic() + seconds
         while not self.try_acquire():
             if time.monotonic() > deadline:
@@ -99,7 +99,7 @@ class DataFolder:
             self._lock = None
 
     def owner(self) -> int | None:
-        """The process that wrote its number into the lock file last; it is alive only while the lock is held."""
+        """Return the process that wrote its number into the lock file last; it is alive only while the lock is held."""
         try:
             return int((self.path / "run" / "up.lock").read_text())
         except (OSError, ValueError):
@@ -115,7 +115,7 @@ class DataFolder:
         self.write_json(f"run/{step}.stamp", key)
 
     def read_json(self, name: str) -> Any:
-        """What the file holds; None when there is no such file or it is damaged."""
+        """Return what the file holds; None when there is no such file or it is damaged."""
         try:
             return json.loads((self.path / name).read_text())
         except (OSError, ValueError):
@@ -134,7 +134,7 @@ class DataFolder:
 
 
 def fingerprint(paths: list[Path], *extra: str) -> str:
-    """A checksum over the contents of files and over further text."""
+    """Return a checksum over the contents of files and over more text."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(f"{path}\0".encode())

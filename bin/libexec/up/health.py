@@ -1,4 +1,4 @@
-"""Ask the portal whether launching works."""
+"""Asks the portal whether launching works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PortError(Exception):
 
 @dataclass(frozen=True)
 class Health:
-    """What ``GET /healthz`` said."""
+    """The answer of ``GET /healthz``."""
 
     ok: bool
     workers: int
@@ -23,7 +23,7 @@ class Health:
 
 
 def ask(port: int, timeout: float = 2.0) -> Health | None:
-    """One question over plain HTTP; None when nobody gives a sensible answer within ``timeout`` seconds."""
+    """Ask once over plain HTTP; return None when no proper answer comes within ``timeout`` seconds."""
     request = f"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
     answer = b""
     try:
@@ -38,7 +38,7 @@ def ask(port: int, timeout: float = 2.0) -> Health | None:
 
 
 def require_free_port(port: int) -> None:
-    """Raises PortError, in a sentence, unless a server may listen on the port of the loopback address."""
+    """Raise PortError unless a server may listen on this port of the loopback address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

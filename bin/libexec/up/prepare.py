@@ -1,4 +1,4 @@
-"""What must be true of a data folder before the services start: image, tables, static files, seeds, each when due."""
+"""The steps before the services start: guest image, database, static files, seeds, each when it is due."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LAST_LINES = 15
 
 
 class PreparationError(Exception):
-    """A step failed; the text is a sentence, with the program's last words where there are any."""
+    """A step failed; the text is a sentence, with the program's last output where there is any."""
 
 
 @dataclass
 class Progress:
-    """Numbered lines at the terminal, with the time that each step took."""
+    """Prints a numbered line for each step with the time that it took."""
 
     number: int
     total: int
@@ -41,7 +41,7 @@ class Progress:
         print(f"{text} … ", end="", flush=True)
 
     def say(self, text: str) -> None:
-        """A line of its own, also while a step's line is open."""
+        """Print a line of its own, also while a step's line is open."""
         if self._open:
             print(flush=True)
             self._open = False
@@ -53,7 +53,7 @@ class Progress:
         print(f"{result} ({time.monotonic() - self._began:.1f} s)", flush=True)
 
     def step(self, title: str, work: Callable[[], str | None]) -> None:
-        """Take one step; ``work`` may say its result in a word or two."""
+        """Take one step; ``work`` may return its result in a word or two."""
         self.begin(title)
         try:
             result = work()
@@ -74,7 +74,7 @@ class Preparation:
     progress: Progress
 
     def run(self) -> None:
-        """Take the steps in order: image, database, static files, seeds (which need the three)."""
+        """Take the steps in order; the last one needs the other three."""
         self.progress.step("Guest image", self.guest_image)
         self.progress.step("Database", self.database)
         self.progress.step("Static files", self.static_files)
@@ -83,7 +83,7 @@ class Preparation:
     # --- guest image -------------------------------------------------------------------------------------------
 
     def guest_image(self) -> str | None:
-        """Build the image that real hosts boot; simulated hosts boot nothing, so they need none."""
+        """Build the image that real hosts boot; simulated hosts need none."""
         if self.hosts.simulated:
             return "not needed by simulated hosts"
         recipe = LIBEXEC / "guest_image"
@@ -129,7 +129,7 @@ class Preparation:
         self.data.mark_done("static", key)
 
     def cloud(self) -> None:
-        """Seed the cloud; ``run/bootstrap.json`` says what it has."""
+        """Seed the cloud; ``run/bootstrap.json`` tells what it has then."""
         image = "none" if self.hosts.simulated else str(self.data.path / GUEST_IMAGE)
         built = "none" if self.hosts.simulated else str(self.data.read_json("run/guest-image.stamp"))
         missing = [name for name in self.hosts.names if not (self.data.path / "hosts" / name).is_dir()]
@@ -143,7 +143,7 @@ class Preparation:
         self.data.mark_done("cloud", key)
 
     def _call(self, command: list[str]) -> None:
-        """Run a program to its end with its output kept in log/setup.log."""
+        """Run a program to its end and keep its output in log/setup.log.  Raises PreparationError."""
         log = self.data.path / "log" / "setup.log"
         done = subprocess.run(
             command,

@@ -33,7 +33,7 @@ class Hosts:
 
     @classmethod
     def of_this_machine(cls, simulate: int) -> Hosts:
-        """``simulate`` hosts that boot nothing, or, for 0, this machine under its short name."""
+        """Return ``simulate`` simulated hosts or, for 0, this machine under its short name."""
         if simulate:
             return cls([f"{SIMULATED}-{number}" for number in range(1, simulate + 1)], simulated=True)
         name = re.sub(r"[^a-z0-9-]+", "-", platform.node().partition(".")[0].lower()).strip("-")
@@ -41,7 +41,7 @@ class Hosts:
 
 
 def environment(data: DataFolder, port: int, role: str = "command") -> dict[str, str]:
-    """What every process of Novella is told; the operator's own NOVELLA_ settings and PYTHONPATH pass through."""
+    """Return the portal's environment; the operator's own NOVELLA_ settings and PYTHONPATH pass through."""
     path = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {
         "NOVELLA_DATA": str(data.path),
@@ -63,7 +63,7 @@ def tool(module: str, *arguments: str) -> list[str]:
 
 
 def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
-    """Every long-running program, in the order in which they start."""
+    """Return every long-running program, in the order in which they start."""
     return [
         Program("web", _daphne(port), environment(data, port, "web"), stop_within=8),
         Program("worker", manage("qworker", "--periodic"), environment(data, port, "worker"), stop_within=15),
@@ -72,14 +72,14 @@ def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
 
 
 def _daphne(port: int) -> list[str]:
-    """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client has gone."""
+    """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
     options = ["-b", "127.0.0.1", "-p", str(port), "--verbosity", "0", "--no-server-name"]
     options += ["--websocket_timeout", "-1", "--application-close-timeout", "5"]
     return [sys.executable, "-m", "daphne", *options, "portal.asgi:application"]
 
 
 def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:
-    """The agent of this machine, or one process that is every simulated host."""
+    """Run the agent of this machine, or one process for all simulated hosts."""
     command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{port}"]
     command += ["--join-token-file", str(data.path / JOIN_TOKENS)]
     folder = data.path / "hosts"
@@ -91,7 +91,7 @@ def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:
 
 
 def _agent_environment() -> dict[str, str]:
-    """An agent knows nothing of the portal's settings and secrets; its own begin with NOVELLA_AGENT_."""
+    """Return an environment without the portal's settings and secrets; an agent's begin with NOVELLA_AGENT_."""
     passed = {
         name: value
         for name, value in os.environ.items()

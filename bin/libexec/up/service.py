@@ -1,4 +1,4 @@
-"""One long-running program under the supervisor: its process group, its log, the pause before the next start."""
+"""A long-running program under the supervisor: its process group, its log, and the pause before its next start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Program:
-    """What to run and how long it may take to stop."""
+    """What to run, and how long it may take to stop."""
 
     name: str
     command: list[str]
@@ -42,7 +42,7 @@ class Program:
 
 
 def _follow_parent(parent: int) -> Callable[[], None]:
-    """Between fork and exec: ask the kernel for SIGTERM when the supervisor is gone, however it went."""
+    """Return a function to call between fork and exec: the kernel sends SIGTERM when the supervisor ends in any way."""
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -53,7 +53,7 @@ def _follow_parent(parent: int) -> Callable[[], None]:
 
 
 class Log:
-    """An append-only file that is moved aside when it is large."""
+    """A log file that only grows, and is renamed when it is large."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +106,7 @@ class Service:
         return self.process is not None
 
     def start(self) -> int:
-        """Start the program; returns the descriptor its output comes from (non-blocking)."""
+        """Start the program; return the non-blocking descriptor of its output."""
         self.process = subprocess.Popen(
             self.program.command,
             env=self.program.environment,
@@ -124,7 +124,7 @@ class Service:
         return descriptor
 
     def read(self) -> int | None:
-        """Move what the program wrote into the log; its size, 0 at the end of the output, None for nothing yet."""
+        """Write new output to the log; return its size, 0 at the end of the output, None when there is none yet."""
         if self.process is None or self.process.stdout is None:
             return 0
         try:
@@ -161,7 +161,7 @@ class Service:
             return
 
     def ended(self, status: int) -> float:
-        """Note the end of the process; returns the seconds until it should be started again."""
+        """Note the end of the process; return the seconds until its next start."""
         assert self.process is not None  # noqa: S101 - called for a running service
         for _ in range(MOST_LAST_READS):  # a descendant may hold the other end open
             if not self.read():

@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None)
 
 
 class Supervisor:
-    """The services of one data folder, in the order in which they start; they stop in the given ``stop_order``."""
+    """The services of one data folder, in the order in which they start."""
 
     def __init__(self, data: DataFolder, programs: Sequence[Program], say: Callable[[str], None]) -> None:
         self._data = data
@@ -55,7 +55,7 @@ class Supervisor:
     # --- running -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Become the one who gets signals and orphans; end what a killed supervisor of this folder left behind."""
+        """Receive signals and orphans from now on; end what a killed supervisor of this folder has left."""
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
@@ -85,7 +85,7 @@ class Supervisor:
         self._record()
 
     def step(self, timeout: float = TICK) -> None:
-        """One pass: wait for output, signals and ends; start again what is due."""
+        """Wait a moment for output, signals and ends; start again what is due."""
         self._wait(timeout)
         if not self.stopping:
             now = time.monotonic()
@@ -103,7 +103,7 @@ class Supervisor:
         self._reap()
 
     def _reap(self) -> None:
-        """Take the end of every child.  The group of a service goes first, while its number is still taken."""
+        """Collect ended children.  The group of a service is ended first, while its number is still taken."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -163,19 +163,19 @@ class Supervisor:
             self._wait(0.1)
 
     def _record(self) -> None:
-        """Note which processes are ours, for the one who comes after a kill -9."""
+        """Write down which processes are ours, for a successor after a kill -9."""
         running = [service.process.pid for service in self.services if service.process is not None]
         self._data.write_json("run/services.json", [[pid, started_at(pid)] for pid in running])
 
 
 def how(status: int) -> str:
-    """An exit status of waitpid in words."""
+    """Return an exit status of waitpid in words."""
     code = os.waitstatus_to_exitcode(status)
     return f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
 def started_at(pid: int) -> str | None:
-    """The start time of a process in clock ticks since boot: with the number, it names one process for ever."""
+    """Return the start time of a process in clock ticks since boot, which with its number identifies it for ever."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -183,7 +183,7 @@ def started_at(pid: int) -> str | None:
 
 
 def end_left_behind(data: DataFolder, patience: float = 5.0) -> None:
-    """Wait for, then end, services that outlived their supervisor: only processes in the folder's own record."""
+    """Wait for services that outlived their supervisor, then end them: only processes in the folder's own record."""
     recorded = data.read_json("run/services.json") or []
     left = [pid for pid, started in recorded if started is not None and started_at(pid) == started]
     deadline = time.monotonic() + patience

@@ -1,4 +1,4 @@
-"""Who works in the cloud of a chaos run: an operator, and a user for each project."""
+"""Creates the users of a chaos run: one in each project, beside the operator."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 10
 """Of each project: reached now and then."""
 
 
-class PeopleError(Exception):
-    """The cloud would not have them; the text says why."""
+class UsersError(Exception):
+    """The cloud refused to create them; the text says why."""
 
 
-def settle(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:
-    """Make projects, users, quotas and server groups.  Raises PeopleError."""
+def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:
+    """Create projects, users, quotas and server groups, and sign everybody in.  Raises UsersError."""
     operator = Client(port, "admin", seeded["passwords"]["admin"], "admin")
     operator.sign_in()
     found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
@@ -56,5 +56,5 @@ def _user(operator: Client, port: int, number: int, role: str) -> tuple[Client, 
 
 def _asked(answer: Answer) -> Any:
     if not answer.accepted:
-        raise PeopleError(f"the cloud said {answer.status}: {answer.words}")
+        raise UsersError(f"the cloud said {answer.status}: {answer.words}")
     return answer.body
