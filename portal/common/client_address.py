@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from provisioning.identity.services import Client
+from provisioning.identity.services.sign_ins import Client
 
 
 def client_address(request: HttpRequest | Request) -> str:

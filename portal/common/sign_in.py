@@ -26,10 +26,17 @@ from django.utils.functional import SimpleLazyObject
 from portal.common.client_address import client_address, client_of
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import mfa, policy, selectors, services, tokens
+from provisioning.identity import mfa, policy, tokens
 from provisioning.identity.authenticate import PasswordProof, prove_person
 from provisioning.identity.errors import PasswordExpiredError, TooManyAttemptsError
 from provisioning.identity.models import Project, User
+from provisioning.identity.selectors.entries import projects_of, roles_of
+from provisioning.identity.selectors.lookups import domain_by, existing_user, user_by
+from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
+from provisioning.identity.services.passwords import authenticate_password, change_password
+from provisioning.identity.services.projects import project_for_sign_in
+from provisioning.identity.services.sign_ins import end_session, move_session, open_browser_session
+from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.tokens import TokenData
 
 TOKEN = "token"  # noqa: S105 - the name of the session's entry, not a token
@@ -48,7 +55,7 @@ class SignInMiddleware(AuthenticationMiddleware):
         context: RequestContext | None = None
         if value:
             try:
-                context = selectors.context_for_token(
+                context = context_for_token(
                     value,
                     request_id=getattr(request, "request_id", ""),
                     global_request_id=getattr(request, "global_request_id", None),
@@ -84,7 +91,7 @@ class OperatorBackend(BaseBackend):
         if request is None or not username or not password:
             return None
         try:
-            user = services.authenticate_password(
+            user = authenticate_password(
                 user_name=username, domain_id="default", password=password, source=client_address(request)
             )
         except NotAuthenticatedError:
@@ -102,7 +109,7 @@ class OperatorBackend(BaseBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """Return the user for Django's own session key; SignInMiddleware does not use it."""
-        return selectors.user_by(user_id=str(user_id))
+        return user_by(user_id=str(user_id))
 
 
 def sign_in(
@@ -126,7 +133,7 @@ def sign_in(
         raise
     except NotAuthenticatedError as error:
         raise NotAuthenticatedError(WRONG_CODE if settings.TOTP else WRONG) from error
-    return _begin(request, user, services.project_for_sign_in(user, project), methods)
+    return _begin(request, user, project_for_sign_in(user, project), methods)
 
 
 def change_expired(request: HttpRequest, user_name: str, original: str, password: str, domain: str = "Default") -> None:
@@ -136,7 +143,7 @@ def change_expired(request: HttpRequest, user_name: str, original: str, password
     """
     proof = _proof(user_name, original, domain)
     try:
-        services.change_password(
+        change_password(
             None,
             original,
             password,
@@ -167,12 +174,12 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
 
     Raises NotAuthenticatedError when nobody is signed in and ForbiddenError when the user has no role there.
     """
-    data = selectors.token_data(str(request.session.get(TOKEN, "")))
-    user = selectors.existing_user(data.user_id.hex)
-    project = services.project_for_sign_in(user, project_id)
+    data = token_data(str(request.session.get(TOKEN, "")))
+    user = existing_user(data.user_id.hex)
+    project = project_for_sign_in(user, project_id)
     if data.sign_in is not None:
-        services.move_session(data.sign_in, project)
-    issued = services.issue_token(user, project, ("token",), parent=data.root())
+        move_session(data.sign_in, project)
+    issued = issue_token(user, project, ("token",), parent=data.root())
     _keep(request, issued.value, issued.data)
     return _enter(request, issued.data)
 
@@ -182,17 +189,17 @@ def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken
 
     Raises NotAuthenticatedError when nobody is signed in.
     """
-    data = selectors.token_data(str(request.session.get(TOKEN, "")))
-    user = selectors.existing_user(data.user_id.hex)
-    project = services.project_for_sign_in(user, data.project_id.hex if data.project_id else None)
-    return services.issue_token(user, project, ("token",), parent=data, lifetime=lifetime)
+    data = token_data(str(request.session.get(TOKEN, "")))
+    user = existing_user(data.user_id.hex)
+    project = project_for_sign_in(user, data.project_id.hex if data.project_id else None)
+    return issue_token(user, project, ("token",), parent=data, lifetime=lifetime)
 
 
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
     """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
-    user = selectors.existing_user(context.user_id.hex if context.user_id else "")
+    user = existing_user(context.user_id.hex if context.user_id else "")
     methods = tokens.read(str(request.session.get(TOKEN, ""))).methods
-    project = services.project_for_sign_in(user, context.project_id.hex if context.project_id else None)
+    project = project_for_sign_in(user, context.project_id.hex if context.project_id else None)
     return _begin(request, user, project, tuple(method for method in methods if method != "token"))
 
 
@@ -209,9 +216,9 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
     """Return what was typed; the domain is a name or an id."""
     known = None
     if "\0" not in domain:  # PostgreSQL refuses to look for it
-        known = selectors.domain_by(name=domain) or selectors.domain_by(domain_id=domain)
+        known = domain_by(name=domain) or domain_by(domain_id=domain)
         if known is None and domain == "Default":  # the first domain may have been renamed
-            known = selectors.domain_by(domain_id="default")
+            known = domain_by(domain_id="default")
     if known is not None:
         return PasswordProof(password, user_name=user_name, domain_id=known.id)
     return PasswordProof(password, user_name=user_name, domain_name=domain)
@@ -231,20 +238,20 @@ def _begin(request: HttpRequest, user: User, project: Project, methods: tuple[st
 
 def _issue(request: HttpRequest, user: User, project: Project, methods: tuple[str, ...]) -> tokens.IssuedToken:
     """Issue the first token of a new session, whose row every token of it names."""
-    session = services.open_browser_session(user, client_of(request), methods=methods, project=project)
-    return services.issue_token(user, project, methods, sign_in=session)
+    session = open_browser_session(user, client_of(request), methods=methods, project=project)
+    return issue_token(user, project, methods, sign_in=session)
 
 
 def _operators_project(user: User) -> Project | None:
     """Return the project in which the user operates the cloud: the default one if possible."""
-    found = [project for project in selectors.projects_of(user.id) if _operates(user, project)]
+    found = [project for project in projects_of(user.id) if _operates(user, project)]
     own = [project for project in found if project.id == user.default_project_id]
     return next(iter(own or found), None)
 
 
 def _operates(user: User, project: Project) -> bool:
     """Whether the policy calls the user an operator in this project."""
-    roles = frozenset(selectors.roles_of(user.id, project.id))
+    roles = frozenset(roles_of(user.id, project.id))
     return policy.allows(RequestContext(user.id, user.name, project.id, roles=roles), "novella:admin")
 
 
@@ -256,7 +263,7 @@ def _keep(request: HttpRequest, value: str, data: TokenData) -> None:
 
 
 def _enter(request: HttpRequest, data: TokenData) -> RequestContext:
-    context = selectors.context_of(data, request_id=getattr(request, "request_id", "") or new_request_id())
+    context = context_of(data, request_id=getattr(request, "request_id", "") or new_request_id())
     _set_caller(request, context)
     return context
 
@@ -288,6 +295,6 @@ def _revoke(value: str) -> None:
     except NotAuthenticatedError:
         return
     if data.sign_in is not None:
-        services.end_session(data)
+        end_session(data)
     else:
-        services.revoke_token(data, whole_chain=True)
+        revoke_token(data, whole_chain=True)

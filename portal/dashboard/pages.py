@@ -21,8 +21,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.events import selectors as events
 from provisioning.identity import policy
-from provisioning.identity import selectors as identity
 from provisioning.identity.models import Project
+from provisioning.identity.selectors.entries import projects_of
 
 
 class PageRequest(HttpRequest):
@@ -106,7 +106,7 @@ class Page(View):
 
     def projects(self) -> list[Project]:
         """Return the projects that this person may work in."""
-        return identity.projects_of(self.context.user_id) if self.context.user_id else []
+        return projects_of(self.context.user_id) if self.context.user_id else []
 
     def part(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         """Render a partial without the frame."""

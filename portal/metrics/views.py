@@ -15,7 +15,8 @@ from prometheus_client.exposition import choose_encoder
 from portal.metrics.collector import CloudCollector
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import policy, selectors
+from provisioning.identity import policy
+from provisioning.identity.selectors.tokens import context_for_token
 
 RULE = "novella:metrics"
 
@@ -54,7 +55,7 @@ def _check(request: HttpRequest) -> None:
     value = request.headers.get("X-Auth-Token", "")
     context: RequestContext | None = getattr(request, "context", None)
     if value:
-        context = selectors.context_for_token(value, request_id=getattr(request, "request_id", ""))
+        context = context_for_token(value, request_id=getattr(request, "request_id", ""))
     if context is None:
         raise NotAuthenticatedError("The metrics need a token.")
     if context.access_rules is not None:

@@ -12,8 +12,8 @@ from django.core.management.base import CommandError
 
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
-from provisioning.identity import selectors
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
 
@@ -34,7 +34,7 @@ def domain(text: str) -> Domain:
     """Return the domain of this id, or else of this name."""
     found = None
     if "\0" not in text:
-        found = selectors.domain_by(domain_id=text) or selectors.domain_by(name=text)
+        found = domain_by(domain_id=text) or domain_by(name=text)
     if found is None:
         raise CommandError(f"There is no domain {text}.")
     return found
@@ -42,8 +42,8 @@ def domain(text: str) -> Domain:
 
 def project(text: str, where: Domain) -> Project:
     """Return the project of this name in the domain, or else of this id."""
-    found = selectors.project_by(name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or selectors.project_by(project_id=text)
+    found = project_by(name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or project_by(project_id=text)
     if found is None:
         raise CommandError(f"There is no project {text} in the domain {where.name}.")
     return found
@@ -51,8 +51,8 @@ def project(text: str, where: Domain) -> Project:
 
 def user(text: str, where: Domain) -> User:
     """Return the user of this name in the domain, or else of this id."""
-    found = selectors.user_by(name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or selectors.user_by(user_id=text)
+    found = user_by(name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or user_by(user_id=text)
     if found is None:
         raise CommandError(f"There is no user {text} in the domain {where.name}.")
     return found

@@ -18,11 +18,15 @@ from django.db import transaction
 from portal.ops.named import DOMAIN
 from portal.ops.roster_file import Problems, Row
 from provisioning.common.errors import NovellaError
-from provisioning.identity import services
 from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.bulk_users import prepare_user, store_user
+from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.onboarding import new_password
+from provisioning.identity.services.projects import create_project
+from provisioning.identity.services.users import update_user
 from provisioning.quotas import selectors as quota_selectors
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 
 AT_ONCE = 500
 """Names in one query."""
@@ -89,9 +93,7 @@ class Plan:
         """Hash the passwords, several at a time, before the transaction."""
 
         def hash_one(user: NewUser) -> None:
-            user.record = services.prepare_user(
-                user.domain, user.name, password=user.password or None, email=user.email
-            )
+            user.record = prepare_user(user.domain, user.name, password=user.password or None, email=user.email)
 
         with ThreadPoolExecutor(HASHING) as threads:
             list(threads.map(hash_one, self.new_users.values()))
@@ -179,7 +181,7 @@ class Plan:
                     self._step(row.line, f"make group {self._told(key)}", partial(self._make_group, row, key))
 
     def _make_group(self, row: Row, key: Key) -> None:
-        self._groups[key] = services.create_group(self._domains[row.domain or DOMAIN], key[1])
+        self._groups[key] = create_group(self._domains[row.domain or DOMAIN], key[1])
 
     def _plan_projects(self, rows: Sequence[Row]) -> None:
         new: set[Key] = set()
@@ -205,10 +207,10 @@ class Plan:
         return dict(quota_selectors.limits_of(known.id) if known else quota_selectors.default_limits())
 
     def _make_project(self, row: Row, key: Key) -> None:
-        self._projects[key] = services.create_project(self._domains[row.domain or DOMAIN], key[1])
+        self._projects[key] = create_project(self._domains[row.domain or DOMAIN], key[1])
 
     def _set_limit(self, key: Key, resource: str, limit: int) -> None:
-        quotas.set_limit(self._projects[key].id, resource, limit)
+        set_limit(self._projects[key].id, resource, limit)
 
     def _plan_users(self, rows: Sequence[Row]) -> None:
         changed: set[Key] = set()
@@ -220,7 +222,7 @@ class Plan:
             elif row.email and row.email != known.email and key not in changed:
                 changed.add(key)
                 words = f"change e-mail of {self._told(key)} from {known.email or 'none'} to {row.email}"
-                self._step(row.line, words, partial(services.update_user, known, email=row.email))
+                self._step(row.line, words, partial(update_user, known, email=row.email))
         for user in self.new_users.values():
             if not user.password:
                 user.password, user.generated = new_password(), True
@@ -236,8 +238,8 @@ class Plan:
 
     def _make_user(self, key: Key) -> None:
         user = self.new_users[key]
-        record = user.record or services.prepare_user(user.domain, user.name, password=None, email=user.email)
-        services.store_user(record, default_project=self._projects[user.project] if user.project else None)
+        record = user.record or prepare_user(user.domain, user.name, password=None, email=user.email)
+        store_user(record, default_project=self._projects[user.project] if user.project else None)
         self._users[key] = record
 
     def _plan_memberships(self, rows: Sequence[Row]) -> None:
@@ -256,7 +258,7 @@ class Plan:
                     self._step(row.line, words, partial(self._join, group, user))
 
     def _join(self, group: Key, user: Key) -> None:
-        services.add_to_group(self._groups[group], self._users[user])
+        add_to_group(self._groups[group], self._users[user])
 
     def _plan_roles(self, rows: Sequence[Row]) -> None:
         projects = {project.id for project in self._projects.values()}
@@ -273,4 +275,4 @@ class Plan:
                 self._step(row.line, words, partial(self._give, name, user, project))
 
     def _give(self, name: str, user: Key, project: Key) -> None:
-        services.grant(self._roles[name], user=self._users[user], project=self._projects[project])
+        grant(self._roles[name], user=self._users[user], project=self._projects[project])

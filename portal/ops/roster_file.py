@@ -13,9 +13,9 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import services
 from provisioning.identity.models import LONG, SHORT
 from provisioning.identity.services.checks import check_name
+from provisioning.identity.services.passwords import check_new_password
 from provisioning.quotas.limits import DEFAULTS, MOST, UNLIMITED
 
 LARGEST = 10_000_000
@@ -169,7 +169,7 @@ def _check(row: Row, problems: Problems) -> None:
         except ValidationError:
             problems.add(row.line, f"{row.email!r} is no e-mail address.")
     if row.password:
-        problems.check(row.line, services.check_new_password, row.password)
+        problems.check(row.line, check_new_password, row.password)
     if row.project:
         problems.check(row.line, check_name, row.project, SHORT, "project")
     for group in row.groups:

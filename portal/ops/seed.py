@@ -18,8 +18,13 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute_selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts import enrolment
-from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.catalog import ensure_catalog
+from provisioning.identity.services.domains import ensure_domain
+from provisioning.identity.services.projects import ensure_project
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.users import ensure_user
 from provisioning.images import selectors as image_selectors
 from provisioning.images import services as images
 from provisioning.images.models import Image
@@ -79,19 +84,19 @@ class Seed:
 
 def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
     """Make the catalog, the domain, roles, projects and users; return one operator's context for each project."""
-    identity.ensure_catalog()
-    domain = identity.ensure_domain(DOMAIN_ID, "Default")
+    ensure_catalog()
+    domain = ensure_domain(DOMAIN_ID, "Default")
     for role, description in ROLES.items():
-        identity.ensure_role(role, description=description)
+        ensure_role(role, description=description)
     projects: dict[str, Project] = {}
     for name, description in PROJECTS.items():
-        projects[name] = identity.ensure_project(domain, name, description=description)
+        projects[name] = ensure_project(domain, name, description=description)
         seed.projects[name] = projects[name].id.hex
     users: dict[str, User] = {}
     for name, roles in USERS.items():
         users[name] = _user(name, projects[next(iter(roles))], secrets_dir, seed)
         for project, role in roles.items():
-            identity.assign_role(users[name], projects[project], role)
+            assign_role(users[name], projects[project], role)
     return {name: _operator(users["admin"], project) for name, project in projects.items()}
 
 
@@ -103,7 +108,7 @@ def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
         if not path.exists():
             _write_secret(path, "".join(secrets.choice(PASSWORD_SIGNS) for _ in range(PASSWORD_LENGTH)))
         password = path.read_text().strip()
-        known = identity.ensure_user(project.domain, name, password=password, default_project=project)
+        known = ensure_user(project.domain, name, password=password, default_project=project)
         seed.made.append(f"user {name}")
         seed.passwords[name] = password
     else:

@@ -21,7 +21,7 @@ from provisioning.common.threads import in_thread
 from provisioning.compute.services import remote_consoles
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts import calls
-from provisioning.identity.kept_tokens import recall
+from provisioning.identity.token_store import recall
 
 OVER, IDLE, NO_GUEST, BUSY, TOO_MANY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4429, 4504
 """Codes the socket is closed with, beside those of every follower."""

@@ -29,7 +29,7 @@ from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
 from provisioning.identity import policy
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.tokens import context_for_token, token_data
 
 ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 4500
 """Codes a socket is closed with; the first four as HTTP's with 4000 added."""
@@ -162,7 +162,7 @@ class Follower(Consumer):
     def _admit(self) -> datetime:
         """Check token, rule and request; returns when the token ends.  In a thread."""
         value = self.token()
-        self.context = identity.context_for_token(value, request_id=new_request_id())
+        self.context = context_for_token(value, request_id=new_request_id())
         if self.context.project_id is None:
             message = "The token is for no project."
             raise ForbiddenError(message)
@@ -171,7 +171,7 @@ class Follower(Consumer):
             raise ForbiddenError(message)
         policy.enforce(self.context, self.rule)
         self.admit()
-        return identity.token_data(value).expires_at
+        return token_data(value).expires_at
 
     def _subscribe(self, loop: asyncio.AbstractEventLoop) -> None:
         def arrived(event: LoggedEvent) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from provisioning.compute.models import FlavorAccess, Instance, KeyPair, ServerGroup
-from provisioning.identity import ownership
-from provisioning.identity.ownership import Ids
+from provisioning.identity import project_resources
+from provisioning.identity.project_resources import Ids
 
 
 def register() -> None:
     """Keep projects with servers; server groups go with their project, and key pairs with their user."""
-    ownership.register("servers", _servers)
-    ownership.register("flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete())
-    ownership.register("server groups", None, lambda ids: ServerGroup.objects.filter(project_id__in=ids).delete())
-    ownership.register_of_users("key pairs", lambda ids: KeyPair.objects.filter(user_id__in=ids).delete())
+    project_resources.register("servers", _servers)
+    project_resources.register(
+        "flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete()
+    )
+    project_resources.register(
+        "server groups", None, lambda ids: ServerGroup.objects.filter(project_id__in=ids).delete()
+    )
+    project_resources.register_of_users("key pairs", lambda ids: KeyPair.objects.filter(user_id__in=ids).delete())
 
 
 def _servers(project_ids: Ids) -> int:

@@ -22,7 +22,8 @@ from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.hosts.models import Host
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import commit, release
+from provisioning.quotas.services.sizes import shrink
 
 _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
 
@@ -71,7 +72,7 @@ def finish_offload(instance: Instance) -> Instance | None:
     gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
     if gone is None:
         return None
-    quotas.shrink(gone.id, quota_held(gone.flavor))
+    shrink(gone.id, quota_held(gone.flavor))
     leave_host(gone.id)
     close_migration(gone.id)
     instance_actions.finish(gone.id, "shelveOffload")
@@ -99,11 +100,11 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     if gone is None:
         return None
     if confirmed:
-        quotas.release(gone.id)
+        release(gone.id)
         release_place(gone.id, keep_quota=True)  # there is none left
     else:
-        quotas.release(gone.id, keep=["ports"])
-        quotas.commit(gone.id)
+        release(gone.id, keep=["ports"])
+        commit(gone.id)
     if gone.snapshot_image_id is not None:
         remove_image(gone.snapshot_image_id)
     instance_actions.finish(gone.id, "delete")

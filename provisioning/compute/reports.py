@@ -34,7 +34,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
 from provisioning.network import services as network
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
     note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
     if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
         return
-    quotas.commit(instance.id)
+    commit(instance.id)
     network.set_ports_status(instance.id, "ACTIVE")
     instance_actions.finish(instance.id, "create")
 

@@ -9,11 +9,16 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import mfa, selectors, services, tokens
+from provisioning.identity import mfa, tokens
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Project, User
-from provisioning.identity.services import Client
+from provisioning.identity.selectors.lookups import domain_by, existing_user, project_by
+from provisioning.identity.selectors.tokens import context_of, token_data
 from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
+from provisioning.identity.services.passwords import authenticate_password
+from provisioning.identity.services.program_sign_ins import authenticate_application_credential
+from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.identity.services.tokens import may_enter
 from provisioning.identity.tokens import IssuedToken, TokenData
 
 
@@ -98,7 +103,7 @@ def authenticate(request: AuthRequest) -> SignedIn:
     too; ForbiddenError when the token of an application credential is to be for something else.  A token that was got
     by a token ends no later than that one.
     """
-    parent = selectors.token_data(request.token) if request.token is not None else None
+    parent = token_data(request.token) if request.token is not None else None
     credential = _credential(request)
     user, step = _person(request, parent, credential)
     if request.only_domain not in {None, user.domain_id}:
@@ -110,17 +115,17 @@ def authenticate(request: AuthRequest) -> SignedIn:
     project = scope if isinstance(scope, Project) else None
     if project is not None and request.only_domain not in {None, project.domain_id}:
         raise NotAuthenticatedError(REFUSED)
-    if not services.may_enter(user, scope):
+    if not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     session = None
     if parent is None or parent.sign_in is None:
-        session = services.record_client(
+        session = record_client(
             user, request.methods, request.client, project=project, application_credential=credential
         )
     issued = tokens.issue(
         user, scope, request.methods, parent=parent, sign_in=session, application_credential=credential
     )
-    return SignedIn(issued, selectors.context_of(issued.data))
+    return SignedIn(issued, context_of(issued.data))
 
 
 def prove_person(password: PasswordProof, passcode: str, client: Client) -> tuple[User, tuple[str, ...]]:
@@ -142,13 +147,13 @@ def _person(
     found: list[User] = []
     step: int | None = None
     if parent is not None:
-        found.append(selectors.existing_user(parent.user_id.hex))
+        found.append(existing_user(parent.user_id.hex))
     if credential is not None:
         found.append(credential.user)
     if request.password is not None:
         proof = request.password
         found.append(
-            services.authenticate_password(
+            authenticate_password(
                 user_id=proof.user_id,
                 user_name=proof.user_name,
                 domain_id=proof.domain_id,
@@ -172,7 +177,7 @@ def _credential(request: AuthRequest) -> ApplicationCredential | None:
         return None
     if request.scope != "default":
         raise NotAuthenticatedError("Application credentials cannot request a scope.")
-    return services.authenticate_application_credential(
+    return authenticate_application_credential(
         credential_id=proof.credential_id,
         name=proof.name,
         user_id=proof.user_id,
@@ -194,15 +199,15 @@ def _scope(
     if asked in {"unscoped", "system"}:
         return None if asked == "unscoped" else "system"
     if asked == "default":
-        project = selectors.project_by(project_id=user.default_project_id.hex) if user.default_project_id else None
-        return project if project is not None and services.may_enter(user, project) else None
+        project = project_by(project_id=user.default_project_id.hex) if user.default_project_id else None
+        return project if project is not None and may_enter(user, project) else None
     found: tokens.Scope = None
     if isinstance(asked, ProjectScope):
-        found = selectors.project_by(
+        found = project_by(
             project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
         )
     elif isinstance(asked, DomainScope):
-        found = selectors.domain_by(domain_id=asked.domain_id, name=asked.name)
+        found = domain_by(domain_id=asked.domain_id, name=asked.name)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     return found
@@ -210,12 +215,12 @@ def _scope(
 
 def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
     """Return the project of the application credential that ``parent`` came from: there is no way out of it."""
-    project = selectors.project_by(project_id=parent.project_id.hex) if parent.project_id else None
+    project = project_by(project_id=parent.project_id.hex) if parent.project_id else None
     same = (
         isinstance(asked, ProjectScope)
         and project is not None
         and project
-        == selectors.project_by(
+        == project_by(
             project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
         )
     )

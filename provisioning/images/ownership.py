@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from provisioning.identity import ownership
-from provisioning.identity.ownership import Ids
+from provisioning.identity import project_resources
+from provisioning.identity.project_resources import Ids
 from provisioning.images.models import Image, ImageMember
 from provisioning.quotas import registry
 
 
 def register() -> None:
     """Keep projects with images, and say why they are not limited."""
-    ownership.register("images", _images)
-    ownership.register("image memberships", None, _remove_memberships)
+    project_resources.register("images", _images)
+    project_resources.register("image memberships", None, _remove_memberships)
     registry.leave_free(
         {
             "images.Image": "Their bytes are limited by NOVELLA_IMAGE_STORAGE_QUOTA, counted anew at each upload.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from provisioning.identity import ownership
-from provisioning.identity.ownership import Ids
+from provisioning.identity import project_resources
+from provisioning.identity.project_resources import Ids
 from provisioning.network.models import Network, Port, SecurityGroup, Subnet
 
 DEFAULT = "default"
@@ -12,10 +12,10 @@ DEFAULT = "default"
 
 def register() -> None:
     """Keep projects with networks, subnets, ports or security groups of their own."""
-    ownership.register("networks", lambda ids: Network.objects.filter(project_id__in=ids).count())
-    ownership.register("subnets", _subnets)
-    ownership.register("ports", lambda ids: Port.objects.filter(project_id__in=ids).count())
-    ownership.register("security groups", _groups, _remove_default_groups)
+    project_resources.register("networks", lambda ids: Network.objects.filter(project_id__in=ids).count())
+    project_resources.register("subnets", _subnets)
+    project_resources.register("ports", lambda ids: Port.objects.filter(project_id__in=ids).count())
+    project_resources.register("security groups", _groups, _remove_default_groups)
 
 
 def _subnets(project_ids: Ids) -> int:

@@ -14,4 +14,4 @@ class QuotasConfig(AppConfig):
     def ready(self) -> None:
         """Make the check known, and what quotas own of projects and users."""
         import_module("provisioning.quotas.jobs")
-        import_module("provisioning.quotas.ownership").register()
+        import_module("provisioning.quotas.project_resources").register()

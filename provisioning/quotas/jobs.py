@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from provisioning.jobs.registry import periodic
-from provisioning.quotas import services
+from provisioning.quotas.services.repair import examine
 
 EVERY = 3600.0
 """Seconds: a check reads every reservation once."""
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 @periodic("quotas.check", every=EVERY)
 def check() -> None:
     """Log what ``quota_check`` would say."""
-    found = services.examine()
+    found = examine()
     for finding in found[:TOLD]:
         logger.warning("Quota: %s", finding)
     if found:

@@ -8,7 +8,7 @@ import pytest
 
 from provisioning.compute.models import Instance
 from provisioning.images.models import Image
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -95,7 +95,7 @@ def test_a_wrong_body_is_refused_and_nothing_begins(api: Api, cloud: Cloud, acti
 
 def test_too_much_metadata_is_forbidden(api: Api, people: People, cloud: Cloud) -> None:
     ident = launch(api, cloud)
-    quotas.set_limit(people.alice.project_id, "metadata_items", 1)
+    set_limit(people.alice.project_id, "metadata_items", 1)
     answer = act(api, ident, "createImage", {"name": "copy", "metadata": {"a": "1", "b": "2"}})
     assert (answer.status_code, answer.json()) == (
         403,

@@ -10,7 +10,7 @@ import pytest
 from provisioning.compute.models import Instance
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -151,9 +151,9 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
 def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People, server: str) -> None:
     url = f"{V21}/servers/{server}/os-interface"
     port = Port.objects.get().id
-    quotas.set_limit(people.alice.project_id, "ports", 1)
+    set_limit(people.alice.project_id, "ports", 1)
     assert "Quota exceeded for ports" in message(attach(api, server), 403)
-    quotas.set_limit(people.alice.project_id, "ports", 20)
+    set_limit(people.alice.project_id, "ports", 20)
     for _ in range(7):
         assert attach(api, server).status_code == 200
     assert "at most 8 network cards" in message(attach(api, server), 400)

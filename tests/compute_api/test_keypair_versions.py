@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 
@@ -141,7 +141,7 @@ def test_a_certificate_is_made_and_imported(api: Api) -> None:
 
 
 def test_the_quota_is_that_of_the_user(people: People) -> None:
-    quotas.set_limit(people.operator.project_id, "key_pairs", 1)
+    set_limit(people.operator.project_id, "key_pairs", 1)
     operator = Api(people.operator)
     for name, status in (("a", 201), ("b", 403)):
         body = {"keypair": {"name": name, "public_key": PUBLIC, "user_id": people.alice.user_id.hex}}

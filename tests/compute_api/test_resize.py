@@ -9,7 +9,7 @@ import pytest
 from provisioning.compute.models import Flavor, FlavorAccess, Instance
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts.models import Host
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import ADMIN, Cloud, context
@@ -129,7 +129,7 @@ def test_the_state_is_looked_at_before_the_flavor(api: Api, cloud: Cloud) -> Non
 
 def test_over_quota_is_403_and_a_locked_server_409(api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(api, cloud)
-    quotas.set_limit(people.alice.project_id, "cores", 3)
+    set_limit(people.alice.project_id, "cores", 3)
     assert message(act(api, ident, "resize", {"flavorRef": "2"}), 403).startswith(
         "Quota exceeded for cores: Requested 3, but already used 1 of 3 cores"
     )

@@ -11,8 +11,8 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.services.server_groups import check_hints, group_for_launch
 from provisioning.quotas import drift
-from provisioning.quotas import services as quotas
 from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -152,7 +152,7 @@ def test_a_list_costs_the_same_however_many_there_are(people: People, django_ass
 
 def test_a_group_counts_in_the_quota_until_it_is_deleted(people: People) -> None:
     api, project = at(people), people.alice.project_id
-    quotas.set_limit(project, "server_groups", 1)
+    set_limit(project, "server_groups", 1)
     made = make(api)
     assert usage_of(project)["server_groups"] == 1
     refused = api.post(GROUPS, {"server_group": {"name": "x", "policy": "affinity"}})
@@ -193,7 +193,7 @@ def test_a_launch_joins_the_group_that_its_hint_names(people: People, cloud: Clo
 
 def test_a_group_has_no_more_members_than_the_quota_says(people: People, cloud: Cloud, api: Api) -> None:
     group = make(at(people))["id"]
-    quotas.set_limit(people.alice.project_id, "server_group_members", 2)
+    set_limit(people.alice.project_id, "server_group_members", 2)
     refused = api.post(f"{V21}/servers", hinted(cloud, group, min_count=3, max_count=3))
     assert refused.status_code == 403
     assert "server_group_members" in refused.json()["forbidden"]["message"]

@@ -15,7 +15,7 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.models import Flavor, Instance, InstanceTag, ServerGroup
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.identity import policy
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -357,6 +357,6 @@ def test_what_the_kernel_was_is_kept(api: Api, cloud: Cloud, people: People) -> 
 
 
 def test_files_are_free_where_the_quota_says_so(api: Api, cloud: Cloud, people: People) -> None:
-    quotas.set_limit(people.alice.project_id, "injected_files", -1)
+    set_limit(people.alice.project_id, "injected_files", -1)
     files = [{"path": f"/{number}", "contents": ""} for number in range(20)]
     assert len(accepted(api, cloud, "2.1", personality=files).injected_files) == 20

@@ -10,7 +10,7 @@ from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.compute.services.tags import add_tag
 from provisioning.events.models import Event
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
 
@@ -122,7 +122,7 @@ def test_a_wrong_item_is_400(api: Api, server: Instance, body: Any) -> None:
 
 
 def test_too_much_metadata_is_403(api: Api, server: Instance, people: People) -> None:
-    quotas.set_limit(people.alice.project_id, "metadata_items", 2)
+    set_limit(people.alice.project_id, "metadata_items", 2)
     path = f"{V21}/servers/{server.id}/metadata"
     assert api.post(path, {"metadata": {"b": "2"}}).status_code == 200
     assert api.post(path, {"metadata": {"c": "3"}}).status_code == 403

@@ -12,8 +12,8 @@ from django.utils import timezone
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.hosts.models import Host
 from provisioning.network.models import Port
-from provisioning.quotas import services as quotas
 from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support import invariants
 from tests.support.cast import Api, Person
@@ -48,7 +48,7 @@ def made_by(api: Api, reservation: str) -> list[dict[str, Any]]:
 def test_as_many_as_the_quota_allows_and_at_least_the_least(
     api: Api, cloud: Cloud, alice: Person, asked: dict[str, Any], free: int, made: int
 ) -> None:
-    quotas.set_limit(alice.project_id, "instances", free)
+    set_limit(alice.project_id, "instances", free)
     answer = create(api, cloud, **asked)
     if not made:
         assert answer.status_code == 403
@@ -66,7 +66,7 @@ def test_as_many_as_the_quota_allows_and_at_least_the_least(
 
 @pytest.mark.parametrize("resource", ["cores", "ram", "ports"])
 def test_whichever_quota_is_the_narrowest_counts(api: Api, cloud: Cloud, alice: Person, resource: str) -> None:
-    quotas.set_limit(alice.project_id, resource, {"cores": 2, "ram": 2048 + 1023, "ports": 2}[resource])
+    set_limit(alice.project_id, resource, {"cores": 2, "ram": 2048 + 1023, "ports": 2}[resource])
     assert len(made_by(api, create(api, cloud, max_count=5).json()["reservation_id"])) == 2
 
 

@@ -38,8 +38,8 @@ from provisioning.hosts.reports import receive
 from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun
 from provisioning.network.models import FixedIP, SecurityGroup
-from provisioning.quotas import services as quotas
 from provisioning.quotas.models import Reservation
+from provisioning.quotas.services.limits import set_limit
 from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -136,7 +136,7 @@ class TestTaskStateNeverCleared:
         cloud = Cloud.make()
         agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)
         for resource in ("instances", "cores", "ram"):
-            quotas.set_limit(alice.project_id, resource, -1)
+            set_limit(alice.project_id, resource, -1)
         pairs = [*REACHED, *ODD]
         built = [pair for pair in pairs if pair[0] != VmState.BUILDING or pair[1] == TaskState.DELETING]
         servers = dict(zip(built, self._launch(cloud, len(built)), strict=True))
@@ -379,7 +379,7 @@ class TestFailureBeforeSchedulingLeavesNoHistory:
             expected, changes = InvalidInputError, {"image_id": str(uuid.uuid4())}
         elif why == "a full quota":
             expected = OverQuotaError
-            quotas.set_limit(alice.project_id, "ram", 512)
+            set_limit(alice.project_id, "ram", 512)
         else:
 
             def refuse(*_: object, **__: object) -> None:

@@ -29,7 +29,7 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -39,7 +39,7 @@ LARGE = {"vcpus": 1000, "memory_mb": 1 << 20, "disk_gb": 10_000}
 
 def without_limits(caller: RequestContext) -> None:
     for resource in ("instances", "cores", "ram", "ports"):
-        quotas.set_limit(caller.project_id, resource, -1)
+        set_limit(caller.project_id, resource, -1)
 
 
 class TestTheQueueRunningATaskTwice:

@@ -25,8 +25,8 @@ from provisioning.compute.states import MOVES, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP, Port
-from provisioning.quotas import services as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.invariants import OF_SERVERS
 from tests.support.jobs import drain
@@ -43,7 +43,7 @@ CLAIMED = {(VmState.BUILDING, TaskState.NETWORKING), (VmState.BUILDING, TaskStat
 def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
     """Servers of one host, one in each state."""
     for resource in (*OF_SERVERS, "cores", "ram"):
-        quotas.set_limit(caller.project_id, resource, -1)
+        set_limit(caller.project_id, resource, -1)
     cloud.network.subnets.update(cidr="10.20.0.0/22", allocation_pools=[{"start": "10.20.0.10", "end": "10.20.3.9"}])
     agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)
     made = [pair for pair in PAIRS if pair not in UNPLACED | CLAIMED]

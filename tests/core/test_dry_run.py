@@ -21,7 +21,7 @@ from provisioning.compute.services import aggregates
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import CachedImage, Host
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import READER, Cloud, context, state_of
 
 pytestmark = pytest.mark.both_databases
@@ -48,7 +48,7 @@ def launched(cloud: Cloud, most: int = 20, **changes: Any) -> list[Instance]:
 def unlimited(alice: RequestContext) -> None:
     assert alice.project_id is not None
     for resource in ("instances", "cores", "ram"):
-        quotas.set_limit(alice.project_id, resource, -1)
+        set_limit(alice.project_id, resource, -1)
 
 
 # ----- as launches find -----------------------------------------------------------------------------------------------
@@ -161,14 +161,14 @@ def test_a_smaller_size_is_named_when_none_fits(cloud: Cloud, alice: RequestCont
 def test_the_quota_is_told(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=1 << 20, vcpus=100, disk_gb=1000)
     assert alice.project_id is not None
-    quotas.set_limit(alice.project_id, "cores", 3)
+    set_limit(alice.project_id, "cores", 3)
     found = ask(alice, cloud, count=5)
     assert (found.allowed, found.fits) == (3, 10)
     assert found.sentence.endswith("The quota of the project leaves room for 3.")
     assert "quota" not in ask(alice, cloud, count=2).sentence
-    quotas.set_limit(alice.project_id, "cores", -1)
-    quotas.set_limit(alice.project_id, "instances", -1)
-    quotas.set_limit(alice.project_id, "ram", -1)
+    set_limit(alice.project_id, "cores", -1)
+    set_limit(alice.project_id, "instances", -1)
+    set_limit(alice.project_id, "ram", -1)
     assert ask(alice, cloud, count=2).allowed is None
 
 

@@ -21,7 +21,7 @@ from provisioning.compute.services.hosts import change_host
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
 from provisioning.compute.sizes import room_of
 from provisioning.hosts.models import Host
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -125,7 +125,7 @@ def test_a_group_that_is_deleted_while_its_servers_are_placed_binds_no_more(
 
 def test_the_last_places_of_a_group_go_to_as_many_launches(shared_cloud: Cloud, alice: RequestContext) -> None:
     group = create_server_group(alice, "few", "anti-affinity")
-    quotas.set_limit(alice.project_id, "server_group_members", 2)
+    set_limit(alice.project_id, "server_group_members", 2)
     instances = [shared_cloud.launch(context("alice")) for _ in range(6)]
 
     def join(index: int) -> None:

@@ -34,7 +34,9 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.quotas import selectors as quota_selectors
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import hold
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import examine
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -156,7 +158,7 @@ def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent
     mine.refresh_from_db()
     assert (mine.device_id, mine.host, mine.status, mine.leaving) == (None, "", "DOWN", False)
     assert (ports_held(), mine.fixed_ips.count()) == (2, 1)
-    assert quotas.examine() == []
+    assert examine() == []
 
 
 @pytest.mark.parametrize("state", ["pause", "stop"])
@@ -342,7 +344,7 @@ def test_a_reset_and_a_silent_task_leave_cards_to_their_own_orders(
 
 
 def test_the_quota_of_ports_holds_and_leaves_nothing(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
-    quotas.set_limit(running.project_id, "ports", 1)
+    set_limit(running.project_id, "ports", 1)
     with pytest.raises(OverQuotaError, match="Quota exceeded for ports: Requested 1, but already used 1 of 1"):
         attach(running)
     assert (len(cards(running)), ports_held()) == (1, 1)
@@ -354,7 +356,7 @@ def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) 
     agent = shared_cloud.add_host("kelvin")
     servers = [shared_cloud.launch(context("alice")) for _ in range(2)]
     shared_cloud.run()
-    quotas.set_limit(servers[0].project_id, "ports", 5)
+    set_limit(servers[0].project_id, "ports", 5)
     results = in_threads(8, lambda index: attach(servers[index % 2]))
     assert not unexpected(results)
     assert Counter(type(result) for result in results) == {str: 3, OverQuotaError: 5}
@@ -366,7 +368,7 @@ def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) 
     assert not unexpected(results)
     shared_cloud.run()
     assert ports_held() == 3
-    assert quotas.examine() == []
+    assert examine() == []
 
 
 # ----- security groups and addresses ----------------------------------------------------------------------------------
@@ -374,7 +376,7 @@ def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) 
 
 def group(name: str) -> SecurityGroup:
     made = SecurityGroup.objects.create(project_id=context("alice").project_id, name=name)
-    quotas.hold(made.project_id, made.id, {"security_groups": 1})
+    hold(made.project_id, made.id, {"security_groups": 1})
     network.allow_ingress(made, "tcp", 80)
     return made
 
@@ -430,7 +432,7 @@ def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, 
 
 def test_a_second_address_and_back(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     alice, other = context("alice"), Network.objects.create(project_id=running.project_id, name="other", bridge="br-o")
-    quotas.hold(other.project_id, other.id, {"networks": 1})
+    hold(other.project_id, other.id, {"networks": 1})
     add_fixed_ip(alice, running.id, str(cloud.network.id))
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)

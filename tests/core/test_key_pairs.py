@@ -17,7 +17,8 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import examine
 from tests.support.clouds import context, stand
 
 pytestmark = pytest.mark.django_db
@@ -145,14 +146,14 @@ def test_a_name_is_used_once_per_user(alice: RequestContext, charlie: RequestCon
 
 def test_key_pairs_are_counted_per_user(alice: RequestContext, charlie: RequestContext) -> None:
     for caller in (alice, charlie):
-        quotas.set_limit(caller.project_id, "key_pairs", 1)
+        set_limit(caller.project_id, "key_pairs", 1)
         create_key_pair(caller, "first")
         with pytest.raises(OverQuotaError):
             create_key_pair(caller, "second")
         assert selectors.limits_for(caller).usage["key_pairs"] == 1
         delete_key_pair(caller, "first")
         create_key_pair(caller, "second")
-    assert quotas.examine() == []
+    assert examine() == []
 
 
 def test_deleting(alice: RequestContext, charlie: RequestContext) -> None:

@@ -26,9 +26,9 @@ from provisioning.events.models import Event
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import SecurityGroup
-from provisioning.quotas import services as quotas
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import GIB, Cloud, base64_of, context
 
 pytestmark = pytest.mark.django_db
@@ -220,7 +220,7 @@ def test_an_image_without_data_is_refused(cloud: Cloud, alice: RequestContext, n
 def test_over_quota_leaves_nothing_behind(
     cloud: Cloud, alice: RequestContext, resource: str, limit: int, used: int, asked: int
 ) -> None:
-    quotas.set_limit(alice.project_id, resource, limit)
+    set_limit(alice.project_id, resource, limit)
     cloud.launch(alice)
     before = counts()
     with pytest.raises(OverQuotaError) as caught:
@@ -248,11 +248,11 @@ def test_several_at_once_are_numbered(cloud: Cloud, alice: RequestContext) -> No
 
 
 def test_as_many_as_the_quota_allows_but_no_fewer_than_asked(cloud: Cloud, alice: RequestContext) -> None:
-    quotas.set_limit(alice.project_id, "instances", 3)
+    set_limit(alice.project_id, "instances", 3)
     assert len(launch(alice, cloud.request(min_count=1, max_count=5))) == 3
     with pytest.raises(OverQuotaError):
         launch(context("alice"), cloud.request(min_count=1, max_count=5))
-    quotas.set_limit(alice.project_id, "instances", 5)
+    set_limit(alice.project_id, "instances", 5)
     with pytest.raises(OverQuotaError) as caught:
         launch(context("alice"), cloud.request(min_count=3, max_count=5))
     assert (caught.value.used, caught.value.asked, caught.value.limit) == (3, 3, 5)

@@ -40,7 +40,7 @@ from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context
@@ -195,7 +195,7 @@ def test_everything_at_once(
     for name in ("kelvin", "ohm"):
         shared_cloud.add_host(name, vcpus=8, memory_mb=10240)
     for resource, limit in (("instances", 8), ("cores", 16), ("ram", 16384), ("ports", 20)):
-        quotas.set_limit(alice.project_id, resource, limit)
+        set_limit(alice.project_id, resource, limit)
     crowd = Crowd(shared_cloud, seed)
     with caplog.at_level(logging.ERROR):
         crowd.run(40 if LONG else 15)

@@ -25,7 +25,7 @@ from provisioning.hosts.models import Host
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
 from provisioning.network.models import FixedIP, Port
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
@@ -111,7 +111,7 @@ def test_the_same_job_in_many_threads_has_one_effect(shared_cloud: Cloud, alice:
 
 
 def test_the_last_of_the_quota_has_one_winner(shared_cloud: Cloud, alice: RequestContext) -> None:
-    quotas.set_limit(alice.project_id, "instances", 1)
+    set_limit(alice.project_id, "instances", 1)
     results = in_threads(8, lambda _: shared_cloud.launch(context("alice")))
     assert not unexpected(results)
     assert sum(isinstance(item, OverQuotaError) for item in results) == 7
@@ -120,7 +120,7 @@ def test_the_last_of_the_quota_has_one_winner(shared_cloud: Cloud, alice: Reques
 
 def test_the_last_of_the_quota_is_shared_by_requests_for_several(shared_cloud: Cloud, alice: RequestContext) -> None:
     """Six requests for one to four servers, ten in all: each gets what is left at its turn."""
-    quotas.set_limit(alice.project_id, "instances", 10)
+    set_limit(alice.project_id, "instances", 10)
     several = shared_cloud.request(min_count=1, max_count=4)
     results = in_threads(6, lambda _: launch(context("alice"), several))
     assert not unexpected(results)
@@ -172,7 +172,7 @@ def test_twenty_launches_at_once_over_three_hosts(shared_cloud: Cloud, alice: Re
     """Eight callers, three workers and three agents at the same time: all active, exact sums, no double claim."""
     agents = [shared_cloud.add_host(name, memory_mb=7 * 1024) for name in ("kelvin", "ohm", "tesla")]
     for resource, limit in (("instances", 20), ("cores", 20), ("ram", 20 * 1024)):
-        quotas.set_limit(alice.project_id, resource, limit)
+        set_limit(alice.project_id, resource, limit)
     results = Rush(shared_cloud, 20).run(callers=8, workers=3)
     assert not [item for item in results if isinstance(item, Exception)]
     assert Counter(Instance.objects.values_list("vm_state", "task_state")) == {("active", None): 20}

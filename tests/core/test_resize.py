@@ -26,7 +26,7 @@ from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
 from provisioning.quotas import selectors as quota_selectors
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -173,12 +173,12 @@ def test_a_disabled_host_takes_nothing_more(cloud: Cloud, running: Instance) -> 
 
 
 def test_a_full_quota_refuses_the_difference_alone(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
-    quotas.set_limit(alice.project_id, "ram", 4095)
+    set_limit(alice.project_id, "ram", 4095)
     with pytest.raises(OverQuotaError, match="Requested 3072, but already used 1024 of 4095 ram"):
         resize(context("alice"), running.id, "2")
     assert (state_of(running), held(alice), room(running)) == (("active", None), SMALL, (1, 1024, 2))
     assert not Migration.objects.exists()
-    quotas.set_limit(alice.project_id, "ram", 4096)
+    set_limit(alice.project_id, "ram", 4096)
     resized(cloud, running)
 
 
@@ -419,7 +419,7 @@ class TestManyAtOnce:
 
     def servers(self, cloud: Cloud, alice: RequestContext, **capacity: int) -> list[Instance]:
         for resource, limit in (("instances", 20), ("cores", 1000), ("ram", 1_000_000)):
-            quotas.set_limit(alice.project_id, resource, limit)
+            set_limit(alice.project_id, resource, limit)
         cloud.add_host("kelvin", **capacity)
         instances = [cloud.launch(context("alice")) for _ in range(20)]
         cloud.run()
@@ -441,7 +441,7 @@ class TestManyAtOnce:
 
     def test_a_quota_for_three_gives_three(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         instances = self.servers(shared_cloud, alice, vcpus=100, memory_mb=100 * 1024, disk_gb=1000)
-        quotas.set_limit(alice.project_id, "cores", 20 + 3 * 3 + 2)
+        set_limit(alice.project_id, "cores", 20 + 3 * 3 + 2)
         results = in_threads(20, lambda index: resize(context("alice"), instances[index].id, "2"))
         assert not unexpected(results)
         assert sum(isinstance(item, OverQuotaError) for item in results) == 17

@@ -25,8 +25,10 @@ from provisioning.hosts import commands
 from provisioning.network import services as network
 from provisioning.network.models import Subnet
 from provisioning.quotas import drift
-from provisioning.quotas import services as quotas
 from provisioning.quotas.drift import Finding
+from provisioning.quotas.services.ledger import commit, release, reserve
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import repair
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
@@ -45,9 +47,9 @@ def _made(db: None) -> None:
 def hold_for_a_moment(limit: int) -> None:
     owner = uuid.uuid4()
     with transaction.atomic():
-        quotas.reserve(PROJECT, owner, AMOUNTS, dict.fromkeys(AMOUNTS, limit))
-    quotas.commit(owner)
-    quotas.release(owner)
+        reserve(PROJECT, owner, AMOUNTS, dict.fromkeys(AMOUNTS, limit))
+    commit(owner)
+    release(owner)
 
 
 def test_counters_are_taken_in_one_order() -> None:
@@ -65,7 +67,7 @@ def test_a_repair_spoils_nothing_that_moves() -> None:
     def work(index: int) -> list[Finding]:
         if not index:
             try:
-                return [found for _ in range(60) for found in quotas.repair()]
+                return [found for _ in range(60) for found in repair()]
             finally:
                 stop.set()
         caller = context("alice")
@@ -81,7 +83,7 @@ def test_a_repair_spoils_nothing_that_moves() -> None:
 def test_a_request_sent_at_once_for_the_last_of_the_quota_is_one_launch(
     shared_cloud: Cloud, alice: RequestContext
 ) -> None:
-    quotas.set_limit(alice.project_id, "instances", 1)
+    set_limit(alice.project_id, "instances", 1)
     for number in range(8):
         key = f"request {number}"
         answers = in_threads(4, lambda _, key=key: shared_cloud.launch(context("alice"), idempotency_key=key))  # type: ignore[misc]
@@ -117,7 +119,7 @@ def test_parallel_subnets_share_no_address() -> None:
 def test_deletes_claims_and_reports_do_not_wait_in_a_ring(shared_cloud: Cloud, alice: RequestContext) -> None:
     agents = [shared_cloud.add_host(name, vcpus=100, memory_mb=1 << 20, disk_gb=10_000) for name in ("kelvin", "ohm")]
     for resource in ("instances", "cores", "ram"):
-        quotas.set_limit(alice.project_id, resource, -1)
+        set_limit(alice.project_id, resource, -1)
     for turn in range(8):
         chance = random.Random(turn)  # noqa: S311 - the same order for the same turn
         placed, waiting = ([shared_cloud.launch(context("alice")) for _ in range(4)] for _ in range(2))

@@ -25,7 +25,7 @@ from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -161,7 +161,7 @@ def test_a_locked_server_may_be_copied(cloud: Cloud, server: Instance, alice: Re
 
 
 def test_metadata_is_counted_and_checked(server: Instance, alice: RequestContext) -> None:
-    quotas.set_limit(alice.project_id, "metadata_items", 1)
+    set_limit(alice.project_id, "metadata_items", 1)
     with pytest.raises(ForbiddenError, match="Image metadata limit exceeded"):
         create_image(alice, server.id, "copy", {"a": "1", "b": "2"})
     with pytest.raises(InvalidInputError):

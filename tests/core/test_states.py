@@ -14,7 +14,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
 from provisioning.events.models import Event
 from provisioning.notifications.messages import TOPIC as NOTIFICATIONS
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import release
 from tests.support.clouds import Cloud, context
 
 START: State = (VmState.BUILDING, TaskState.SCHEDULING)
@@ -109,7 +109,7 @@ def test_any_walk_stays_inside_the_table(cloud: Cloud, moves: list[str]) -> None
                 assert Event.objects.exclude(topic=NOTIFICATIONS).count() == told + 1
                 assert (after.task_deadline is None) == (after.task_state is None)
     finally:
-        quotas.release(instance.id)
+        release(instance.id)
         Instance.objects.filter(id=instance.id).delete()
 
 

@@ -22,7 +22,7 @@ from provisioning.compute.states import PowerState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.compute.upkeep.reclaim import reclaim
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.repair import examine
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
@@ -209,7 +209,7 @@ def test_a_deleted_server_comes_back(cloud: Cloud, running: Instance, before: Po
     restore(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == (afterwards, None)
-    assert quotas.examine() == []
+    assert examine() == []
     with pytest.raises(InstanceBusyError, match="Cannot 'restore'"):
         restore(context("alice"), running.id)
 

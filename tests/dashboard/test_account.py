@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from provisioning.identity import services
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.passwords import set_password
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import PASSWORD, People, Person, make_project, make_user
 
@@ -73,14 +74,14 @@ def test_sign_out_by_a_link_is_refused(signed_in: SignedIn, alice: Person) -> No
 
 def test_a_new_password_ends_the_session_at_once(signed_in: SignedIn, alice: Person) -> None:
     client = signed_in(alice)
-    services.set_password(alice.user, "another password")
+    set_password(alice.user, "another password")
     assert client.get("/instances/").status_code == 302
     assert client.get("/instances/", headers={"HX-Request": "true"}).status_code == 401
 
 
 def test_a_person_with_two_projects_can_switch(people: People) -> None:
     other = make_project("looking-glass")
-    services.assign_role(people.alice.user, other, "member")
+    assign_role(people.alice.user, other, "member")
     client = Client()
     sign_in(client, "alice")
     assert f"/auth/project/{other.id}/" in client.get("/").content.decode()

@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from portal.dashboard.client_files import application_credential_files, password_files
-from provisioning.identity import services
 from provisioning.identity.models import ApplicationCredential
+from provisioning.identity.services.application_credentials import create_application_credential
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user
 
@@ -27,7 +27,7 @@ def words(answer: object) -> str:
 
 
 def made(person: Person, name: str = "backup") -> ApplicationCredential:
-    return services.create_application_credential(person.user, person.project, name)[0]
+    return create_application_credential(person.user, person.project, name)[0]
 
 
 def test_an_empty_list_says_what_they_are_for(at_alice: Client) -> None:

@@ -11,8 +11,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from portal.dashboard.pages import FormPage
-from provisioning.identity import services
 from provisioning.identity.models import Role
+from provisioning.identity.services.groups import create_group
+from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
@@ -134,8 +135,8 @@ def test_the_table_has_every_page_with_a_form() -> None:
 def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     """Return the ids in the addresses of pages of one record."""
     image = Image.objects.create(project_id=people.operator.project_id, name="i", status="active", visibility="shared")
-    group = services.create_group(people.alice.user.domain, "staff")
-    role, user, project = services.create_role("auditor"), people.alice.user_id, people.alice.project_id
+    group = create_group(people.alice.user.domain, "staff")
+    role, user, project = create_role("auditor"), people.alice.user_id, people.alice.project_id
     return {
         "domain": (people.alice.user.domain_id,),
         "group": (group.id,),

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Group, Role, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.assignments import assign_role, grant, remove_role
+from provisioning.identity.services.domains import create_domain, set_domain_enabled
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.roles import create_role
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
 
@@ -18,7 +22,7 @@ def at_operator(signed_in: SignedIn, operator: Person) -> Client:
 
 @pytest.fixture
 def staff(operator: Person) -> Group:
-    return services.create_group(operator.user.domain, "staff", description="On call")
+    return create_group(operator.user.domain, "staff", description="On call")
 
 
 def role(name: str) -> Role:
@@ -64,7 +68,7 @@ def test_who_leaves_a_group_loses_its_roles_at_once(
     at_operator: Client, signed_in: SignedIn, staff: Group, alice: Person
 ) -> None:
     project = make_project("lab")
-    services.grant(role("member"), group=staff, project=project)
+    grant(role("member"), group=staff, project=project)
     dora = make_user("dora")
     found = offered(at_operator.get(f"/groups/{staff.id}/users/add/?q=dor"), "who")
     assert found == ["dora"]
@@ -88,7 +92,7 @@ def test_nobody_is_not_put_into_a_group(at_operator: Client, staff: Group) -> No
 def test_the_users_of_a_group_are_paged_and_searched(at_operator: Client, staff: Group) -> None:
     made = User.objects.bulk_create(User(domain=staff.domain, name=f"u{n:03}", password="!") for n in range(60))
     for user in made:
-        services.add_to_group(staff, user)
+        add_to_group(staff, user)
     page = at_operator.get(f"/groups/{staff.id}/")
     assert (len(page.context["found"].rows), page.context["found"].total) == (50, 60)
     found = at_operator.get(f"/groups/{staff.id}/?q=u059").context["found"].rows
@@ -96,25 +100,25 @@ def test_the_users_of_a_group_are_paged_and_searched(at_operator: Client, staff:
 
 
 def test_a_role_is_given_to_a_group(at_operator: Client, staff: Group, alice: Person, operator: Person) -> None:
-    services.add_to_group(staff, operator.user)
+    add_to_group(staff, operator.user)
     typed = {"project": str(alice.project_id), "roles": str(role("reader").id)}
     at_operator.post(f"/groups/{staff.id}/roles/add/", typed)
-    assert selectors.roles_of(operator.user_id, alice.project_id) == {"reader"}
+    assert roles_of(operator.user_id, alice.project_id) == {"reader"}
     assert "wonderland" in at_operator.get(f"/groups/{staff.id}/").content.decode()
     member = f"/projects/{alice.project_id}/members/group/{staff.id}/"
     assert at_operator.post(f"{member}remove/?from=actor").headers["Location"] == f"/groups/{staff.id}/"
-    assert selectors.roles_of(operator.user_id, alice.project_id) == set()
+    assert roles_of(operator.user_id, alice.project_id) == set()
 
 
 def test_a_group_is_deleted_unless_the_last_administrator_is_one_by_it(
     at_operator: Client, staff: Group, operator: Person
 ) -> None:
-    services.grant(role("admin"), group=staff, project=operator.project)
-    services.add_to_group(staff, operator.user)
-    services.remove_role(operator.user, operator.project, "admin")
+    grant(role("admin"), group=staff, project=operator.project)
+    add_to_group(staff, operator.user)
+    remove_role(operator.user, operator.project, "admin")
     for path in (f"/groups/{staff.id}/delete/", f"/groups/{staff.id}/users/{operator.user_id}/remove/"):
         assert "without an administrator" in at_operator.post(path, follow=True).content.decode()
-    services.assign_role(operator.user, operator.project, "admin")
+    assign_role(operator.user, operator.project, "admin")
     assert "staff was deleted." in at_operator.post(f"/groups/{staff.id}/delete/", follow=True).content.decode()
     assert not Group.objects.exists()
 
@@ -140,7 +144,7 @@ def test_a_role_is_made_renamed_and_deleted(at_operator: Client) -> None:
 
 
 def test_a_role_of_a_domain_is_made(at_operator: Client) -> None:
-    services.create_domain("Other", domain_id="other")
+    create_domain("Other", domain_id="other")
     at_operator.post("/roles/create/", {"name": "theirs", "domain": "other"})
     assert Role.objects.get(name="theirs").domain_id == "other"
     assert "Domain Other" in at_operator.get("/roles/").content.decode()
@@ -178,19 +182,19 @@ def test_immutable_roles_stay_and_say_so(at_operator: Client) -> None:
 
 
 def test_what_a_role_brings_is_changed_at_once(at_operator: Client, alice: Person) -> None:
-    auditor = services.create_role("auditor")
+    auditor = create_role("auditor")
     dora = make_user("dora")
-    services.grant(auditor, user=dora, project=alice.project)
+    grant(auditor, user=dora, project=alice.project)
     address = f"/roles/{auditor.id}/implications/"
     at_operator.post(address, {"roles": [str(role("reader").id)]})
-    assert selectors.roles_of(dora.id, alice.project_id) == {"auditor", "reader"}
+    assert roles_of(dora.id, alice.project_id) == {"auditor", "reader"}
     assert ticked(at_operator.get(address), "roles") == [str(role("reader").id)]
     at_operator.post(address, {})
-    assert selectors.roles_of(dora.id, alice.project_id) == {"auditor"}
+    assert roles_of(dora.id, alice.project_id) == {"auditor"}
 
 
 def test_no_role_brings_admin_or_itself(at_operator: Client) -> None:
-    auditor = services.create_role("auditor")
+    auditor = create_role("auditor")
     assert "auditor" not in offered(at_operator.get(f"/roles/{auditor.id}/implications/"), "roles")
     answer = at_operator.post(f"/roles/{auditor.id}/implications/", {"roles": str(role("admin").id)})
     assert answer.status_code == 422
@@ -221,7 +225,7 @@ def test_a_domain_is_made_changed_closed_and_deleted(at_operator: Client, signed
     at_operator.post(f"/domains/{far.id}/enable/")
     far.refresh_from_db()
     assert far.enabled
-    services.set_domain_enabled(far, enabled=False)
+    set_domain_enabled(far, enabled=False)
     at_operator.post(f"/domains/{far.id}/delete/")
     assert not Domain.objects.filter(id=far.id).exists()
 

@@ -9,9 +9,15 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from provisioning.identity import policy, services
+from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
-from provisioning.quotas.services import set_limit
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import update_domain
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import update_project
+from provisioning.identity.services.roles import create_role
+from provisioning.identity.services.users import update_user
+from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person, make_project
 
@@ -41,8 +47,8 @@ def pages_of(person: Person, group: Group, role: Role) -> list[str]:
 
 
 def test_an_operator_opens_every_page(at_operator: Client, alice: Person) -> None:
-    group, role = services.create_group(Domain.objects.get(), "staff"), services.create_role("auditor")
-    services.add_to_group(group, alice.user)
+    group, role = create_group(Domain.objects.get(), "staff"), create_role("auditor")
+    add_to_group(group, alice.user)
     for path in (*LISTS, *FORMS, "/project/", *pages_of(alice, group, role)):
         answer = at_operator.get(path)
         assert answer.status_code == 200, path
@@ -55,7 +61,7 @@ def test_an_operator_opens_every_page(at_operator: Client, alice: Person) -> Non
 def test_members_and_readers_find_none_of_it(
     signed_in: SignedIn, alice: Person, bob: Person, charlie: Person, db: None
 ) -> None:
-    group, role = services.create_group(Domain.objects.get(), "staff"), services.create_role("auditor")
+    group, role = create_group(Domain.objects.get(), "staff"), create_role("auditor")
     others = [path for path in pages_of(alice, group, role) if path != f"/projects/{alice.project_id}/"]
     for person, paths in ((bob, (*LISTS, *FORMS, *others)), (charlie, LISTS)):
         client = signed_in(person)
@@ -66,7 +72,7 @@ def test_members_and_readers_find_none_of_it(
 
 
 def test_nothing_is_done_for_who_may_not(signed_in: SignedIn, alice: Person, operator: Person) -> None:
-    group, role = services.create_group(Domain.objects.get(), "staff"), services.create_role("auditor")
+    group, role = create_group(Domain.objects.get(), "staff"), create_role("auditor")
     client = signed_in(alice)
 
     def kept() -> list[object]:
@@ -144,12 +150,12 @@ def test_the_policy_file_opens_a_panel_and_its_entry(
 
 def test_names_are_text(at_operator: Client, alice: Person) -> None:
     evil = "<img src=x onerror=alert(1)>"
-    services.update_user(alice.user, name=evil, description=evil)
-    services.update_project(alice.project, name=evil, description=evil, tags=[evil.replace("/", "")])
-    group = services.create_group(Domain.objects.get(), evil, description=evil)
-    role = services.create_role(evil, description=evil)
-    services.grant(role, group=group, project=alice.project)
-    services.update_domain(Domain.objects.get(), name=evil)
+    update_user(alice.user, name=evil, description=evil)
+    update_project(alice.project, name=evil, description=evil, tags=[evil.replace("/", "")])
+    group = create_group(Domain.objects.get(), evil, description=evil)
+    role = create_role(evil, description=evil)
+    grant(role, group=group, project=alice.project)
+    update_domain(Domain.objects.get(), name=evil)
     for path in (*LISTS, *FORMS, *pages_of(alice, group, role), f"/users/?q={evil}"):
         assert "<img src=x" not in at_operator.get(path).content.decode(), path
 
@@ -178,10 +184,10 @@ def test_a_project_of_many_members_asks_no_more_often(
 ) -> None:
     project, domain, role = make_project("busy"), Domain.objects.get(), Role.objects.get(name="member")
     users = User.objects.bulk_create(User(domain=domain, name=f"u{number:03}", password="!") for number in range(200))
-    group = services.create_group(domain, "staff")
+    group = create_group(domain, "staff")
     for user in users[:50]:
-        services.add_to_group(group, user)
-    services.grant(role, group=group, project=project)
+        add_to_group(group, user)
+    grant(role, group=group, project=project)
     RoleAssignment.objects.bulk_create(RoleAssignment(user=user, project=project, role=role) for user in users)
     with django_assert_max_num_queries(16):
         page = at_operator.get(f"/projects/{project.id}/").content.decode()

@@ -18,7 +18,7 @@ from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network import services as network
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_said_at_its_field(
 
 def test_full_quota_says_what_to_do_before_anything_is_chosen(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     """Nothing is chosen then, and to ask for a choice would be to ask for what cannot be done."""
-    quotas.set_limit(alice.project_id, "instances", 0)
+    set_limit(alice.project_id, "instances", 0)
     assert "ask an operator for a larger quota" in at_alice.get(PATH).content.decode()
     errors = refused(at_alice, typed(cloud, flavor=""))
     assert list(errors) == ["flavor"]
@@ -179,7 +179,7 @@ def test_what_was_typed_stays_when_something_is_wrong(at_alice: Client, cloud: C
 
 
 def test_over_quota_names_the_limit(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    quotas.set_limit(alice.project_id, "instances", 2)
+    set_limit(alice.project_id, "instances", 2)
     errors = refused(at_alice, typed(cloud, count="3"))
     assert errors == {"quota": "Quota exceeded for instances: Requested 3, but already used 0 of 2 instances (2 left)"}
 
@@ -230,7 +230,7 @@ def quote(client: Client, fields: dict[str, Any]) -> Any:
 
 
 def test_the_quota_a_choice_would_use_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    quotas.set_limit(alice.project_id, "cores", 10)
+    set_limit(alice.project_id, "cores", 10)
     instances, cores, memory = quote(at_alice, typed(cloud, flavor="2", count="2")).context["meters"]
     assert (instances.this_text, instances.left_text) == ("+ 2", "8 left")
     assert (cores.this_text, cores.left_text, cores.this_width, cores.over) == ("+ 8", "2 left", 80.0, False)
@@ -238,7 +238,7 @@ def test_the_quota_a_choice_would_use_is_drawn(at_alice: Client, alice: Person, 
 
 
 def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    quotas.set_limit(alice.project_id, "cores", 6)
+    set_limit(alice.project_id, "cores", 6)
     answer = quote(at_alice, typed(cloud, flavor="2", count="2"))
     cores = answer.context["meters"][1]
     assert (cores.over, cores.left_text) == (True, "2 too much")
@@ -248,7 +248,7 @@ def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: C
 
 def test_sizes_that_do_not_fit_say_why(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
     create_flavor(operator.context, FlavorRequest("m1.nano", 1, 32, 1, flavorid="0"))
-    quotas.set_limit(alice.project_id, "cores", 3)
+    set_limit(alice.project_id, "cores", 3)
     choices = {choice.flavor.name: choice for choice in quote(at_alice, typed(cloud)).context["wizard"].flavors}
     assert "needs 64 MiB of memory" in choices["m1.nano"].reason
     assert choices["m1.big"].reason == "Over quota: 3 vCPUs left, 4 needed."

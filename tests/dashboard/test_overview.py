@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.test import Client
 
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -27,8 +27,8 @@ def test_a_reader_is_not_offered_to_launch(signed_in: SignedIn, bob: Person, clo
 
 
 def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    quotas.set_limit(alice.project_id, "instances", 2)
-    quotas.set_limit(alice.project_id, "cores", -1)
+    set_limit(alice.project_id, "instances", 2)
+    set_limit(alice.project_id, "cores", -1)
     cloud.launch(alice.context)
     drawn = {donut.resource: donut for donut in at_alice.get("/").context["donuts"]}
     assert (drawn["instances"].used, drawn["instances"].limit, drawn["instances"].percent) == (1, 2, 50.0)
@@ -40,7 +40,7 @@ def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> No
 def test_a_quota_that_runs_out_changes_its_colour(
     at_alice: Client, alice: Person, cloud: Cloud, used: int, tone: str
 ) -> None:
-    quotas.set_limit(alice.project_id, "instances", 5)
+    set_limit(alice.project_id, "instances", 5)
     cloud.launch(alice.context, min_count=used, max_count=used)
     assert at_alice.get("/").context["donuts"][0].tone == tone
 

@@ -7,8 +7,13 @@ import re
 import pytest
 from django.test import Client
 
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Project, Role, RoleAssignment, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import create_domain
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import create_project, set_project_enabled
+from provisioning.identity.services.roles import create_role
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import People, Person, make_domain, make_project, make_user
 from tests.support.clouds import Cloud
@@ -34,9 +39,9 @@ def own(user: User, project: Project) -> set[str]:
 
 
 def test_projects_are_found_by_a_part_of_the_name_by_id_domain_and_state(at_operator: Client, people: People) -> None:
-    other = services.create_domain("Other", domain_id="other")
+    other = create_domain("Other", domain_id="other")
     far = make_project("wonder-far", other)
-    services.set_project_enabled(far, enabled=False)
+    set_project_enabled(far, enabled=False)
     assert names(at_operator, "/projects/") == ["admin", "factory", "wonder-far", "wonderland"]
     assert names(at_operator, "/projects/?q=WONDER") == ["wonder-far", "wonderland"]
     assert names(at_operator, f"/projects/?q={people.charlie.project_id}") == ["factory"]
@@ -105,7 +110,7 @@ def test_what_is_wrong_with_a_project_is_said_at_its_field(
 
 
 def test_the_parent_is_of_the_chosen_domain(at_operator: Client, alice: Person) -> None:
-    services.create_domain("Other", domain_id="other")
+    create_domain("Other", domain_id="other")
     for parent in ("wonderland", str(alice.project_id)):
         answer = at_operator.post("/projects/create/", {"name": "lab", "domain": "other", "parent": parent})
         assert list(answer.context["form"].errors) == ["parent"]
@@ -162,10 +167,10 @@ def test_the_project_of_the_last_administrator_stays(at_operator: Client, operat
 
 
 def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person, operator: Person) -> None:
-    staff = services.create_group(Domain.objects.get(), "staff")
-    services.add_to_group(staff, operator.user)
-    services.grant(role("member"), group=staff, project=alice.project)
-    services.grant(role("reader"), user=make_user("dora"), domain=Domain.objects.get(), inherited=True)
+    staff = create_group(Domain.objects.get(), "staff")
+    add_to_group(staff, operator.user)
+    grant(role("member"), group=staff, project=alice.project)
+    grant(role("reader"), user=make_user("dora"), domain=Domain.objects.get(), inherited=True)
     members = {each.actor.name: each for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]}
     assert set(members) == {"alice", "bob", "dora", "operator", "staff"}
     assert [each.name for each in members["alice"].own] == ["member"]
@@ -179,8 +184,8 @@ def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person
 
 
 def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Person) -> None:
-    below = services.create_project(alice.project.domain, "below", parent=alice.project)
-    services.grant(role("reader"), user=make_user("dora"), project=alice.project, inherited=True)
+    below = create_project(alice.project.domain, "below", parent=alice.project)
+    grant(role("reader"), user=make_user("dora"), project=alice.project, inherited=True)
     (dora,) = at_operator.get(f"/projects/{below.id}/").context["members"]
     assert (dora.actor.name, str(dora.others[0].above)) == ("dora", "wonderland")
     assert "dora" not in [
@@ -201,11 +206,11 @@ def test_a_member_is_found_and_added(at_operator: Client, alice: Person, charlie
 
 
 def test_a_group_is_added(at_operator: Client, alice: Person, charlie: Person) -> None:
-    staff = services.create_group(Domain.objects.get(), "staff")
-    services.add_to_group(staff, charlie.user)
+    staff = create_group(Domain.objects.get(), "staff")
+    add_to_group(staff, charlie.user)
     typed = {"who": f"group:{staff.id.hex}", "roles": str(role("member").id)}
     at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
-    assert "member" in selectors.roles_of(charlie.user_id, alice.project_id)
+    assert "member" in roles_of(charlie.user_id, alice.project_id)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +238,7 @@ def test_what_is_wrong_with_a_new_member_is_said(
 
 
 def test_a_role_of_a_domain_is_not_offered_and_not_given(at_operator: Client, alice: Person, charlie: Person) -> None:
-    theirs = services.create_role("theirs", domain=services.create_domain("Other", domain_id="other"))
+    theirs = create_role("theirs", domain=create_domain("Other", domain_id="other"))
     typed = {"who": f"user:{charlie.user_id.hex}", "roles": str(theirs.id)}
     answer = at_operator.post(f"/projects/{alice.project_id}/members/add/", typed)
     assert list(answer.context["form"].errors) == ["roles"]

@@ -8,9 +8,11 @@ import pytest
 from django.test import Client
 
 from portal.dashboard.quotas.bars import Bar, bars_of, grouped
-from provisioning.quotas import selectors, services
+from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
+from provisioning.quotas.services.ledger import commit, reserve
+from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 
@@ -31,8 +33,8 @@ def form(**changes: str) -> dict[str, str]:
 
 def use(project_id: uuid.UUID, **amounts: int) -> None:
     owner = uuid.uuid4()
-    services.reserve(project_id, owner, amounts)
-    services.commit(owner)
+    reserve(project_id, owner, amounts)
+    commit(owner)
 
 
 def test_every_resource_is_in_the_editor(at_operator: Client, alice: Person) -> None:
@@ -79,7 +81,7 @@ def test_an_unknown_choice_is_refused(at_operator: Client, alice: Person) -> Non
 
 
 def test_a_form_that_names_nothing_changes_nothing(at_operator: Client, alice: Person) -> None:
-    services.set_limit(alice.project_id, "cores", 3)
+    set_limit(alice.project_id, "cores", 3)
     at_operator.post(f"/projects/{alice.project_id}/quotas/", {"how-gold": "unlimited"})
     assert selectors.own_limits(alice.project_id) == {"cores": 3}
 
@@ -105,7 +107,7 @@ def test_the_limit_counts_at_the_next_launch(at_operator: Client, alice: Person)
 def test_the_defaults_are_those_of_projects_without_their_own(
     at_operator: Client, alice: Person, charlie: Person
 ) -> None:
-    services.set_limit(charlie.project_id, "cores", 7)
+    set_limit(charlie.project_id, "cores", 7)
     answer = at_operator.post("/quotas/", form(cores="4", ports="unlimited"), follow=True)
     assert "The default quotas are saved." in answer.content.decode()
     assert (limits_of(alice.project_id)["cores"], limits_of(charlie.project_id)["cores"]) == (4, 7)

@@ -7,8 +7,12 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.dashboard.settings import programs
-from provisioning.identity import selectors, services
 from provisioning.identity.models import SignIn, User
+from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.services.assignments import assign_role, grant
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.users import update_user
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import PASSWORD, Api, People, Person, make_domain, make_project
 
@@ -44,7 +48,7 @@ def test_the_profile_says_who_one_is(at_alice: Client, alice: Person) -> None:
 
 def test_the_profile_is_changed(at_alice: Client, alice: Person) -> None:
     other = make_project("looking-glass")
-    services.assign_role(alice.user, other, "reader")
+    assign_role(alice.user, other, "reader")
     fields = {"email": "alice@example.org", "description": "curious", "project": str(other.id)}
     assert "Your settings were saved." in words(at_alice.post(PROFILE, fields, follow=True))
     user = User.objects.get(id=alice.user_id)
@@ -122,7 +126,7 @@ def test_after_a_new_password_this_browser_is_a_session_again(people: People) ->
 
 def test_after_a_new_password_one_stays_in_the_project(people: People) -> None:
     other = make_project("looking-glass")
-    services.assign_role(people.alice.user, other, "member")
+    assign_role(people.alice.user, other, "member")
     here = enter("alice")
     here.post(f"/auth/project/{other.id}/")
     here.post(CHANGE, {"original": PASSWORD, "password": NEW, "again": NEW})
@@ -165,7 +169,7 @@ def test_guessing_the_present_password_has_an_end(people: People) -> None:
 
 def test_a_locked_password_is_left_alone(people: People) -> None:
     here = enter("alice")
-    services.update_user(people.alice.user, options={"lock_password": True})
+    update_user(people.alice.user, options={"lock_password": True})
     assert "Your password is locked." in words(here.get(CHANGE))
     assert here.post(CHANGE, {"original": PASSWORD, "password": NEW, "again": NEW}).status_code in {403, 422}
     enter("alice")
@@ -266,14 +270,14 @@ def test_programs_have_names(text: str, name: str) -> None:
 
 def projects(person: Person, count: int) -> None:
     for number in range(count):
-        services.assign_role(person.user, make_project(f"project-{number:02}"), "member")
+        assign_role(person.user, make_project(f"project-{number:02}"), "member")
 
 
 def test_changing_the_project_keeps_the_list_one_is_on(at_alice: Client, alice: Person) -> None:
     projects(alice, 1)
     page = words(at_alice.get("/images/upload/"))
     assert '<input type="hidden" name="next" value="/images/">' in page
-    other = selectors.projects_of(alice.user_id)[0]
+    other = projects_of(alice.user_id)[0]
     assert at_alice.post(f"/auth/project/{other.id}/", {"next": "/images/"}).headers["Location"] == "/images/"
 
 
@@ -310,7 +314,7 @@ def test_the_search_finds_no_foreign_project(at_alice: Client, people: People) -
 
 def test_domains_are_named_when_there_are_several(at_alice: Client, alice: Person) -> None:
     assert "Default</span>" not in words(at_alice.get("/"))
-    services.assign_role(alice.user, make_project("lab", make_domain("lab", "Laboratory")), "reader")
+    assign_role(alice.user, make_project("lab", make_domain("lab", "Laboratory")), "reader")
     page = words(at_alice.get("/"))
     assert "Laboratory</span>" in page
     assert "Default</span>" in page
@@ -319,9 +323,9 @@ def test_domains_are_named_when_there_are_several(at_alice: Client, alice: Perso
 def test_projects_by_a_group_and_from_above_can_be_entered(at_alice: Client, alice: Person) -> None:
     lab = make_domain("lab", "Laboratory")
     below = make_project("optics", lab)
-    group = services.create_group(alice.user.domain, "physicists")
-    services.add_to_group(group, alice.user)
-    services.grant(services.ensure_role("member"), group=group, domain=lab, inherited=True)
+    group = create_group(alice.user.domain, "physicists")
+    add_to_group(group, alice.user)
+    grant(ensure_role("member"), group=group, domain=lab, inherited=True)
     assert f"/auth/project/{below.id}/" in words(at_alice.get("/"))
     at_alice.post(f"/auth/project/{below.id}/")
     assert "<h1>optics</h1>" in words(at_alice.get("/"))

@@ -11,8 +11,14 @@ from django.test import Client
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import ApplicationCredential, Domain, Role, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.application_credentials import create_application_credential
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import create_domain
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.passwords import authenticate_password
+from provisioning.identity.services.users import set_user_enabled, update_user
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import PASSWORD, People, Person, make_user
 
@@ -30,17 +36,17 @@ def names(client: Client, address: str) -> list[str]:
 
 def signs_in(name: str, password: str) -> bool:
     try:
-        services.authenticate_password(user_name=name, domain_id="default", password=password, source="192.0.2.1")
+        authenticate_password(user_name=name, domain_id="default", password=password, source="192.0.2.1")
     except NotAuthenticatedError:
         return False
     return True
 
 
 def test_users_are_found_by_name_address_id_domain_and_state(at_operator: Client, people: People) -> None:
-    other = services.create_domain("Other", domain_id="other")
+    other = create_domain("Other", domain_id="other")
     make_user("alice", domain=other)
-    services.update_user(people.bob.user, email="builder@example.org")
-    services.set_user_enabled(people.charlie.user, enabled=False)
+    update_user(people.bob.user, email="builder@example.org")
+    set_user_enabled(people.charlie.user, enabled=False)
     User.objects.filter(id=people.alice.user_id).update(password_expires_at=timezone.now() - timedelta(days=1))
     assert names(at_operator, "/users/?q=ALI") == ["alice", "alice"]
     assert names(at_operator, "/users/?q=ali&domain=other") == ["alice"]
@@ -54,10 +60,10 @@ def test_users_are_found_by_name_address_id_domain_and_state(at_operator: Client
 
 
 def test_projects_by_groups_are_counted_once(at_operator: Client, alice: Person, charlie: Person) -> None:
-    staff = services.create_group(Domain.objects.get(), "staff")
-    services.add_to_group(staff, alice.user)
+    staff = create_group(Domain.objects.get(), "staff")
+    add_to_group(staff, alice.user)
     for project in (alice.project, charlie.project):
-        services.grant(Role.objects.get(name="reader"), group=staff, project=project)
+        grant(Role.objects.get(name="reader"), group=staff, project=project)
     (row,) = at_operator.get("/users/?q=alice").context["found"].rows
     assert row.projects == 2
 
@@ -70,7 +76,7 @@ def test_a_user_is_made_with_a_password_that_is_shown_once(at_operator: Client, 
     assert password
     dora = User.objects.get(name="dora")
     assert (dora.email, dora.default_project) == ("dora@example.org", alice.project)
-    assert selectors.roles_of(dora.id, alice.project_id) == {"member", "reader"}
+    assert roles_of(dora.id, alice.project_id) == {"member", "reader"}
     assert signs_in("dora", password[1])
     assert password[1] not in at_operator.get(f"/users/{dora.id}/").content.decode()
     again = at_operator.post("/users/create/", NEW | {"name": "emil"}).content.decode()
@@ -138,10 +144,10 @@ def test_the_form_begins_with_the_project_one_comes_from(at_operator: Client, al
 
 
 def test_the_page_of_a_user_tells_roles_and_how_they_come(at_operator: Client, alice: Person, charlie: Person) -> None:
-    staff = services.create_group(Domain.objects.get(), "staff")
-    services.add_to_group(staff, alice.user)
-    services.grant(Role.objects.get(name="reader"), group=staff, project=charlie.project)
-    services.grant(Role.objects.get(name="reader"), user=alice.user, domain=Domain.objects.get(), inherited=True)
+    staff = create_group(Domain.objects.get(), "staff")
+    add_to_group(staff, alice.user)
+    grant(Role.objects.get(name="reader"), group=staff, project=charlie.project)
+    grant(Role.objects.get(name="reader"), user=alice.user, domain=Domain.objects.get(), inherited=True)
     answer = at_operator.get(f"/users/{alice.user_id}/")
     told = {
         (str(row.project or row.domain), row.role.name, str(row.group or ""), row.inherited)
@@ -243,7 +249,7 @@ def test_the_last_administrator_stays(at_operator: Client, operator: Person, dee
 def test_an_operator_ends_an_application_credential_of_its_user_only(
     at_operator: Client, alice: Person, bob: Person
 ) -> None:
-    credential, secret = services.create_application_credential(alice.user, alice.project, "backup")
+    credential, secret = create_application_credential(alice.user, alice.project, "backup")
     page = at_operator.get(f"/users/{alice.user_id}/").content.decode()
     assert "backup" in page
     assert secret not in page
@@ -261,7 +267,7 @@ def test_a_role_is_given_from_the_page_of_the_user(at_operator: Client, bob: Per
     member = str(Role.objects.get(name="member").id)
     answer = at_operator.post(address, {"project": str(charlie.project_id), "roles": member})
     assert answer.headers["Location"] == f"/users/{bob.user_id}/"
-    assert "member" in selectors.roles_of(bob.user_id, charlie.project_id)
+    assert "member" in roles_of(bob.user_id, charlie.project_id)
     for typed, field in (({"roles": member}, "project"), ({"project": str(charlie.project_id)}, "roles")):
         refused = at_operator.post(address, typed)
         assert (refused.status_code, list(refused.context["form"].errors)) == (422, [field])

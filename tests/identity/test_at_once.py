@@ -19,7 +19,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
-from provisioning.identity import safeguard, services
+from provisioning.identity import last_admin
 from provisioning.identity.models import (
     ApplicationCredential,
     Credential,
@@ -32,13 +32,22 @@ from provisioning.identity.models import (
     SignIn,
     User,
 )
-from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.identity.services.application_credentials import create_application_credential
+from provisioning.identity.services.assignments import assign_role, grant, revoke_grant
+from provisioning.identity.services.credentials import create_credential
+from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain
+from provisioning.identity.services.groups import add_to_group, create_group, delete_group, remove_from_group
+from provisioning.identity.services.projects import create_project, delete_project, update_project
+from provisioning.identity.services.roles import create_role
+from provisioning.identity.services.sign_ins import Client, open_browser_session, record_client
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import create_user, delete_user, set_user_enabled, update_user
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup
-from provisioning.quotas import services as quotas
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.services.repair import examine
 from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 
@@ -94,24 +103,24 @@ def test_a_project_goes_or_gets_something_never_both(cast: People) -> None:
     seen: Counter[str] = Counter()
     for number in range(ROUNDS * len(growth)):
         project = make_project(f"p{number}")
-        services.assign_role(cast.alice.user, project, "member")
+        assign_role(cast.alice.user, project, "member")
         context = context_of(cast.alice.user, project)
         grow = growth[number % len(growth)]
-        results = at_once(lambda: services.delete_project(project), lambda: grow(context), lambda: grow(context))
+        results = at_once(lambda: delete_project(project), lambda: grow(context), lambda: grow(context))
         there = Project.objects.filter(id=project.id).exists()
         seen[f"there {there}"] += 1
         if there:
             continue
         for model in (Instance, Port, Image, SecurityGroup, Reservation, QuotaUsage):
             assert not model._default_manager.filter(project_id=project.id).exists(), (model, results)
-    assert quotas.examine() == []
+    assert examine() == []
 
 
 def test_what_was_allowed_before_its_project_went_is_refused(cast: People) -> None:
     cloud, project = Cloud.make(), make_project("gone")
-    services.assign_role(cast.alice.user, project, "member")
+    assign_role(cast.alice.user, project, "member")
     context = context_of(cast.alice.user, project)
-    services.delete_project(project)
+    delete_project(project)
     for grow in (
         lambda: cloud.launch(context),
         lambda: network.create_port(project.id, cloud.network),
@@ -127,28 +136,28 @@ def test_what_was_allowed_before_its_project_went_is_refused(cast: People) -> No
 def test_a_user_goes_with_everything_or_stays(cast: People) -> None:
     project = cast.alice.project
     role = Role.objects.get(name="member", domain=None)
-    group = services.create_group(make_domain(), "all")
+    group = create_group(make_domain(), "all")
     works: list[Callable[[User, RequestContext], object]] = [
-        lambda user, _: services.create_application_credential(user, project, uuid.uuid4().hex, roles=[role]),
-        lambda user, _: services.create_credential(user, kind="totp", blob="x"),
+        lambda user, _: create_application_credential(user, project, uuid.uuid4().hex, roles=[role]),
+        lambda user, _: create_credential(user, kind="totp", blob="x"),
         lambda user, _: record_client(user, ["password"], HERE),
-        lambda user, _: services.open_browser_session(user, HERE, methods=["password"], project=project),
+        lambda user, _: open_browser_session(user, HERE, methods=["password"], project=project),
         lambda user, context: create_key_pair(context, uuid.uuid4().hex, KEY),
-        lambda user, _: services.grant(role, user=user, domain=user.domain),
-        lambda user, _: services.add_to_group(group, user),
-        lambda user, _: services.issue_token(user, project, ("password",)),
+        lambda user, _: grant(role, user=user, domain=user.domain),
+        lambda user, _: add_to_group(group, user),
+        lambda user, _: issue_token(user, project, ("password",)),
     ]
     for number in range(ROUNDS * len(works)):
         user = make_user(f"u{number}", {project: "member"})
         context = context_of(user, project)
         work = works[number % len(works)]
-        at_once(lambda: services.delete_user(user), lambda: work(user, context), lambda: work(user, context))
+        at_once(lambda: delete_user(user), lambda: work(user, context), lambda: work(user, context))
         if User.objects.filter(id=user.id).exists():
             continue
         for model in (ApplicationCredential, Credential, SignIn, KeyPair, RoleAssignment, GroupMembership):
             assert not model._default_manager.filter(user_id=user.id).exists(), model
         assert not Reservation.objects.filter(project_id=user.id).exists()
-    assert quotas.examine() == []
+    assert examine() == []
 
 
 def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
@@ -156,15 +165,15 @@ def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
     role = Role.objects.get(name="member", domain=None)
     context = cast.alice.context
     User.objects.get(id=user.id)
-    services.delete_user(User.objects.get(id=user.id))
+    delete_user(User.objects.get(id=user.id))
     for work in (
-        lambda: services.create_application_credential(user, project, "x", roles=[role]),
-        lambda: services.create_credential(user, kind="totp", blob="x"),
+        lambda: create_application_credential(user, project, "x", roles=[role]),
+        lambda: create_credential(user, kind="totp", blob="x"),
         lambda: record_client(user, ["password"], HERE),
-        lambda: services.open_browser_session(user, HERE, methods=["password"], project=project),
+        lambda: open_browser_session(user, HERE, methods=["password"], project=project),
         lambda: create_key_pair(context, "laptop", KEY),
-        lambda: services.grant(role, user=user, project=project),
-        lambda: services.set_user_enabled(user, enabled=False),
+        lambda: grant(role, user=user, project=project),
+        lambda: set_user_enabled(user, enabled=False),
     ):
         with pytest.raises(NovellaError):
             work()
@@ -175,26 +184,26 @@ def test_two_administrators_cannot_put_each_other_out(way: str, cast: People) ->
     project = cast.operator.project
     admin = Role.objects.get(name="admin", domain=None)
     for number in range(ROUNDS):
-        services.set_user_enabled(cast.operator.user, enabled=True)
+        set_user_enabled(cast.operator.user, enabled=True)
         pair = [make_user(f"admin-{way}-{number}-{index}") for index in range(2)]
-        group = services.create_group(make_domain(), f"g-{way}-{number}")
+        group = create_group(make_domain(), f"g-{way}-{number}")
         for user in pair:
             if way == "group":
-                services.grant(admin, group=group, system=True)
-                services.add_to_group(group, user)
+                grant(admin, group=group, system=True)
+                add_to_group(group, user)
             else:
-                services.grant(admin, user=user, project=project)
-        services.set_user_enabled(cast.operator.user, enabled=False)
+                grant(admin, user=user, project=project)
+        set_user_enabled(cast.operator.user, enabled=False)
         put_out: dict[str, Callable[[User], object]] = {
-            "disable": lambda user: services.set_user_enabled(user, enabled=False),
-            "update": lambda user: services.update_user(user, enabled=False, description="out"),
-            "delete": services.delete_user,
-            "revoke": lambda user: services.revoke_grant(admin, user=user, project=project),
-            "group": lambda user: services.remove_from_group(group, user),
+            "disable": lambda user: set_user_enabled(user, enabled=False),
+            "update": lambda user: update_user(user, enabled=False, description="out"),
+            "delete": delete_user,
+            "revoke": lambda user: revoke_grant(admin, user=user, project=project),
+            "group": lambda user: remove_from_group(group, user),
         }
         first, second = ("disable", "revoke") if way == "mixed" else (way, way)
         results = at_once(lambda: put_out[first](pair[0]), lambda: put_out[second](pair[1]))
-        assert safeguard.has_administrator()
+        assert last_admin.has_administrator()
         assert names(results) == {"done": 1, "ForbiddenError": 1}
         with_operator = User.objects.filter(id=cast.operator.user.id)
         with_operator.update(enabled=True)
@@ -206,11 +215,11 @@ def test_one_grant_at_once_is_one_row(cast: People) -> None:
     role = Role.objects.get(name="reader", domain=None)
     user, project = cast.charlie.user, cast.alice.project
     for _ in range(ROUNDS):
-        give = lambda: services.grant(role, user=user, project=project)  # noqa: E731
-        take = lambda: services.revoke_grant(role, user=user, project=project)  # noqa: E731
+        give = lambda: grant(role, user=user, project=project)  # noqa: E731
+        take = lambda: revoke_grant(role, user=user, project=project)  # noqa: E731
         at_once(give, give, give, take, take)
         assert RoleAssignment.objects.filter(user=user, project=project).count() <= 1
-        services.grant(role, user=user, project=project)
+        grant(role, user=user, project=project)
         assert names(at_once(take, take, take)) == {"done": 1, "NotFoundError": 2}
 
 
@@ -225,11 +234,11 @@ def test_one_program_at_once_is_one_session(cast: People) -> None:
 def test_one_name_at_once_is_one(cast: People) -> None:
     domain = make_domain()
     makers: list[tuple[type[User | Project | Group], Callable[[str], object]]] = [
-        (User, lambda name: services.create_user(domain, name)),
-        (Project, lambda name: services.create_project(domain, name)),
-        (Group, lambda name: services.create_group(domain, name)),
-        (Domain, services.create_domain),  # type: ignore[list-item]
-        (Role, services.create_role),  # type: ignore[list-item]
+        (User, lambda name: create_user(domain, name)),
+        (Project, lambda name: create_project(domain, name)),
+        (Group, lambda name: create_group(domain, name)),
+        (Domain, create_domain),  # type: ignore[list-item]
+        (Role, create_role),  # type: ignore[list-item]
     ]
     for number in range(ROUNDS // 2):
         for model, make in makers:
@@ -241,14 +250,14 @@ def test_one_name_at_once_is_one(cast: People) -> None:
 
 def test_a_domain_goes_with_everything_or_stays(cast: People) -> None:
     for number in range(ROUNDS):
-        domain = services.create_domain(f"d{number}", enabled=False)
-        services.create_user(domain, "first")
+        domain = create_domain(f"d{number}", enabled=False)
+        create_user(domain, "first")
         at_once(
-            lambda: services.delete_domain(domain),
-            lambda: services.create_user(domain, "late"),
-            lambda: services.create_project(domain, "late"),
-            lambda: services.create_group(domain, "late"),
-            lambda: services.create_role("late", domain=domain),
+            lambda: delete_domain(domain),
+            lambda: create_user(domain, "late"),
+            lambda: create_project(domain, "late"),
+            lambda: create_group(domain, "late"),
+            lambda: create_role("late", domain=domain),
         )
         there = Domain.objects.filter(id=domain.id).exists()
         for model in (User, Project, Group, Role):
@@ -261,18 +270,18 @@ def test_a_mix_of_everything_has_no_accident(cast: People) -> None:
     domain, role = make_domain(), Role.objects.get(name="member", domain=None)
     for number in range(ROUNDS):
         user, project = make_user(f"m{number}"), make_project(f"m{number}")
-        group = services.create_group(domain, f"m{number}")
-        other = services.create_domain(f"m{number}")
+        group = create_group(domain, f"m{number}")
+        other = create_domain(f"m{number}")
         at_once(
-            lambda: services.update_user(user, enabled=False, description="x"),
-            lambda: services.delete_user(user),
-            lambda: services.update_project(project, enabled=False, extra={"a": "b"}),
-            lambda: services.delete_project(project),
-            lambda: services.grant(role, user=user, project=project),
-            lambda: services.grant(role, group=group, project=project),
-            lambda: services.add_to_group(group, user),
-            lambda: services.delete_group(group),
-            lambda: services.set_domain_enabled(other, enabled=False),
-            lambda: services.update_domain(other, enabled=False, extra={"a": "b"}),
-            lambda: services.create_user(other, "x"),
+            lambda: update_user(user, enabled=False, description="x"),
+            lambda: delete_user(user),
+            lambda: update_project(project, enabled=False, extra={"a": "b"}),
+            lambda: delete_project(project),
+            lambda: grant(role, user=user, project=project),
+            lambda: grant(role, group=group, project=project),
+            lambda: add_to_group(group, user),
+            lambda: delete_group(group),
+            lambda: set_domain_enabled(other, enabled=False),
+            lambda: update_domain(other, enabled=False, extra={"a": "b"}),
+            lambda: create_user(other, "x"),
         )

@@ -7,7 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from provisioning.identity import services
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import add_tag
+from provisioning.identity.services.users import create_user
 from tests.support.cast import Api, People, make_project, sign_in_browser
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -25,11 +28,11 @@ LISTS = (
 def _more(people: People, first: int, last: int) -> None:
     for number in range(first, last):
         project = make_project(f"course {number}")
-        services.add_tag(project, "course")
-        services.assign_role(people.operator.user, project, "admin")
-        user = services.create_user(project.domain, f"student {number}")
-        services.assign_role(user, project, "member")
-        services.add_to_group(services.create_group(project.domain, f"group {number}"), user)
+        add_tag(project, "course")
+        assign_role(people.operator.user, project, "admin")
+        user = create_user(project.domain, f"student {number}")
+        assign_role(user, project, "member")
+        add_to_group(create_group(project.domain, f"group {number}"), user)
 
 
 @pytest.mark.parametrize("path", LISTS)

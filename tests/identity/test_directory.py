@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from provisioning.identity import services
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.projects import set_project_enabled
+from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, make_domain, make_project, make_user
 
@@ -43,7 +45,7 @@ def test_whole_lists_are_for_operators(people: People, name: str) -> None:
 def test_operator_lists_are_narrowed_by_name_domain_and_state(people: People) -> None:
     other = make_domain("other", "Other")
     make_user("alice", {make_project("wonderland", other): "member"}, domain=other)
-    services.set_user_enabled(people.bob.user, enabled=False)
+    set_user_enabled(people.bob.user, enabled=False)
 
     def names(query: str, what: str = "users") -> list[tuple[str, str]]:
         found = Api(people.operator).get(f"{V3}/{what}?{query}").json()[what]
@@ -112,9 +114,9 @@ def test_operator_gets_404_for_what_is_not_there(people: People, path: str, key:
 
 def test_projects_one_may_enter(people: People) -> None:
     alice = people.alice
-    services.assign_role(alice.user, people.charlie.project, "reader")
-    services.assign_role(alice.user, make_project("closed"), "member")
-    services.set_project_enabled(make_project("closed"), enabled=False)
+    assign_role(alice.user, people.charlie.project, "reader")
+    assign_role(alice.user, make_project("closed"), "member")
+    set_project_enabled(make_project("closed"), enabled=False)
     unscoped = Api(None).post(TOKENS, by_password(alice, "unscoped"))["X-Subject-Token"]
     for headers in ({"X-Auth-Token": unscoped}, alice.headers):
         found = Api(None, **headers).get(f"{V3}/auth/projects").json()["projects"]

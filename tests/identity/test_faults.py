@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
-from provisioning.identity import services
+from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.identity.api")]
@@ -124,7 +124,7 @@ def test_reader_may_not_and_unscoped_may_nothing(people: People) -> None:
     body = {"server": {"name": "web"}}
     assert Api(people.bob).post("/compute/errors", body).status_code == 403
     assert Api(people.alice).post("/compute/errors", body).status_code == 202
-    unscoped = services.issue_token(people.alice.user, None, ("password",)).value
+    unscoped = issue_token(people.alice.user, None, ("password",)).value
     api = Api(None, **{"X-Auth-Token": unscoped})
     assert api.get("/compute/errors?error=bug").status_code == 403
     assert api.post("/compute/errors", body).status_code == 403

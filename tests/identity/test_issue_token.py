@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.projects import set_project_enabled
+from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, make_domain, make_project, make_user
 
@@ -48,7 +51,7 @@ def test_token_for_a_project_has_keystones_shape(people: People, user_by: str, p
     assert set(token) == {
         "methods", "user", "project", "is_domain", "roles", "audit_ids", "issued_at", "expires_at", "catalog",
     }  # fmt: skip
-    assert selectors.context_for_token(response["X-Subject-Token"]).project_id == alice.project.id
+    assert context_for_token(response["X-Subject-Token"]).project_id == alice.project.id
 
 
 def test_catalog_names_every_service_at_every_interface(people: People, settings: Settings) -> None:
@@ -93,7 +96,7 @@ def test_without_a_scope_the_default_project_is_taken(people: People) -> None:
 
 
 def test_without_a_scope_a_closed_default_project_leads_to_an_unscoped_token(people: People) -> None:
-    services.set_project_enabled(people.alice.project, enabled=False)
+    set_project_enabled(people.alice.project, enabled=False)
     response = issue(by_password(people.alice))
     assert response.status_code == 201
     assert "project" not in response.json()["token"]
@@ -101,7 +104,7 @@ def test_without_a_scope_a_closed_default_project_leads_to_an_unscoped_token(peo
 
 def test_token_by_token_changes_the_scope_and_ends_no_later(people: People) -> None:
     alice = people.alice
-    services.assign_role(alice.user, people.charlie.project, "reader")
+    assign_role(alice.user, people.charlie.project, "reader")
     first = issue(by_password(alice, "unscoped"))
     second = issue(by_token(first["X-Subject-Token"], in_project(people.charlie)))
     third = issue(by_token(second["X-Subject-Token"], in_project(alice)))
@@ -171,12 +174,12 @@ def test_closed_project_domain_or_user_gets_no_token(people: People) -> None:
         }
     }
     assert issue(body).status_code == 201
-    services.set_project_enabled(garden, enabled=False)
+    set_project_enabled(garden, enabled=False)
     assert issue(body).status_code == 401
-    services.set_project_enabled(garden, enabled=True)
-    services.set_user_enabled(eve, enabled=False)
+    set_project_enabled(garden, enabled=True)
+    set_user_enabled(eve, enabled=False)
     assert issue(body).status_code == 401
-    services.set_user_enabled(eve, enabled=True)
+    set_user_enabled(eve, enabled=True)
     assert issue(body).status_code == 201
     other.enabled = False
     other.save()

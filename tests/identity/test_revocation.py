@@ -14,29 +14,35 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import keys, selectors, services, tokens
+from provisioning.identity import keys, tokens
 from provisioning.identity.models import RevokedToken, RoleAssignment
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.passwords import change_password, set_password
+from provisioning.identity.services.projects import set_project_enabled
+from provisioning.identity.services.tokens import issue_token, revoke_token
+from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, People, Person
 
 pytestmark = pytest.mark.both_databases
 
 
 def close_project(alice: Person) -> None:
-    services.set_project_enabled(alice.project, enabled=False)
+    set_project_enabled(alice.project, enabled=False)
 
 
 def reopen_project(alice: Person) -> None:
     close_project(alice)
-    services.set_project_enabled(alice.project, enabled=True)
+    set_project_enabled(alice.project, enabled=True)
 
 
 def lock_out(alice: Person) -> None:
-    services.set_user_enabled(alice.user, enabled=False)
+    set_user_enabled(alice.user, enabled=False)
 
 
 def let_in_again(alice: Person) -> None:
     lock_out(alice)
-    services.set_user_enabled(alice.user, enabled=True)
+    set_user_enabled(alice.user, enabled=True)
 
 
 def close_domain(alice: Person) -> None:
@@ -62,12 +68,12 @@ WAYS: dict[str, Callable[[Person], None]] = {
     "user locked out": lock_out,
     "user locked out and let in": let_in_again,
     "domain closed": close_domain,
-    "role taken away": lambda alice: services.remove_role(alice.user, alice.project, "member"),
-    "password set": lambda alice: services.set_password(alice.user, "a new one"),
-    "password changed": lambda alice: services.change_password(alice.user.id, PASSWORD, "a new one", source=""),
+    "role taken away": lambda alice: remove_role(alice.user, alice.project, "member"),
+    "password set": lambda alice: set_password(alice.user, "a new one"),
+    "password changed": lambda alice: change_password(alice.user.id, PASSWORD, "a new one", source=""),
     "password changed by Django's form": change_password_by_djangos_form,
-    "signed out everywhere": lambda alice: services.revoke_all(alice.user),
-    "user deleted": lambda alice: services.delete_user(alice.user),
+    "signed out everywhere": lambda alice: revoke_all(alice.user),
+    "user deleted": lambda alice: delete_user(alice.user),
     "project deleted": delete_project,
 }
 OF_THE_PROJECT = {"project closed", "project closed and opened", "role taken away", "project deleted"}
@@ -76,16 +82,16 @@ OF_THE_PROJECT = {"project closed", "project closed and opened", "role taken awa
 @pytest.mark.parametrize("way", WAYS)
 def test_token_ends(alice: Person, way: str) -> None:
     value = alice.token
-    unscoped = services.issue_token(alice.user, None, ("password",)).value
-    assert selectors.context_for_token(value).can_write
+    unscoped = issue_token(alice.user, None, ("password",)).value
+    assert context_for_token(value).can_write
     WAYS[way](alice)
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
     if way in OF_THE_PROJECT:
-        assert selectors.context_for_token(unscoped).roles == frozenset()
+        assert context_for_token(unscoped).roles == frozenset()
     else:
         with pytest.raises(NotAuthenticatedError):
-            selectors.context_for_token(unscoped)
+            context_for_token(unscoped)
 
 
 @pytest.mark.parametrize(
@@ -102,49 +108,49 @@ def test_open_connections_are_woken(alice: Person, way: str) -> None:
 
 def test_lesser_role_is_felt_at_once(people: People) -> None:
     alice = people.alice
-    services.assign_role(alice.user, alice.project, "reader")
+    assign_role(alice.user, alice.project, "reader")
     value = alice.token
-    services.remove_role(alice.user, alice.project, "member")
-    context = selectors.context_for_token(value)
+    remove_role(alice.user, alice.project, "member")
+    context = context_for_token(value)
     assert context.roles == {"reader"}
     assert not context.can_write
 
 
 def test_new_sign_in_works_after_a_new_password(alice: Person) -> None:
-    services.set_password(alice.user, "a new one")
-    assert selectors.context_for_token(alice.token).user_name == "alice"
+    set_password(alice.user, "a new one")
+    assert context_for_token(alice.token).user_name == "alice"
 
 
 def test_token_ends_with_its_lifetime(alice: Person, settings: Settings) -> None:
     settings.TOKEN_LIFETIME = 600
     with time_machine.travel(timezone.now(), tick=False) as clock:
-        issued = services.issue_token(alice.user, alice.project, ("password",))
+        issued = issue_token(alice.user, alice.project, ("password",))
         clock.shift(timedelta(seconds=599))
-        child = services.issue_token(alice.user, alice.project, ("token",), parent=issued.data)
-        selectors.context_for_token(issued.value)
-        selectors.context_for_token(child.value)
+        child = issue_token(alice.user, alice.project, ("token",), parent=issued.data)
+        context_for_token(issued.value)
+        context_for_token(child.value)
         clock.shift(timedelta(seconds=1))
         for value in (issued.value, child.value):
             with pytest.raises(NotAuthenticatedError):
-                selectors.context_for_token(value)
+                context_for_token(value)
 
 
 def test_revocations_are_kept_as_long_as_the_tokens_would_have_lasted(alice: Person, settings: Settings) -> None:
     settings.TOKEN_LIFETIME = 600
     with time_machine.travel(timezone.now(), tick=False) as clock:
-        services.revoke_token(services.issue_token(alice.user, None, ("password",)).data)
+        revoke_token(issue_token(alice.user, None, ("password",)).data)
         clock.shift(timedelta(seconds=601) + tokens.KEPT_AFTER_END)
-        services.revoke_token(services.issue_token(alice.user, None, ("password",)).data)
+        revoke_token(issue_token(alice.user, None, ("password",)).data)
         assert RevokedToken.objects.count() == 1
 
 
 def test_looking_at_a_token_is_one_query_and_no_write(
     alice: Person, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    scoped, unscoped = alice.token, services.issue_token(alice.user, None, ("password",)).value
+    scoped, unscoped = alice.token, issue_token(alice.user, None, ("password",)).value
     for value in (scoped, unscoped):
         with django_assert_num_queries(1) as captured:
-            selectors.context_for_token(value)
+            context_for_token(value)
         assert captured.captured_queries[0]["sql"].startswith(("SELECT", "WITH RECURSIVE"))
 
 
@@ -154,7 +160,7 @@ def test_altered_token_is_worth_nothing(alice: Person, position: int) -> None:
     other = "A" if value[position] != "A" else "B"
     position %= len(value)
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value[:position] + other + value[position + 1 :])
+        context_for_token(value[:position] + other + value[position + 1 :])
 
 
 def test_keys_rotate_and_tokens_end_with_theirs(alice: Person, settings: Settings, tmp_path: Path) -> None:
@@ -165,10 +171,10 @@ def test_keys_rotate_and_tokens_end_with_theirs(alice: Person, settings: Setting
     assert (settings.TOKEN_KEYS_DIR / "1").stat().st_mode & 0o777 == 0o600
     assert keys.rotate() == 2
     assert keys.rotate() == 3
-    assert selectors.context_for_token(value).user_name == "alice"
+    assert context_for_token(value).user_name == "alice"
     assert keys.rotate() == 4
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
     assert sorted(path.name for path in settings.TOKEN_KEYS_DIR.iterdir()) == ["2", "3", "4"]
 
 

@@ -14,7 +14,11 @@ from pytest_django import Settings
 from portal.common.redirects import safe_next
 from portal.common.sign_in import token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.tokens import context_for_token, token_data
+from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.tokens import revoke_token
+from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, Api, People, Person
 
 pytestmark = [
@@ -122,14 +126,14 @@ def test_guessing_is_slowed_down(people: People) -> None:
 
 
 def test_user_without_a_project_is_told_so(people: People) -> None:
-    services.remove_role(people.bob.user, people.bob.project, "reader")
+    remove_role(people.bob.user, people.bob.project, "reader")
     response = enter(Client(), people.bob)
     assert response.json()["code"] == "forbidden"
     assert "no role on any project" in response.json()["error"]
 
 
 def test_domain_by_name_or_id_and_project(people: People) -> None:
-    services.assign_role(people.alice.user, people.charlie.project, "reader")
+    assign_role(people.alice.user, people.charlie.project, "reader")
     assert enter(Client(), people.alice, domain="Default").status_code == 200
     assert enter(Client(), people.alice, domain="default").status_code == 200
     client = Client()
@@ -139,13 +143,13 @@ def test_domain_by_name_or_id_and_project(people: People) -> None:
 
 
 def test_switching_projects_keeps_the_end_and_dies_with_the_session(people: People) -> None:
-    services.assign_role(people.alice.user, people.charlie.project, "reader")
+    assign_role(people.alice.user, people.charlie.project, "reader")
     client = Client()
     enter(client, people.alice)
     first = token_of_cookies({COOKIE: client.cookies[COOKIE].value})
     assert client.post(f"/switch/{people.charlie.project.id.hex}").json()["project"] == "factory"
     second = token_of_cookies({COOKIE: client.cookies[COOKIE].value})
-    assert selectors.token_data(second).expires_at <= selectors.token_data(first).expires_at
+    assert token_data(second).expires_at <= token_data(first).expires_at
     for _ in range(20):
         for project in (people.alice.project, people.charlie.project):
             assert client.post(f"/switch/{project.id}").json()["project"] == project.name
@@ -153,7 +157,7 @@ def test_switching_projects_keeps_the_end_and_dies_with_the_session(people: Peop
     client.post("/out")
     for value in (first, second, third):
         with pytest.raises(NotAuthenticatedError):
-            selectors.context_for_token(value)
+            context_for_token(value)
 
 
 def test_switching_to_anybody_elses_project_is_refused(people: People) -> None:
@@ -171,15 +175,15 @@ def test_open_browser_is_out_at_its_next_request(people: People, way: str) -> No
     enter(client, alice)
     value = token_of_cookies({COOKIE: client.cookies[COOKIE].value})
     if way == "password":
-        services.set_password(alice.user, "a new one")
+        set_password(alice.user, "a new one")
     elif way == "locked out":
-        services.set_user_enabled(alice.user, enabled=False)
+        set_user_enabled(alice.user, enabled=False)
     elif way == "role":
-        services.remove_role(alice.user, alice.project, "member")
+        remove_role(alice.user, alice.project, "member")
     elif way == "everywhere":
-        services.revoke_all(alice.user)
+        revoke_all(alice.user)
     else:
-        services.revoke_token(selectors.token_data(value))
+        revoke_token(token_data(value))
     assert who(client) == {"name": None, "project": None, "request_id": None, "user": "AnonymousUser"}
     assert client.cookies[COOKIE].value == ""
 
@@ -223,11 +227,11 @@ def test_operator_signs_in_to_the_admin(people: People) -> None:
     assert client.get("/admin/").status_code == 200
     assert who(client)["name"] == "operator"
     value = token_of_cookies({COOKIE: client.cookies[COOKIE].value})
-    assert selectors.context_for_token(value).is_admin
+    assert context_for_token(value).is_admin
     client.post("/admin/logout/")
     assert client.get("/admin/").status_code == 302
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
 
 
 def test_session_of_the_pages_opens_the_admin_to_operators_only(people: People) -> None:
@@ -252,20 +256,20 @@ def test_operator_who_signs_in_over_somebody_elses_session_replaces_it(people: P
     log_in_to_admin(client, "operator")
     assert who(client)["name"] == "operator"
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(old)
+        context_for_token(old)
 
 
 @pytest.mark.parametrize("way", ["password", "role", "locked out"])
 def test_open_admin_closes_with_the_token(people: People, way: str) -> None:
     client = Client()
-    services.assign_role(people.bob.user, people.operator.project, "admin")
+    assign_role(people.bob.user, people.operator.project, "admin")
     log_in_to_admin(client, "operator")
     if way == "password":
-        services.set_password(people.operator.user, "a new one")
+        set_password(people.operator.user, "a new one")
     elif way == "role":
-        services.remove_role(people.operator.user, people.operator.project, "admin")
+        remove_role(people.operator.user, people.operator.project, "admin")
     else:
-        services.set_user_enabled(people.operator.user, enabled=False)
+        set_user_enabled(people.operator.user, enabled=False)
     assert client.get("/admin/").status_code == 302
 
 

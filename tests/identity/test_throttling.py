@@ -15,9 +15,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import services, throttle
+from provisioning.identity import throttle
 from provisioning.identity.errors import TooManyAttemptsError
 from provisioning.identity.lockout import Account
+from provisioning.identity.services.passwords import authenticate_password
+from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person
 
@@ -26,7 +28,7 @@ WRONG = "wrong"
 
 def attempt(name: str, password: str = WRONG, source: str = "192.0.2.1") -> str:
     try:
-        services.authenticate_password(user_name=name, domain_id="default", password=password, source=source)
+        authenticate_password(user_name=name, domain_id="default", password=password, source=source)
     except TooManyAttemptsError:
         return "wait"
     except NotAuthenticatedError:
@@ -150,7 +152,7 @@ def test_api_says_when_to_try_again(people: People) -> None:
 
 
 def test_unknown_user_locked_user_and_wrong_password_give_one_answer(people: People) -> None:
-    services.set_user_enabled(people.bob.user, enabled=False)
+    set_user_enabled(people.bob.user, enabled=False)
     answers = []
     for person, password in ((people.alice, "wrong"), (people.bob, PASSWORD)):
         answers.append(Api(None).post(TOKENS, by_password(person, password=password)))
@@ -169,7 +171,7 @@ def test_every_refusal_takes_the_work_of_a_hash(
 ) -> None:
     monkeypatch.setattr(throttle, "FREE", 1000)
     settings.LOCKOUT_ATTEMPTS = 1000
-    services.set_user_enabled(people.bob.user, enabled=False)
+    set_user_enabled(people.bob.user, enabled=False)
     people.charlie.user.password_expires_at = people.charlie.user.created_at
     people.charlie.user.save()
 

@@ -14,7 +14,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import reserve
 from tests.support.cast import Person
 
 HOST, AZ = "host-1", "nova"
@@ -169,7 +169,7 @@ def test_taken_mac_address_is_tried_again(alice: Person, net: Network, monkeypat
 def test_number_of_queries_of_one_launch(alice: Person, net: Network) -> None:
     services.ensure_default_security_group(alice.project_id)
     instance = uuid.uuid4()
-    quotas.reserve(alice.project_id, instance, {"ports": 1})
+    reserve(alice.project_id, instance, {"ports": 1})
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
         allocate(alice, on(net), instance)
     savepoints = [query for query in queries.captured_queries if "SAVEPOINT" in query["sql"]]

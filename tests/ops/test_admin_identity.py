@@ -7,7 +7,6 @@ import re
 from django.test import Client
 
 from provisioning.events.models import Event
-from provisioning.identity import services
 from provisioning.identity.models import (
     ApplicationCredential,
     Domain,
@@ -22,7 +21,9 @@ from provisioning.identity.models import (
     SignIn,
     User,
 )
-from provisioning.identity.selectors import roles_of
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.application_credentials import create_application_credential
+from provisioning.identity.services.credentials import create_credential
 from tests.ops.test_admin import act
 from tests.support.cast import PASSWORD, People, Person, make_project, sign_in_browser
 from tests.support.clouds import Cloud
@@ -243,8 +244,8 @@ def test_the_catalog_is_changed_through_its_services(admin: Client) -> None:
 
 
 def test_sessions_and_credentials_are_ended_and_their_secrets_not_shown(admin: Client, alice: Person) -> None:
-    record, secret = services.create_application_credential(alice.user, alice.project, "robot")
-    credential = services.create_credential(alice.user, kind="cert", blob="most secret blob")
+    record, secret = create_application_credential(alice.user, alice.project, "robot")
+    credential = create_credential(alice.user, kind="cert", blob="most secret blob")
     path = f"/admin/identity/applicationcredential/{record.id}"
     shown = admin.get(f"{path}/change/").content.decode() + admin.get("/admin/identity/credential/").content.decode()
     shown += admin.get(f"/admin/identity/credential/{credential.id}/change/").content.decode()

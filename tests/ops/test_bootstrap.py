@@ -16,9 +16,9 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host, JoinToken
-from provisioning.identity import services as identity
 from provisioning.identity.models import Project, User
-from provisioning.identity.selectors import roles_of
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.passwords import authenticate_password, set_password
 from provisioning.images.models import Image
 from provisioning.network.models import Network, SecurityGroup, Subnet
 from tests.support.cast import context_of
@@ -46,7 +46,7 @@ def test_everything_a_first_launch_needs_is_there(data: Path) -> None:
     (instance,) = launch(context, request)
     assert instance.vm_state == "building"
     for name in ("admin", "demo"):
-        found = identity.authenticate_password(
+        found = authenticate_password(
             user_name=name, domain_name="Default", password=made["passwords"][name], source="127.0.0.1"
         )
         assert found.id.hex == made["users"][name]
@@ -89,7 +89,7 @@ def test_running_it_again_changes_nothing(data: Path) -> None:
 
 def test_what_people_changed_stays(data: Path) -> None:
     bootstrap(data)
-    identity.set_password(User.objects.get(name="demo"), "my own words")
+    set_password(User.objects.get(name="demo"), "my own words")
     group = SecurityGroup.objects.get(project_id=Project.objects.get(name="demo").id)
     group.rules.filter(direction="ingress").delete()
     again = bootstrap(data)

@@ -12,8 +12,12 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Project, RoleAssignment, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.groups import create_group
+from provisioning.identity.services.passwords import authenticate_password
+from provisioning.identity.services.users import set_user_enabled
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import PASSWORD, Person, make_domain, make_project
 
@@ -35,7 +39,7 @@ def run(db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
 def signs_in(name: str, password: str) -> bool:
     try:
-        services.authenticate_password(user_name=name, domain_id="default", password=password, source="10.0.0.1")
+        authenticate_password(user_name=name, domain_id="default", password=password, source="10.0.0.1")
     except NotAuthenticatedError:
         return False
     return True
@@ -52,7 +56,7 @@ def test_user_with_a_role(run: Run) -> None:
     assert anna.id.hex in out
     assert "a good password" not in out
     assert (anna.email, anna.default_project) == ("a@b.example", project)
-    assert selectors.roles_of(anna.id, project.id) == {"member", "reader"}
+    assert roles_of(anna.id, project.id) == {"member", "reader"}
     assert signs_in("anna", "a good password")
 
 
@@ -90,11 +94,11 @@ def test_user_who_exists_is_changed_only_when_asked(run: Run, alice: Person) -> 
     assert "Changed user alice" in run("create_user", "alice", "--update", "--email", "new@b.example")
     assert User.objects.get(name="alice").email == "new@b.example"
     assert User.objects.get(name="alice").default_project == alice.project
-    assert selectors.context_for_token(token)
+    assert context_for_token(token)
     run("create_user", "alice", "--update", "--password-stdin", stdin="another password\n")
     assert signs_in("alice", "another password")
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(token)
+        context_for_token(token)
 
 
 def test_project_with_quotas(run: Run) -> None:
@@ -156,7 +160,7 @@ def test_role_is_given_once(run: Run, alice: Person, target: list[str], columns:
 
 
 def test_role_of_a_group(run: Run, alice: Person) -> None:
-    group = services.create_group(alice.user.domain, "class")
+    group = create_group(alice.user.domain, "class")
     run("grant_role", "reader", "--group", "class", "--project", alice.project_id.hex)
     assert RoleAssignment.objects.filter(group=group, project=alice.project).count() == 1
     for arguments, words in (
@@ -176,7 +180,7 @@ def test_administrator_gets_in_again(run: Run, operator: Person, settings: Setti
     settings.LOCKOUT_ATTEMPTS = 3
     for number in range(3):
         with pytest.raises(NotAuthenticatedError):
-            services.authenticate_password(
+            authenticate_password(
                 user_name="operator", domain_id="default", password="wrong", source=f"10.0.1.{number}"
             )
     assert not signs_in("operator", PASSWORD)
@@ -187,13 +191,13 @@ def test_administrator_gets_in_again(run: Run, operator: Person, settings: Setti
     run("reset_password", "operator", "--password-stdin", stdin="another password\n")
     assert signs_in("operator", "another password")
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(token)
+        context_for_token(token)
     with pytest.raises(CommandError, match="no user none"):
         run("unlock_user", "none")
 
 
 def test_disabled_user_is_told_and_enabled_when_asked(run: Run, alice: Person) -> None:
-    services.set_user_enabled(alice.user, enabled=False)
+    set_user_enabled(alice.user, enabled=False)
     assert "--enable" in run("reset_password", "alice", "--generate")
     out = run("reset_password", "alice", "--generate", "--enable")
     assert signs_in("alice", out.split("Password: ")[1].split()[0])

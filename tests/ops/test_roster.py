@@ -19,8 +19,12 @@ from pytest_django import DjangoAssertNumQueries
 from portal.ops.roster import Plan
 from portal.ops.roster_file import Problems, read
 from provisioning.common.errors import ConflictError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Group, Project, Role, RoleAssignment, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.services.bulk_users import store_user
+from provisioning.identity.services.domains import create_domain
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.passwords import authenticate_password
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import make_domain, make_project, make_user
 
@@ -64,18 +68,16 @@ def steps(out: str) -> list[str]:
 
 
 def may_sign_in(name: str, password: str) -> bool:
-    return (
-        services.authenticate_password(user_name=name, domain_id="default", password=password, source="").name == name
-    )
+    return authenticate_password(user_name=name, domain_id="default", password=password, source="").name == name
 
 
 def test_class_is_made(roster: Roster) -> None:
     out = roster(CLASS)
     anna, ben = User.objects.get(name="anna"), User.objects.get(name="ben")
     algebra, biology = Project.objects.get(name="algebra"), Project.objects.get(name="biology")
-    assert selectors.roles_of(anna.id, algebra.id) == {"member", "reader"}
-    assert selectors.roles_of(anna.id, biology.id) == {"reader"}
-    assert selectors.roles_of(ben.id, biology.id) == frozenset()
+    assert roles_of(anna.id, algebra.id) == {"member", "reader"}
+    assert roles_of(anna.id, biology.id) == {"reader"}
+    assert roles_of(ben.id, biology.id) == frozenset()
     assert RoleAssignment.objects.filter(user=ben, project=algebra).count() == 2
     assert (anna.email, anna.default_project) == ("anna@school.example", algebra)
     assert {user.name for user in Group.objects.get(name="class-a").users.all()} == {"anna", "ben"}
@@ -110,8 +112,8 @@ def test_second_import_changes_nothing(roster: Roster) -> None:
 
 def test_who_exists_keeps_password_and_gets_the_rest(roster: Roster) -> None:
     user = make_user("anna", {make_project("algebra"): "reader"})
-    other = services.create_group(user.domain, "other")
-    services.add_to_group(other, user)
+    other = create_group(user.domain, "other")
+    add_to_group(other, user)
     out = roster(CLASS)
     assert may_sign_in("anna", "correct horse")
     assert "make user anna" not in out
@@ -218,7 +220,7 @@ def test_passwords_go_to_a_file_of_ones_own(roster: Roster, tmp_path: Path) -> N
 def test_failure_in_the_middle_leaves_nothing_behind(
     roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = services.store_user
+    real = store_user
 
     def refuse(user: User, **fields: Any) -> None:
         if user.name == "ben":
@@ -226,7 +228,7 @@ def test_failure_in_the_middle_leaves_nothing_behind(
         real(user, **fields)
 
     before = everything()
-    monkeypatch.setattr(services, "store_user", refuse)
+    monkeypatch.setattr("portal.ops.roster.store_user", refuse)
     with pytest.raises(CommandError, match="line 3: Somebody made ben just now"):
         roster(CLASS, "--passwords-file", str(tmp_path / "passwords.csv"))
     assert everything() == before
@@ -246,7 +248,7 @@ def test_full_disk_leaves_nothing_behind(roster: Roster, tmp_path: Path, monkeyp
 
 
 def test_other_domains(roster: Roster) -> None:
-    school = services.create_domain("school")
+    school = create_domain("school")
     out = roster("user,domain,project,roles\nanna,school,algebra,member\nanna,,algebra,member\n")
     assert "make user anna (domain school)" in out
     assert User.objects.filter(name="anna").count() == 2

@@ -19,7 +19,8 @@ from provisioning.compute.states import VmState
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
-from provisioning.identity import services as identity
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.roles import ensure_role
 from tests.support.cast import Api, Person, make_people, sign_in_browser
 from tests.support.clouds import Cloud, state_of
 from tests.support.sockets import ORIGIN, Open, _no_tailer_left, cookie_of, open_socket
@@ -61,8 +62,8 @@ def browser_of(person: Person) -> Client:
 
 def caretaker(person: Person) -> Person:
     """Give the person a role of the operator's own making as well."""
-    identity.ensure_role("caretaker")
-    identity.assign_role(person.user, person.project, "caretaker")
+    ensure_role("caretaker")
+    assign_role(person.user, person.project, "caretaker")
     return person
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from provisioning.identity import services
 from provisioning.identity.models import Group, Role, RoleAssignment, User
+from provisioning.identity.services.assignments import assign_role, grant
+from provisioning.identity.services.groups import create_group
+from provisioning.identity.services.roles import ensure_role
 from tests.identity.directory.people_of_domains import make_realm, role
 from tests.policy.test_faces import Rule, browser_of
 from tests.policy.test_faces import rule as rule_of_operator
@@ -30,8 +32,8 @@ DELEGATED = (
 @pytest.fixture
 def helper(people: People, rule_of_operator: Rule) -> People:
     """Alice has a role that may do with users and groups whatever there is, and no other power."""
-    services.ensure_role("helpdesk")
-    services.assign_role(people.alice.user, people.alice.project, "helpdesk")
+    ensure_role("helpdesk")
+    assign_role(people.alice.user, people.alice.project, "helpdesk")
     for name in DELEGATED:
         rule_of_operator(name, "rule:admin_required or rule:domain_admin or role:helpdesk")
     return people
@@ -40,8 +42,8 @@ def helper(people: People, rule_of_operator: Rule) -> People:
 @pytest.fixture
 def admins(helper: People) -> Group:
     """A group that is admin."""
-    group = services.create_group(helper.operator.user.domain, "admins")
-    services.grant(role("admin"), group=group, project=helper.operator.project)
+    group = create_group(helper.operator.user.domain, "admins")
+    grant(role("admin"), group=group, project=helper.operator.project)
     return group
 
 

@@ -23,9 +23,11 @@ from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
-from provisioning.quotas import services
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
+from provisioning.quotas.services.ledger import reserve
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import examine, repair
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
 
@@ -96,12 +98,12 @@ def at_once(count: int, work: Callable[[int], object]) -> Counter[str]:
 
 
 def nothing_is_wrong() -> None:
-    assert [str(found) for found in services.examine()] == []
+    assert [str(found) for found in examine()] == []
 
 
 def test_two_hundred_launches_at_a_quota_of_ten() -> None:
     cloud = Cloud.make()
-    services.set_limit(PROJECT, "instances", 10)
+    set_limit(PROJECT, "instances", 10)
     answers = at_once(200, lambda number: cloud.launch(context("alice"), name=f"web-{number}"))
     assert answers == {"done": 10, "OverQuotaError": 190}
     assert Instance.objects.count() == 10
@@ -126,7 +128,7 @@ def test_two_hundred_launches_at_a_quota_of_ten() -> None:
 def test_places_given_back_in_between_are_taken_again() -> None:
     """Launches and deletes at once around the limit: never more, and who is refused was refused at a full quota."""
     cloud = Cloud.make()
-    services.set_limit(PROJECT, "instances", 4)
+    set_limit(PROJECT, "instances", 4)
 
     def come_and_go(_: int) -> None:
         for _ in range(3):
@@ -140,7 +142,7 @@ def test_places_given_back_in_between_are_taken_again() -> None:
 
 
 def test_key_pairs_at_the_limit_of_a_user() -> None:
-    services.set_limit(PROJECT, "key_pairs", 5)
+    set_limit(PROJECT, "key_pairs", 5)
     answers = at_once(16, lambda number: create_key_pair(context("alice"), f"key-{number}", PUBLIC_KEY))
     assert answers == {"done": 5, "OverQuotaError": 11}
     assert KeyPair.objects.count() == usage_of(USER)["key_pairs"] == 5
@@ -152,7 +154,7 @@ def test_key_pairs_at_the_limit_of_a_user() -> None:
 
 
 def test_one_name_at_once_is_one_key_pair() -> None:
-    services.set_limit(PROJECT, "key_pairs", 2)
+    set_limit(PROJECT, "key_pairs", 2)
     answers = at_once(8, lambda _: create_key_pair(context("alice"), "laptop", PUBLIC_KEY))
     assert answers == {"done": 1, "ConflictError": 7}
     assert usage_of(USER)["key_pairs"] == 1
@@ -161,7 +163,7 @@ def test_one_name_at_once_is_one_key_pair() -> None:
 
 def test_ports_at_the_limit() -> None:
     net = Cloud.make().network
-    services.set_limit(PROJECT, "ports", 5)
+    set_limit(PROJECT, "ports", 5)
     assert at_once(16, lambda _: network.create_port(PROJECT, net)) == {"done": 5, "OverQuotaError": 11}
     assert Port.objects.count() == usage_of(PROJECT)["ports"] == 5
     nothing_is_wrong()
@@ -169,7 +171,7 @@ def test_ports_at_the_limit() -> None:
 
 def test_ports_and_launches_share_one_limit() -> None:
     cloud = Cloud.make()
-    services.set_limit(PROJECT, "ports", 6)
+    set_limit(PROJECT, "ports", 6)
 
     def take(number: int) -> None:
         if number % 2:
@@ -227,9 +229,9 @@ def test_a_process_killed_between_reserve_and_commit_leaves_a_server_that_counts
 
 def test_what_was_reserved_for_something_that_was_never_made_is_told_and_mended() -> None:
     lost = uuid.uuid4()
-    killed(lambda: services.reserve(PROJECT, lost, {"volumes": 1, "gigabytes": 20}))
-    assert [found.kind for found in services.examine()] == ["orphan", "orphan"]
-    assert {str(lost) in str(found) for found in services.examine()} == {True}
-    assert len(services.repair()) == 2
+    killed(lambda: reserve(PROJECT, lost, {"volumes": 1, "gigabytes": 20}))
+    assert [found.kind for found in examine()] == ["orphan", "orphan"]
+    assert {str(lost) in str(found) for found in examine()} == {True}
+    assert len(repair()) == 2
     assert usage_of(PROJECT)["gigabytes"] == 0
     nothing_is_wrong()

@@ -14,10 +14,13 @@ from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port
-from provisioning.quotas import drift, services
+from provisioning.quotas import drift
 from provisioning.quotas.jobs import check
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
+from provisioning.quotas.services.ledger import commit, forget, reserve
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import repair
 from tests.support.clouds import Cloud, context
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -53,7 +56,7 @@ def lose_counter(project: uuid.UUID) -> None:
 
 
 def reserve_for_nothing(project: uuid.UUID) -> None:
-    services.reserve(project, LOST, {"cores": 3})
+    reserve(project, LOST, {"cores": 3})
 
 
 def pass_the_gate_by(project: uuid.UUID) -> None:
@@ -65,7 +68,7 @@ def forget_a_port(project: uuid.UUID) -> None:
 
 
 def commit_too_early(project: uuid.UUID) -> None:
-    services.commit(Instance.objects.get().id)
+    commit(Instance.objects.get().id)
 
 
 def move_to_another_project(project: uuid.UUID) -> None:
@@ -105,14 +108,14 @@ def test_drift_is_told_and_mended_once(
     assert "Set right: " in capsys.readouterr().out
     call_command("quota_check")
     assert capsys.readouterr().out == "Quotas and records agree.\n"
-    assert services.repair() == []
+    assert repair() == []
 
 
 def test_mended_amounts_are_those_of_the_records(project: uuid.UUID) -> None:
     before = detail_of(project)
     Reservation.objects.all().delete()
     QuotaUsage.objects.all().update(in_use=3, reserved=1)
-    services.repair()
+    repair()
     assert detail_of(project) == before
     assert usage_of(project)["security_group_rules"] == 5
 
@@ -129,8 +132,8 @@ def test_the_job_tells_and_mends_nothing(project: uuid.UUID, caplog: pytest.LogC
 
 
 def test_the_ledger_goes_with_its_project_and_user(project: uuid.UUID, alice: RequestContext) -> None:
-    services.set_limit(project, "cores", 3)
-    services.forget([project])
+    set_limit(project, "cores", 3)
+    forget([project])
     assert not Reservation.objects.filter(project_id=project).exists()
     assert usage_of(project)["cores"] == 0
     assert detail_of(project)["cores"].limit == 20

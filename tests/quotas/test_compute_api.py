@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from provisioning.compute.services.key_pairs import create_key_pair
-from provisioning.quotas import services
 from provisioning.quotas.selectors import limits_of
+from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 
@@ -66,7 +66,7 @@ def test_an_operator_sets_and_resets(path: str, operator_api: Api, people: Peopl
     assert operator_api.put(path, body).status_code == 200
     limits = limits_of(people.alice.project_id)
     assert (limits["cores"], limits["ram"], limits["security_groups"], limits["floatingips"]) == (5, -1, 7, 8)
-    services.set_limit(people.alice.project_id, "ports", 3)
+    set_limit(people.alice.project_id, "ports", 3)
     assert operator_api.get(f"{path}/defaults").json()["quota_set"]["cores"] == 20
     answer = operator_api.delete(path)
     assert (answer.status_code, answer.content) == (202, b"")
@@ -262,7 +262,7 @@ def test_limits_in_each_version(people: People) -> None:
 
 def test_a_launch_over_the_quota_of_ports_says_so(people: People) -> None:
     cloud = Cloud.make()
-    services.set_limit(people.alice.project_id, "ports", 0)
+    set_limit(people.alice.project_id, "ports", 0)
     body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1"}}
     answer = Api(people.alice).post(f"{V21}/servers", body)
     assert answer.status_code == 403

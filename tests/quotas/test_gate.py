@@ -25,14 +25,16 @@ from provisioning.common.errors import OverQuotaError
 from provisioning.compute.models import Instance
 from provisioning.compute.services import server_groups
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
-from provisioning.identity import services as identity
 from provisioning.identity.models import Project
+from provisioning.identity.services.projects import delete_project
+from provisioning.identity.services.users import delete_user
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port
-from provisioning.quotas import drift, registry, services
+from provisioning.quotas import drift, registry
 from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
 
@@ -303,11 +305,11 @@ def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable
     world = World(people)
     scope = people.alice.user_id if resource == "key_pairs" else world.project
     before = usage_of(scope)[resource] + (4 if resource == "security_group_rules" else 0)
-    services.set_limit(world.project, resource, before)
+    set_limit(world.project, resource, before)
     assert not way(world)
     if resource in LEDGER:
         assert usage_of(scope)[resource] == before
-    services.set_limit(world.project, resource, -1)
+    set_limit(world.project, resource, -1)
     assert way(world)
     if resource in LEDGER:
         assert usage_of(scope)[resource] > before
@@ -361,11 +363,11 @@ def test_a_project_and_a_user_take_their_ledger_along(people: People) -> None:
     alice = people.alice
     network.ensure_default_security_group(alice.project_id)
     create_key_pair(alice.context, "laptop")
-    services.set_limit(alice.project_id, "cores", 3)
-    identity.delete_user(alice.user)
+    set_limit(alice.project_id, "cores", 3)
+    delete_user(alice.user)
     assert usage_of(alice.user_id)["key_pairs"] == 0
-    identity.delete_user(people.bob.user)
-    identity.delete_project(alice.project)
+    delete_user(people.bob.user)
+    delete_project(alice.project)
     assert not QuotaLimit.objects.exists()
     assert usage_of(alice.project_id)["security_groups"] == 0
     assert drift.find() == []

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.quotas import drift, selectors, services
+from provisioning.quotas import drift, selectors
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.services.ledger import commit, hold, hold_all, release, reserve
+from provisioning.quotas.services.limits import check_each, reset_limits, set_limit, set_limits
 from tests.support.clouds import stand
 
 pytestmark = pytest.mark.django_db
@@ -41,52 +43,52 @@ def reserved() -> dict[str, int]:
 def test_limits_are_novas_until_somebody_sets_them() -> None:
     limits = selectors.limits_of(PROJECT)
     assert (limits["instances"], limits["cores"], limits["ram"], limits["key_pairs"]) == (10, 20, 51_200, 100)
-    services.set_limit(None, "instances", 7)
-    services.set_limit(PROJECT, "cores", 3)
-    services.set_limit(None, "cores", 5)
+    set_limit(None, "instances", 7)
+    set_limit(PROJECT, "cores", 3)
+    set_limit(None, "cores", 5)
     assert selectors.limits_of(PROJECT)["instances"] == 7
     assert selectors.limits_of(PROJECT)["cores"] == 3
     assert selectors.limits_of(uuid.UUID(int=2))["cores"] == 5
-    services.set_limit(PROJECT, "cores", None)
+    set_limit(PROJECT, "cores", None)
     assert selectors.limits_of(PROJECT)["cores"] == 5
     for resource, limit in (("cores", -2), ("cores", 1 << 31), ("unicorns", 1)):
         with pytest.raises(InvalidInputError):
-            services.set_limit(PROJECT, resource, limit)
+            set_limit(PROJECT, resource, limit)
 
 
 def test_life_of_a_reservation() -> None:
     owner = uuid.uuid4()
-    services.reserve(PROJECT, owner, SIZE)
+    reserve(PROJECT, owner, SIZE)
     assert held() == SIZE == reserved()
-    services.commit(owner)
+    commit(owner)
     assert held() == SIZE
     assert set(reserved().values()) == {0}
-    services.release(owner)
+    release(owner)
     assert held() == {}
     assert wrong_counters() == []
 
 
 def test_each_step_repeated_changes_nothing() -> None:
     owner = uuid.uuid4()
-    for step in (lambda: services.reserve(PROJECT, owner, SIZE), lambda: services.commit(owner)):
+    for step in (lambda: reserve(PROJECT, owner, SIZE), lambda: commit(owner)):
         step()
         step()
         assert held() == SIZE
-    services.reserve(PROJECT, owner, SIZE)
+    reserve(PROJECT, owner, SIZE)
     assert held() == SIZE, "what is in use is not reserved again"
-    services.release(owner)
-    services.release(owner)
-    services.commit(owner)
+    release(owner)
+    release(owner)
+    commit(owner)
     assert held() == {}
     assert wrong_counters() == []
 
 
 def test_over_quota_names_the_limit_and_leaves_nothing_behind() -> None:
-    services.set_limit(PROJECT, "cores", 3)
-    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    set_limit(PROJECT, "cores", 3)
+    reserve(PROJECT, uuid.uuid4(), SIZE)
     before = list(QuotaUsage.objects.order_by("id").values())
     with pytest.raises(OverQuotaError) as caught:
-        services.reserve(PROJECT, uuid.uuid4(), SIZE)
+        reserve(PROJECT, uuid.uuid4(), SIZE)
     error = caught.value
     assert (error.resource, error.limit, error.used, error.asked) == ("cores", 3, 2, 2)
     assert error.message == ("Quota exceeded for cores: Requested 2, but already used 2 of 3 cores (1 left)")
@@ -96,50 +98,50 @@ def test_over_quota_names_the_limit_and_leaves_nothing_behind() -> None:
 
 def test_first_request_over_the_limit_leaves_no_counter() -> None:
     with pytest.raises(OverQuotaError):
-        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1, "ram": 60_000})
+        reserve(PROJECT, uuid.uuid4(), {"instances": 1, "ram": 60_000})
     assert not QuotaUsage.objects.exists()
     assert not Reservation.objects.exists()
 
 
 def test_callers_transaction_takes_the_reservation_back() -> None:
     with pytest.raises(ZeroDivisionError), transaction.atomic():  # noqa: PT012
-        services.reserve(PROJECT, uuid.uuid4(), SIZE)
+        reserve(PROJECT, uuid.uuid4(), SIZE)
         raise ZeroDivisionError
     assert held() == {}
     assert wrong_counters() == []
 
 
 def test_unlimited_lowered_and_zero() -> None:
-    services.set_limit(PROJECT, "instances", -1)
+    set_limit(PROJECT, "instances", -1)
     for _ in range(15):
-        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
-    services.set_limit(PROJECT, "instances", 4)
+        reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+    set_limit(PROJECT, "instances", 4)
     with pytest.raises(OverQuotaError) as caught:
-        services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+        reserve(PROJECT, uuid.uuid4(), {"instances": 1})
     assert "0 left" in caught.value.message
-    services.set_limit(PROJECT, "cores", 0)
+    set_limit(PROJECT, "cores", 0)
     with pytest.raises(OverQuotaError):
-        services.reserve(PROJECT, uuid.uuid4(), {"cores": 1})
-    services.reserve(PROJECT, uuid.uuid4(), {"cores": 0})
+        reserve(PROJECT, uuid.uuid4(), {"cores": 1})
+    reserve(PROJECT, uuid.uuid4(), {"cores": 0})
 
 
 def test_projects_do_not_share() -> None:
-    services.set_limit(None, "instances", 1)
-    services.reserve(PROJECT, uuid.uuid4(), {"instances": 1})
-    services.reserve(uuid.UUID(int=2), uuid.uuid4(), {"instances": 1})
+    set_limit(None, "instances", 1)
+    reserve(PROJECT, uuid.uuid4(), {"instances": 1})
+    reserve(uuid.UUID(int=2), uuid.uuid4(), {"instances": 1})
     assert held() == {"instances": 1}
 
 
 def test_what_is_limited_for_each_thing_is_compared() -> None:
-    services.check_each({"metadata_items": 2}, "metadata_items", 2)
-    services.check_each({"metadata_items": -1}, "metadata_items", 1000)
+    check_each({"metadata_items": 2}, "metadata_items", 2)
+    check_each({"metadata_items": -1}, "metadata_items", 1000)
     with pytest.raises(OverQuotaError) as caught:
-        services.check_each({"metadata_items": 2}, "metadata_items", 3)
+        check_each({"metadata_items": 2}, "metadata_items", 3)
     assert (caught.value.limit, caught.value.used, caught.value.asked) == (2, 0, 3)
     for wrong in (
-        lambda: services.check_each({}, "ports", 1),
-        lambda: services.hold(PROJECT, uuid.uuid4(), {"metadata_items": 1}),
-        lambda: services.reserve(PROJECT, uuid.uuid4(), {"unicorns": 1}),
+        lambda: check_each({}, "ports", 1),
+        lambda: hold(PROJECT, uuid.uuid4(), {"metadata_items": 1}),
+        lambda: reserve(PROJECT, uuid.uuid4(), {"unicorns": 1}),
     ):
         with pytest.raises(ValueError, match=r"reserve it|No ledger"):
             wrong()
@@ -147,58 +149,58 @@ def test_what_is_limited_for_each_thing_is_compared() -> None:
 
 def test_held_at_once_is_in_use() -> None:
     owner, other = uuid.uuid4(), uuid.uuid4()
-    services.set_limit(PROJECT, "ports", 3)
+    set_limit(PROJECT, "ports", 3)
     for _ in range(2):
-        services.hold(PROJECT, owner, {"ports": 1})
-    services.hold_all(PROJECT, {owner: {"ports": 1}, other: {"ports": 2}})
+        hold(PROJECT, owner, {"ports": 1})
+    hold_all(PROJECT, {owner: {"ports": 1}, other: {"ports": 2}})
     assert selectors.detail_of(PROJECT)["ports"] == (3, 3, 0)
     with pytest.raises(OverQuotaError):
-        services.hold_all(PROJECT, {uuid.uuid4(): {"ports": 1}})
-    services.hold_all(PROJECT, {uuid.uuid4(): {"ports": 1}}, refuse=False)
+        hold_all(PROJECT, {uuid.uuid4(): {"ports": 1}})
+    hold_all(PROJECT, {uuid.uuid4(): {"ports": 1}}, refuse=False)
     assert selectors.detail_of(PROJECT)["ports"].in_use == 4
     assert wrong_counters() == []
 
 
 def test_a_part_is_given_back() -> None:
     owner = uuid.uuid4()
-    services.reserve(PROJECT, owner, SIZE | {"ports": 2})
-    services.release(owner, keep=["ports"])
+    reserve(PROJECT, owner, SIZE | {"ports": 2})
+    release(owner, keep=["ports"])
     assert held() == {"ports": 2}
-    services.commit(owner)
-    services.release(owner, only=["cores"])
+    commit(owner)
+    release(owner, only=["cores"])
     assert selectors.detail_of(PROJECT)["ports"] == (500, 2, 0)
-    services.release(owner, only=["ports"])
+    release(owner, only=["ports"])
     assert held() == {}
     assert wrong_counters() == []
 
 
 def test_limits_below_what_is_used_need_force() -> None:
-    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    reserve(PROJECT, uuid.uuid4(), SIZE)
     with pytest.raises(InvalidInputError, match="already used and reserved 2") as caught:
-        services.set_limits(PROJECT, {"ram": 1000, "cores": 1})
+        set_limits(PROJECT, {"ram": 1000, "cores": 1})
     assert caught.value.field == "cores"
     assert selectors.limits_of(PROJECT)["ram"] == 51_200, "all or none"
-    services.set_limits(PROJECT, {"cores": 1}, force=True)
-    services.set_limits(PROJECT, {"ram": 512, "cores": -1})
-    services.set_limits(None, {"ram": 0})
+    set_limits(PROJECT, {"cores": 1}, force=True)
+    set_limits(PROJECT, {"ram": 512, "cores": -1})
+    set_limits(None, {"ram": 0})
     assert selectors.projects_with_limits() == [PROJECT]
     assert (selectors.limits_of(PROJECT)["ram"], selectors.default_limits()["ram"]) == (512, 0)
-    assert services.reset_limits(PROJECT, ["ram"])
+    assert reset_limits(PROJECT, ["ram"])
     assert selectors.limits_of(PROJECT)["ram"] == 0
-    assert services.reset_limits(PROJECT)
-    assert not services.reset_limits(PROJECT)
+    assert reset_limits(PROJECT)
+    assert not reset_limits(PROJECT)
     assert selectors.projects_with_limits() == []
 
 
 def test_reserving_takes_few_queries(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    services.reserve(PROJECT, uuid.uuid4(), SIZE)
+    reserve(PROJECT, uuid.uuid4(), SIZE)
     owner = uuid.uuid4()
     with transaction.atomic(), django_assert_max_num_queries(11 if connection.features.has_select_for_update else 9):
-        services.reserve(PROJECT, owner, SIZE)
+        reserve(PROJECT, owner, SIZE)
     with transaction.atomic(), django_assert_max_num_queries(5):
-        services.commit(owner)
+        commit(owner)
     with transaction.atomic(), django_assert_max_num_queries(5):
-        services.release(owner)
+        release(owner)
 
 
 STEPS = st.lists(
@@ -211,21 +213,21 @@ STEPS = st.lists(
 def test_any_order_of_steps_keeps_the_ledger(steps: list[tuple[str, int, int]], db: None) -> None:
     Reservation.objects.all().delete()
     QuotaUsage.objects.all().delete()
-    services.set_limit(PROJECT, "instances", 8)
+    set_limit(PROJECT, "instances", 8)
     holds: dict[int, int] = {}
     for step, number, amount in steps:
         owner = uuid.UUID(int=100 + number)
         if step == "commit":
-            services.commit(owner)
+            commit(owner)
         elif step == "release":
-            services.release(owner)
+            release(owner)
             holds.pop(number, None)
         elif number not in holds:
             if sum(holds.values()) + amount > 8:
                 with pytest.raises(OverQuotaError):
-                    services.reserve(PROJECT, owner, {"instances": amount})
+                    reserve(PROJECT, owner, {"instances": amount})
             else:
-                services.reserve(PROJECT, owner, {"instances": amount})
+                reserve(PROJECT, owner, {"instances": amount})
                 holds[number] = amount
         assert selectors.usage_of(PROJECT)["instances"] == sum(holds.values())
     assert wrong_counters() == []

@@ -10,8 +10,8 @@ import pytest
 from portal.api.common import faults
 from provisioning.common.errors import OverQuotaError
 from provisioning.network import services as network
-from provisioning.quotas import services
 from provisioning.quotas.selectors import limits_of
+from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 
@@ -40,7 +40,7 @@ def path(people: People) -> str:
 
 def test_an_operator_sets_lists_and_resets(path: str, operator_api: Api, people: People) -> None:
     project = people.alice.project_id
-    services.set_limit(people.charlie.project_id, "cores", 1)
+    set_limit(people.charlie.project_id, "cores", 1)
     assert operator_api.get(V2).json() == {"quotas": []}
     assert operator_api.delete(path).status_code == 404
     answer = operator_api.put(path, {"quota": {"port": 7, "router": "-1"}})
@@ -48,7 +48,7 @@ def test_an_operator_sets_lists_and_resets(path: str, operator_api: Api, people:
     [listed] = operator_api.get(f"{V2}.json").json()["quotas"]
     assert listed == DEFAULTS | {"port": 7, "router": -1, "project_id": project.hex, "tenant_id": project.hex}
     assert operator_api.get(f"{path}/default").json() == {"quota": DEFAULTS}
-    services.set_limit(project, "cores", 3)
+    set_limit(project, "cores", 3)
     assert operator_api.delete(path).status_code == 204
     assert (limits_of(project)["ports"], limits_of(project)["cores"]) == (500, 3)
 
@@ -119,7 +119,7 @@ def test_an_unknown_project_is_not_found(operator_api: Api, project: str) -> Non
 
 def test_over_quota_is_a_conflict_in_neutrons_words(people: People) -> None:
     cloud = Cloud.make()
-    services.set_limit(people.alice.project_id, "ports", 1)
+    set_limit(people.alice.project_id, "ports", 1)
     network.create_port(people.alice.project_id, cloud.network)
     with pytest.raises(OverQuotaError) as caught:
         network.create_port(people.alice.project_id, cloud.network)

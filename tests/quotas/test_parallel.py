@@ -11,7 +11,9 @@ import pytest
 from django.db import connection, transaction
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.quotas import drift, selectors, services
+from provisioning.quotas import drift, selectors
+from provisioning.quotas.services import ledger
+from provisioning.quotas.services.ledger import commit, release
 from tests.support.clouds import stand
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,7 +50,7 @@ def at_once(count: int, work: Callable[[int], str]) -> Counter[str]:
 def reserve(owner: uuid.UUID) -> str:
     try:
         with transaction.atomic():
-            services.reserve(PROJECT, owner, {"instances": 1, "cores": 1, "ram": 512})
+            ledger.reserve(PROJECT, owner, {"instances": 1, "cores": 1, "ram": 512})
     except OverQuotaError:
         return "over"
     return "reserved"
@@ -63,7 +65,7 @@ def test_twenty_against_a_limit_of_ten(known: bool) -> None:
     if known:
         first = uuid.uuid4()
         reserve(first)
-        services.release(first)
+        release(first)
     assert at_once(20, lambda number: reserve(uuid.UUID(int=100 + number))) == {"reserved": 10, "over": 10}
     assert selectors.usage_of(PROJECT)["instances"] == 10
     assert selectors.usage_of(PROJECT)["ram"] == 5120
@@ -76,7 +78,7 @@ def test_one_owner_at_once_holds_once() -> None:
     assert selectors.usage_of(PROJECT)["instances"] == 1
 
     def finish(number: int) -> str:
-        (services.commit if number % 2 else services.release)(owner)
+        (commit if number % 2 else release)(owner)
         return "done"
 
     assert at_once(8, finish) == {"done": 8}

@@ -9,9 +9,10 @@ from django.apps import apps
 
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
-from provisioning.quotas import drift, services
+from provisioning.quotas import drift
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import detail_of
+from provisioning.quotas.services.repair import repair
 from tests.support.clouds import Cloud, context
 
 pytestmark = pytest.mark.django_db
@@ -37,4 +38,4 @@ def test_what_there_was_is_counted() -> None:
         count(apps, None)
         assert [str(found) for found in drift.find()] == []
         assert detail_of(alice.project_id) == before
-    assert services.repair() == []
+    assert repair() == []

@@ -22,8 +22,18 @@ from provisioning.compute.services.server_groups import create_server_group
 from provisioning.doctor.runs import run
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host
-from provisioning.identity import services as identity
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
+from provisioning.identity.services import sign_ins
+from provisioning.identity.services.application_credentials import create_application_credential
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
+from provisioning.identity.services.credentials import create_credential
+from provisioning.identity.services.ec2 import create_ec2_credential
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import set_tags
+from provisioning.identity.services.roles import create_role, imply
+from provisioning.identity.services.sign_ins import open_browser_session
+from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
@@ -72,8 +82,8 @@ class World:
 
 
 def _given_back(person: Person) -> str:
-    issued: IssuedToken = identity.issue_token(person.user, person.project, ("password",))
-    identity.revoke_token(issued.data)
+    issued: IssuedToken = issue_token(person.user, person.project, ("password",))
+    revoke_token(issued.data)
     return issued.value
 
 
@@ -87,32 +97,32 @@ def _domain_admin() -> str:
     """Return a token for the domain, of a user who has no role on any project."""
     user = make_user("duchess")
     RoleAssignment.objects.create(user=user, domain=user.domain, role=Role.objects.get(name="admin", domain=None))
-    return identity.issue_token(user, user.domain, ("password",)).value
+    return issue_token(user, user.domain, ("password",)).value
 
 
 def _session(person: Person) -> uuid.UUID:
     """Return the id of a browser's session of this person."""
-    client = identity.Client.of("127.0.0.1", SECRET)
-    return identity.open_browser_session(person.user, client, methods=("password",), project=person.project).id
+    client = sign_ins.Client.of("127.0.0.1", SECRET)
+    return open_browser_session(person.user, client, methods=("password",), project=person.project).id
 
 
 def _identity_of(person: Person) -> dict[str, str]:
     """Put the person into a group with a role, and give them a credential of each kind; a service for the catalog."""
     user, project = person.user, person.project
-    group = identity.create_group(user.domain, "rabbits")
-    identity.add_to_group(group, user)
-    identity.grant(Role.objects.get(name="reader", domain=None), group=group, project=project)
+    group = create_group(user.domain, "rabbits")
+    add_to_group(group, user)
+    grant(Role.objects.get(name="reader", domain=None), group=group, project=project)
     rule = AccessRule.objects.create(user=user, service="compute", method="GET", path="/v2.1/servers")
-    key, _ = identity.create_application_credential(user, project, SECRET, access_rules=[rule])
-    credential = identity.create_credential(user, kind="cert", blob=SECRET)
-    access, _ = identity.create_ec2_credential(user, project)
-    identity.set_tags(project, [SECRET])
-    region = identity.create_region("looking-glass")
-    service = identity.create_service("teapot")
-    endpoint = identity.create_endpoint(service, "public", "http://127.0.0.1/teapot", region=region)
-    prior = identity.create_role("hatter")
-    implied = identity.create_role("dormouse")
-    identity.imply(prior, implied)
+    key, _ = create_application_credential(user, project, SECRET, access_rules=[rule])
+    credential = create_credential(user, kind="cert", blob=SECRET)
+    access, _ = create_ec2_credential(user, project)
+    set_tags(project, [SECRET])
+    region = create_region("looking-glass")
+    service = create_service("teapot")
+    endpoint = create_endpoint(service, "public", "http://127.0.0.1/teapot", region=region)
+    prior = create_role("hatter")
+    implied = create_role("dormouse")
+    imply(prior, implied)
     return {
         "groups/group": str(group.id),
         "applicationcredential/object": str(key.pk),

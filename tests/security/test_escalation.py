@@ -6,8 +6,12 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.identity import policy, selectors, services
+from provisioning.identity import policy
 from provisioning.identity.models import Domain, Role
+from provisioning.identity.selectors.role_lookups import brings_admin
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.roles import create_role, imply, update_role
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, Realm, make_realm, role, status
 from tests.support.cast import Api, People
 
@@ -19,10 +23,10 @@ def realm(people: People) -> Realm:
 
 def test_who_has_no_project_is_not_at_home_where_there_is_none(people: People, realm: Realm) -> None:
     """A domain is shown as a project that is in none; a token for nothing is for none either."""
-    services.grant(role("reader"), user=people.alice.user, system=True)
+    grant(role("reader"), user=people.alice.user, system=True)
     alice = people.alice.user
     for scope in (None, "system"):
-        api = Api(None, **{"X-Auth-Token": services.issue_token(alice, scope, ("password",)).value})  # type: ignore[arg-type]
+        api = Api(None, **{"X-Auth-Token": issue_token(alice, scope, ("password",)).value})  # type: ignore[arg-type]
         assert status(api.get(f"{V3}/projects/other")) == 403
     assert status(realm.api.get(f"{V3}/projects/default")) == 404
     assert status(realm.api.get(f"{V3}/projects/other")) == 200
@@ -33,10 +37,10 @@ def test_who_has_no_project_is_not_at_home_where_there_is_none(people: People, r
 @pytest.mark.parametrize("name", ["Admin", "ADMIN", "aDmin", "Member", "READER"])
 def test_no_role_differs_from_a_built_in_one_in_its_case_only(people: People, name: str) -> None:
     with pytest.raises(ConflictError):
-        services.create_role(name)
-    other = services.create_role("other")
+        create_role(name)
+    other = create_role("other")
     with pytest.raises(ConflictError):
-        services.update_role(other, name=name)
+        update_role(other, name=name)
     api = Api(people.operator)
     assert status(api.post(f"{V3}/roles", {"role": {"name": name}})) == 409
 
@@ -46,9 +50,9 @@ def test_a_role_that_rules_take_for_admin_is_given_by_operators_only(realm: Real
     old = Role.objects.create(name="ADMIN")
     path = f"{V3}/projects/{realm.project.id.hex}/users/{realm.erin.id.hex}/roles/{old.id.hex}"
     assert status(realm.api.put(path)) == 403
-    assert selectors.brings_admin(old)
+    assert brings_admin(old)
     with pytest.raises(ForbiddenError):
-        services.imply(services.create_role("harmless"), old)
+        imply(create_role("harmless"), old)
 
 
 def test_no_token_outlives_a_domain_whose_id_is_given_again(people: People) -> None:
@@ -58,10 +62,10 @@ def test_no_token_outlives_a_domain_whose_id_is_given_again(people: People) -> N
     def make() -> None:
         body = {"domain": {"name": "again", "explicit_domain_id": domain_id}}
         assert status(operator.post(f"{V3}/domains", body)) == 201
-        services.grant(role("admin"), user=alice, domain=Domain.objects.get(id=domain_id))
+        grant(role("admin"), user=alice, domain=Domain.objects.get(id=domain_id))
 
     make()
-    token = services.issue_token(alice, Domain.objects.get(id=domain_id), ("password",)).value
+    token = issue_token(alice, Domain.objects.get(id=domain_id), ("password",)).value
     api = Api(None, **{"X-Auth-Token": token})
     assert status(api.get(f"{V3}/users")) == 200
     operator.patch(where, {"domain": {"enabled": False}})

@@ -14,8 +14,10 @@ from portal.sockets import follower
 from provisioning.events.models import Event
 from provisioning.events.selectors import latest_id
 from provisioning.events.services import record
-from provisioning.identity import policy, services
-from provisioning.identity import selectors as identity
+from provisioning.identity import policy
+from provisioning.identity.selectors.tokens import token_data
+from provisioning.identity.services.assignments import remove_role
+from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.support.cast import People, Person
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
 
@@ -75,7 +77,7 @@ async def test_without_a_session_the_page_is_told_to_sign_in(open_socket: Open, 
 
 
 async def test_an_unscoped_token_follows_nothing(open_socket: Open, people: People) -> None:
-    token = await in_db(services.issue_token)(people.alice.user, None, ("password",))
+    token = await in_db(issue_token)(people.alice.user, None, ("password",))
     socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie_of(token.value))
     assert await socket.closed() == follower.FORBIDDEN
 
@@ -85,8 +87,8 @@ async def test_a_revoked_token_closes_the_socket_and_no_other(open_socket: Open,
     socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie_of(token))
     other = await browser(open_socket, people.alice)
     await other.json()
-    data = await in_db(identity.token_data)(token)
-    await in_db(services.revoke_token)(data)
+    data = await in_db(token_data)(token)
+    await in_db(revoke_token)(data)
     assert await socket.closed() == follower.ENDED
     await in_db(happen)(people.alice, 3)
     assert (await other.json())["html"] == "instances|alice|3"
@@ -94,7 +96,7 @@ async def test_a_revoked_token_closes_the_socket_and_no_other(open_socket: Open,
 
 async def test_a_lost_role_closes_the_socket(open_socket: Open, people: People) -> None:
     socket = await browser(open_socket, people.bob)
-    await in_db(services.remove_role)(people.bob.user, people.bob.project, "reader")
+    await in_db(remove_role)(people.bob.user, people.bob.project, "reader")
     assert await socket.closed() in {follower.ENDED, follower.FORBIDDEN}
 
 

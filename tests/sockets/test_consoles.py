@@ -19,7 +19,9 @@ from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
 from provisioning.hosts.models import Host
-from provisioning.identity import services as identity
+from provisioning.identity.services.assignments import remove_role
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import revoke_all
 from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person
 from tests.support.sockets import HOST, ORIGIN, Open, Socket, in_db, render
@@ -45,7 +47,7 @@ def server_of(person: Person, host: Host | None, **columns: Any) -> Instance:
 
 def ask(person: Person, server: Instance, protocol: str = "vnc") -> str:
     """A token for a console of the server, asked with a fresh token of the person."""
-    issued = identity.issue_token(person.user, person.project, ("password",))
+    issued = issue_token(person.user, person.project, ("password",))
     kind = "novnc" if protocol == "vnc" else protocol
     return remote_consoles.create_console(person.context, server.id, protocol, kind, issued.data).token
 
@@ -189,7 +191,7 @@ async def test_a_program_without_an_origin_speaks_binary(cast: Cast) -> None:
 async def test_a_token_of_who_lost_the_right_opens_nothing(cast: Cast) -> None:
     alice = cast.people.alice
     token = await cast.token()
-    await in_db(identity.remove_role)(alice.user, alice.project, "member")
+    await in_db(remove_role)(alice.user, alice.project, "member")
     assert (await closed_with(await cast.look(token)))[0] in {follower.ENDED, follower.FORBIDDEN}
     assert (await in_db(ConsoleToken.objects.get)()).used_at is None
 
@@ -276,14 +278,14 @@ async def test_a_host_that_does_not_answer_is_not_waited_for(cast: Cast, monkeyp
 
 async def test_what_is_taken_from_the_person_closes_it(cast: Cast) -> None:
     page, far = await cast.joined()
-    await in_db(identity.revoke_all)(cast.people.alice.user)
+    await in_db(revoke_all)(cast.people.alice.user)
     assert (await closed_with(page))[0] == follower.ENDED
     assert await far.closed() == 1000
 
 
 async def test_what_is_taken_from_others_does_not(cast: Cast) -> None:
     page, far = await cast.joined()
-    await in_db(identity.revoke_all)(cast.people.charlie.user)
+    await in_db(revoke_all)(cast.people.charlie.user)
     await far.send_to(bytes_data=b"on")
     assert await page.receive_from(5) == b"on"
 

@@ -10,10 +10,19 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from portal.sockets import follower
-from provisioning.identity import selectors, services
 from provisioning.identity.authenticate import AuthRequest, CredentialProof, authenticate
-from provisioning.identity.services import Client as Program
-from provisioning.identity.services import RequestPattern
+from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.services.application_credentials import (
+    RequestPattern,
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.groups import add_to_group, create_group, remove_from_group
+from provisioning.identity.services.sign_ins import Client as Program
+from provisioning.identity.services.sign_ins import end_sign_in
+from provisioning.identity.services.users import revoke_all
 from tests.sockets.test_browser import PAGE, browser, happen
 from tests.support.cast import PASSWORD, People, Person
 from tests.support.sockets import ORIGIN, Open, Socket, in_db
@@ -29,7 +38,7 @@ def enter(person: Person) -> str:
 
 
 def robot(person: Person, **options: Any) -> tuple[Any, str]:
-    record, secret = services.create_application_credential(person.user, person.project, "robot", **options)
+    record, secret = create_application_credential(person.user, person.project, "robot", **options)
     proof = CredentialProof(secret, credential_id=record.id.hex)
     client = Program.of("192.0.2.1", "robot")
     request = AuthRequest(("application_credential",), "default", client, application_credential=proof)
@@ -45,8 +54,8 @@ async def test_a_session_that_is_ended_closes_its_pages_only(open_socket: Open, 
     ended = await open_socket(PAGE, origin=ORIGIN, cookie=one)
     kept = await open_socket(PAGE, origin=ORIGIN, cookie=other)
     await kept.json()
-    sessions = await in_db(selectors.sign_ins_of)(people.alice.user)
-    await in_db(services.end_sign_in)(min(sessions, key=lambda each: each.created_at))
+    sessions = await in_db(sign_ins_of)(people.alice.user)
+    await in_db(end_sign_in)(min(sessions, key=lambda each: each.created_at))
     assert await ended.closed() == follower.ENDED
     await in_db(happen)(people.alice, 3)
     assert (await kept.json())["html"] == "instances|alice|3"
@@ -63,16 +72,16 @@ async def test_signing_out_closes_the_pages_of_that_browser(open_socket: Open, p
 
 async def test_leaving_a_group_closes_what_the_group_opened(open_socket: Open, people: People) -> None:
     def join() -> tuple[Any, Person]:
-        group = services.create_group(people.charlie.user.domain, "visitors")
-        services.add_to_group(group, people.charlie.user)
-        role = selectors.role_records(["reader"])[0]
-        services.grant(role, group=group, project=people.alice.project)
+        group = create_group(people.charlie.user.domain, "visitors")
+        add_to_group(group, people.charlie.user)
+        role = role_records(["reader"])[0]
+        grant(role, group=group, project=people.alice.project)
         return group, Person(people.charlie.user, people.alice.project)
 
     group, visitor = await in_db(join)()
     there, home = await browser(open_socket, visitor), await browser(open_socket, people.charlie)
     await home.json()
-    await in_db(services.remove_from_group)(group, people.charlie.user)
+    await in_db(remove_from_group)(group, people.charlie.user)
     assert await there.closed() in {follower.ENDED, follower.FORBIDDEN}
     await in_db(happen)(people.charlie, 3)
     assert (await home.json())["html"] == "instances|charlie|3"
@@ -82,7 +91,7 @@ async def test_deleting_an_application_credential_closes_its_sockets(open_socket
     record, token = await in_db(robot)(people.alice)
     socket = await script(open_socket, token)
     await socket.json()
-    await in_db(services.delete_application_credential)(record)
+    await in_db(delete_application_credential)(record)
     assert await socket.closed() == follower.ENDED
 
 
@@ -99,7 +108,7 @@ async def test_what_is_taken_while_a_socket_opens_closes_it(
     token, subscribe = await in_db(lambda: people.alice.token)(), follower.Follower._subscribe
 
     def revoke_first(self: follower.Follower, loop: asyncio.AbstractEventLoop) -> None:
-        services.revoke_all(people.alice.user)
+        revoke_all(people.alice.user)
         subscribe(self, loop)
 
     monkeypatch.setattr(follower.Follower, "_subscribe", revoke_first)

@@ -18,9 +18,16 @@ from django.test import Client
 from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
-from provisioning.identity import selectors, services
 from provisioning.identity.hashers import Argon2Hasher
 from provisioning.identity.models import Domain, Project, User
+from provisioning.identity.selectors import tokens
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.catalog import ensure_catalog
+from provisioning.identity.services.domains import ensure_domain
+from provisioning.identity.services.projects import ensure_project
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import ensure_user
 from tests.support.kept import Again, Kept
 
 PASSWORD = "correct horse"
@@ -34,13 +41,13 @@ def _hashing() -> tuple[Any, ...]:
 
 def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
     for role in ("admin", "member", "reader"):
-        services.ensure_role(role)
-    services.ensure_catalog()
-    return services.ensure_domain(domain_id, name)
+        ensure_role(role)
+    ensure_catalog()
+    return ensure_domain(domain_id, name)
 
 
 def make_project(name: str, domain: Domain | None = None) -> Project:
-    return services.ensure_project(domain or make_domain(), name)
+    return ensure_project(domain or make_domain(), name)
 
 
 def make_user(
@@ -53,7 +60,7 @@ def make_user(
 ) -> User:
     """Make a user with these roles by project; the hash of a password is computed once in a test run."""
     domain = domain or make_domain()
-    user = services.ensure_user(domain, name, default_project=default_project)
+    user = ensure_user(domain, name, default_project=default_project)
     known = (password, *_hashing())
     if known not in _hashes:
         user.set_password(password)
@@ -62,13 +69,13 @@ def make_user(
     user.tokens_valid_after = None
     user.save(update_fields=["password", "tokens_valid_after"])
     for project, role in (roles or {}).items():
-        services.assign_role(user, project, role)
+        assign_role(user, project, role)
     return user
 
 
 def context_of(user: User, project: Project | None) -> RequestContext:
     """The context that a token of the user for the project gives."""
-    return selectors.context_of(services.issue_token(user, project, ("password",)).data)
+    return tokens.context_of(issue_token(user, project, ("password",)).data)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Person:
 
     @property
     def token(self) -> str:
-        return services.issue_token(self.user, self.project, ("password",)).value
+        return issue_token(self.user, self.project, ("password",)).value
 
     @property
     def headers(self) -> dict[str, str]:

@@ -12,8 +12,14 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.hosts.models import Host
-from provisioning.identity import services
 from provisioning.identity.models import Project, User
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.catalog import ensure_catalog
+from provisioning.identity.services.domains import ensure_domain
+from provisioning.identity.services.projects import ensure_project
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import ensure_user
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
 
 REPEATS = 15
@@ -26,12 +32,12 @@ FAULTY = 20
 def _stand() -> tuple[User, Project]:
     """Create a user in a project."""
     for role in ("admin", "member", "reader"):
-        services.ensure_role(role)
-    services.ensure_catalog()
-    domain = services.ensure_domain("default", "Default")
-    project = services.ensure_project(domain, "bench")
-    user = services.ensure_user(domain, "bench", default_project=project)
-    services.assign_role(user, project, "member")
+        ensure_role(role)
+    ensure_catalog()
+    domain = ensure_domain("default", "Default")
+    project = ensure_project(domain, "bench")
+    user = ensure_user(domain, "bench", default_project=project)
+    assign_role(user, project, "member")
     return user, project
 
 
@@ -111,7 +117,7 @@ def _timed(query: str, token: str, expected: int) -> list[float]:
 def main() -> None:
     """Print the seconds of each list as JSON."""
     user, project = _stand()
-    token = services.issue_token(user, project, ("password",)).value
+    token = issue_token(user, project, ("password",)).value
     _fill(user, project, 0, MANY)
     found = {"detail": _timed("limit=1000", token, MANY), "few": _timed("limit=100", token, 100)}
     _fill(user, project, MANY, MOST)

@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from portal.api.common.links import endpoint
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import access_rules, selectors
+from provisioning.identity import access_rules
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.selectors.tokens import context_for_token
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -21,7 +22,7 @@ class TokenAuthentication(BaseAuthentication):
         value = request.headers.get("X-Auth-Token", "")
         if not value:
             raise NotAuthenticatedError(REFUSED)
-        context = selectors.context_for_token(
+        context = context_for_token(
             value,
             request_id=request_id_of(request),
             global_request_id=getattr(request, "global_request_id", None),

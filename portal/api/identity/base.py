@@ -9,8 +9,9 @@ from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.identity import policy, selectors, superiors
+from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Domain, Group, Project, User
+from provisioning.identity.selectors.lookups import domain_by
 
 Record = TypeVar("Record", Project, User, Group)
 
@@ -44,7 +45,7 @@ class DomainView(ServiceView):
 
     def refuse_operators(self, record: User | Group) -> None:
         """Raise ForbiddenError when a mere domain's administrator would get power over one of the cloud."""
-        superiors.refuse_superior(self.context, record)
+        privilege_escalation.refuse_superior(self.context, record)
 
 
 class RecordView(DomainView, Generic[Record]):
@@ -98,7 +99,7 @@ class CollectionView(DomainView):
     def domain_to_make_in(self, domain_id: str) -> Domain:
         """Return the domain in which something is to be made; ForbiddenError, InvalidInputError without one."""
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = selectors.domain_by(domain_id=domain_id)
+        domain = domain_by(domain_id=domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
         return domain

@@ -9,8 +9,9 @@ from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy, selectors
+from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors.grants import record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class DomainScopedView(ServiceView):
     def check_rule(self, request: Request) -> None:
         """Look up, ask, and then say what is missing."""
         self.addressed = {
-            name: AddressedRecord(self.kinds[name], text, selectors.record_of(self.kinds[name], text))
+            name: AddressedRecord(self.kinds[name], text, record_of(self.kinds[name], text))
             for name, text in self.kwargs.items()
         }
         try:

@@ -18,7 +18,7 @@ from portal.api.identity import fragments
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
-from provisioning.identity.directory import Found, Record
+from provisioning.identity.directory.listing import Found, Record
 
 INEXACT = tuple(f"name__{prefix}{how}" for how in ("contains", "startswith", "endswith") for prefix in ("", "i"))
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")

@@ -14,8 +14,9 @@ from portal.api.identity.auth import requests, schemas, shapes
 from portal.api.identity.auth.tokens import subject_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors, services
 from provisioning.identity.authenticate import authenticate
+from provisioning.identity.selectors.visible_projects import projects_open_to
+from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens import TokenData
 
 DOMAIN = "default"
@@ -84,7 +85,7 @@ class TokenView(V2View):
 
     def delete(self, request: Request, token_id: str) -> Response:
         """Give a token back."""
-        services.revoke_token(self._subject)
+        revoke_token(self._subject)
         return Response(status=204)
 
     def _check(self, request: Request) -> None:
@@ -122,7 +123,7 @@ class TenantsView(V2View):
 
     def get(self, request: Request) -> Response:
         """List the caller's own projects."""
-        found = [each for each in selectors.projects_open_to(self.context) if each.domain_id == DOMAIN]
+        found = [each for each in projects_open_to(self.context) if each.domain_id == DOMAIN]
         name = request.query_params.get("name")
         tenants = [shapes.tenant(each) for each in found if name is None or each.name == name]
         return Response({"tenants": tenants, "tenants_links": []})

@@ -12,9 +12,10 @@ from portal.api.common.views import Schemas
 from portal.api.network.base import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import selectors as identity
-from provisioning.quotas import selectors, services
+from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.quotas import selectors
 from provisioning.quotas.limits import MOST
+from provisioning.quotas.services.limits import reset_limits, set_limits
 
 NAMES = {
     "network": "networks",
@@ -55,7 +56,7 @@ class QuotaView(NetworkView):
     def project(self, project_id: str) -> uuid.UUID:
         """Return the id of a project that there is; raises NotFoundError."""
         project = read_id(project_id)
-        if project is None or (project != self.context.project_id and not identity.projects_by_id([project])):
+        if project is None or (project != self.context.project_id and not projects_by_id([project])):
             raise NotFoundError(f"Project {project_id[:64]} could not be found.")
         return project
 
@@ -87,12 +88,12 @@ class QuotaDetail(QuotaView):
         project = self.project(project_id)
         force = asked.pop("force", False) or not asked.pop("check_limit", True)
         limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in asked.items() if name in NAMES}
-        services.set_limits(project, limits, force=force)
+        set_limits(project, limits, force=force)
         return Response({"quota": _limits_of(project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Give the project the defaults again; 404 when it has them."""
-        if not services.reset_limits(self.project(project_id), NAMES.values()):
+        if not reset_limits(self.project(project_id), NAMES.values()):
             raise NotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
         return Response(status=204)
 

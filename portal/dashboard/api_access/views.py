@@ -7,7 +7,7 @@ from django.utils.text import slugify
 
 from portal.dashboard.client_files import CLOUD, auth_url, password_files
 from portal.dashboard.pages import Page
-from provisioning.identity import selectors
+from provisioning.identity.selectors.catalog import catalog_for
 
 EXAMPLES = (
     ("Who am I here", "token issue"),
@@ -29,7 +29,7 @@ class ApiAccess(Page):
         """Show endpoints, files and the first commands."""
         endpoints = [
             {"service": service, "url": endpoint["url"], "region": endpoint["region"]}
-            for service in selectors.catalog_for(self.context.project_id)
+            for service in catalog_for(self.context.project_id)
             for endpoint in service["endpoints"]
             if endpoint["interface"] == "public"
         ]

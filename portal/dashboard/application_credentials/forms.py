@@ -12,7 +12,7 @@ from django.utils import timezone
 from portal.dashboard import wording
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
 from provisioning.identity.models import Role
-from provisioning.identity.services import RequestPattern
+from provisioning.identity.services.application_credentials import RequestPattern
 
 EXPIRIES = (
     ("1", "in a day"),

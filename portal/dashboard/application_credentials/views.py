@@ -17,8 +17,17 @@ from portal.dashboard.client_files import CLOUD, application_credential_files
 from portal.dashboard.forms import Form
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import ForbiddenError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Project, User
+from provisioning.identity.selectors.application_credentials import (
+    application_credentials_of,
+    existing_application_credential,
+)
+from provisioning.identity.selectors.lookups import existing_user, role_records
+from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.services.application_credentials import (
+    create_application_credential,
+    delete_application_credential,
+)
 
 LIST = "dashboard:application_credentials"
 CREATE = "identity:create_application_credential"
@@ -37,7 +46,7 @@ class CredentialPage(Page):
 
     def user(self) -> User:
         """Return who is signed in."""
-        return selectors.existing_user(self.context.user_id.hex if self.context.user_id else "")
+        return existing_user(self.context.user_id.hex if self.context.user_id else "")
 
     def back(self) -> str:
         """Refusals are shown on the list."""
@@ -51,7 +60,7 @@ class CredentialList(CredentialPage):
         """Show them by name."""
         user, now = self.user(), timezone.now()
         used: dict[uuid.UUID | None, datetime] = {}
-        for each in selectors.sign_ins_of(user):
+        for each in sign_ins_of(user):
             known = used.get(each.application_credential_id, each.last_used_at)
             used[each.application_credential_id] = max(known, each.last_used_at)
         rows = [
@@ -62,7 +71,7 @@ class CredentialList(CredentialPage):
                 "expired": each.expires_at is not None and each.expires_at <= now,
                 "used": used.get(each.id),
             }
-            for each in selectors.application_credentials_of(user)
+            for each in application_credentials_of(user)
         ]
         context = {
             "rows": rows,
@@ -80,14 +89,12 @@ class CredentialCreate(FormPage, CredentialPage):
     template = "dashboard/application_credentials/create.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return CredentialForm(data, selectors.role_records(self.context.roles))
+        return CredentialForm(data, role_records(self.context.roles))
 
     def save(self, form: Form) -> HttpResponse:
         """Make it; the secret is in this answer and nowhere else."""
         options = form.cleaned_data
-        record, secret = services.create_application_credential(
-            self.user(), self._project(), caller=self.context, **options
-        )
+        record, secret = create_application_credential(self.user(), self._project(), caller=self.context, **options)
         context = {
             "credential": record,
             "secret": secret,
@@ -111,7 +118,7 @@ class CredentialDelete(CredentialPage):
 
     def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""
-        record = selectors.existing_application_credential(self.user(), credential_id.hex)
+        record = existing_application_credential(self.user(), credential_id.hex)
         return self.ask_first(
             f"Delete {record.name}?",
             "Programs that sign in with it are refused from their next request on. This cannot be undone.",
@@ -119,7 +126,7 @@ class CredentialDelete(CredentialPage):
 
     def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
         """Delete."""
-        record = selectors.existing_application_credential(self.user(), credential_id.hex)
+        record = existing_application_credential(self.user(), credential_id.hex)
         name = record.name
-        services.delete_application_credential(record, caller=self.context)
+        delete_application_credential(record, caller=self.context)
         return self.go(LIST, said=f"{name} was deleted.")

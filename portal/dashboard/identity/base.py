@@ -10,9 +10,10 @@ from django.urls import reverse
 
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import selectors, superiors
+from provisioning.identity import privilege_escalation
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
 
 Found = TypeVar("Found")
 Record = TypeVar("Record", Project, User, Group, Role, Domain)
@@ -50,7 +51,7 @@ class OnePage(ThingPage, Generic[Record]):
         """The record; NotFoundError without one, ForbiddenError to change who has more power than the caller."""
         found = existing(self._found, self.kind)
         if self.request.method == "POST" and isinstance(found, User | Group):
-            superiors.refuse_superior(self.context, found)
+            privilege_escalation.refuse_superior(self.context, found)
         return found
 
     def back(self) -> str:
@@ -68,7 +69,7 @@ class ProjectPage(OnePage[Project]):
 
     def look_up(self, key: Any) -> Project | None:
         """Find the project."""
-        return selectors.project_by(project_id=str(key))
+        return project_by(project_id=str(key))
 
     @property
     def project(self) -> Project:
@@ -84,7 +85,7 @@ class UserPage(OnePage[User]):
 
     def look_up(self, key: Any) -> User | None:
         """Find the user."""
-        return selectors.user_by(user_id=str(key))
+        return user_by(user_id=str(key))
 
     @property
     def user(self) -> User:
@@ -100,7 +101,7 @@ class GroupPage(OnePage[Group]):
 
     def look_up(self, key: Any) -> Group | None:
         """Find the group."""
-        return panels.group_by(key)
+        return dashboard_lists.group_by(key)
 
     @property
     def group(self) -> Group:
@@ -117,7 +118,7 @@ class RolePage(OnePage[Role]):
 
     def look_up(self, key: Any) -> Role | None:
         """Find the role."""
-        return panels.role_by(key)
+        return dashboard_lists.role_by(key)
 
     @property
     def role(self) -> Role:
@@ -134,7 +135,7 @@ class DomainPage(OnePage[Domain]):
 
     def look_up(self, key: Any) -> Domain | None:
         """Find the domain."""
-        return selectors.domain_by(domain_id=key.replace("\0", "/"))
+        return domain_by(domain_id=key.replace("\0", "/"))
 
     @property
     def domain(self) -> Domain:
@@ -157,11 +158,11 @@ def existing(record: Found | None, kind: str) -> Found:
     return record
 
 
-def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> panels.Wanted:
+def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> dashboard_lists.Wanted:
     """Read what a list is narrowed to from the address; what is unknown narrows nothing."""
     number = request.GET.get("page", "1")
     state = request.GET.get("state", "")
-    return panels.Wanted(
+    return dashboard_lists.Wanted(
         text=search_of(request.GET),
         domain_id=request.GET.get("domain", "").replace("\0", "")[:64],
         state=state if state in dict(states) else "",

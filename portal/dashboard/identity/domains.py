@@ -10,9 +10,9 @@ from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
-from provisioning.identity import services
 from provisioning.identity.models import Domain
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain
 
 
 class DomainList(ListPage):
@@ -23,9 +23,9 @@ class DomainList(ListPage):
     rule = "identity:list_domains"
     template = "dashboard/identity/domains.html"
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Find domains."""
-        return panels.find_domains(wanted)
+        return dashboard_lists.find_domains(wanted)
 
     def further(self) -> dict[str, Any]:
         """Add what may be done here."""
@@ -46,7 +46,7 @@ class DomainCreate(RecordFormPage):
         return RecordForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        domain = services.create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
+        domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
         return self.go("dashboard:domains", said=f"{domain.name} is made.")
 
 
@@ -59,7 +59,7 @@ class DomainEdit(RecordFormPage, DomainPage):
         return RecordForm(data, initial={"name": self.domain.name, "description": self.domain.description})
 
     def save(self, form: Form) -> HttpResponse:
-        services.update_domain(self.domain, **form.cleaned_data)
+        update_domain(self.domain, **form.cleaned_data)
         return self.go("dashboard:domains", said="Saved.")
 
 
@@ -73,7 +73,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Close it."""
-        services.set_domain_enabled(self.domain, enabled=False)
+        set_domain_enabled(self.domain, enabled=False)
         return self.go("dashboard:domains", said=f"{self.domain.name} is closed.")
 
 
@@ -85,7 +85,7 @@ class DomainSwitchOn(DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Open it."""
-        services.set_domain_enabled(self.domain, enabled=True)
+        set_domain_enabled(self.domain, enabled=True)
         return self.go("dashboard:domains", said=f"{self.domain.name} is open.")
 
 
@@ -101,5 +101,5 @@ class DomainDelete(QuestionPage[Domain], DomainPage):
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         """Delete."""
         name = self.domain.name
-        services.delete_domain(self.domain)
+        delete_domain(self.domain)
         return self.go("dashboard:domains", said=f"{name} was deleted.")

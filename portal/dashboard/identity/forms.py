@@ -11,9 +11,9 @@ from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
 from provisioning.common.ids import read_id
-from provisioning.identity import selectors
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
 from provisioning.identity.services import onboarding
 
 SUGGESTED = "suggested-projects"
@@ -198,7 +198,7 @@ class RolesForm(Form):
         self.offer("roles", [(str(role.id), ChoiceLabel(role.name, role.description)) for role in roles])
 
     def clean_roles(self) -> list[Role]:
-        return list(panels.roles_by_id(self.cleaned_data["roles"]))
+        return list(dashboard_lists.roles_by_id(self.cleaned_data["roles"]))
 
 
 class GrantForm(RolesForm):
@@ -231,9 +231,9 @@ class MemberForm(GrantForm):
         actor_id = read_id(key)
         found: User | Group | None = None
         if actor_id is not None and kind == "user":
-            found = selectors.user_by(user_id=str(actor_id))
+            found = user_by(user_id=str(actor_id))
         elif actor_id is not None and kind == "group":
-            found = panels.group_by(actor_id)
+            found = dashboard_lists.group_by(actor_id)
         if found is None:
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
@@ -252,7 +252,7 @@ class RoleGiveForm(GrantForm):
         self.fields["project"].help_text = "" if found else "No project matches."
 
     def clean_project(self) -> Project:
-        found = selectors.project_by(project_id=self.cleaned_data["project"])
+        found = project_by(project_id=self.cleaned_data["project"])
         if found is None:
             raise ValidationError(self.fields["project"].error_messages["required"])
         return found
@@ -272,7 +272,7 @@ class GroupUserForm(Form):
         self.fields["who"].help_text = "" if found else "Nobody else matches."
 
     def clean_who(self) -> User:
-        found = selectors.user_by(user_id=self.cleaned_data["who"])
+        found = user_by(user_id=self.cleaned_data["who"])
         if found is None:
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
@@ -296,7 +296,7 @@ def project_label(project: Project) -> ChoiceLabel:
 
 def existing_domain(key: str) -> Domain:
     """Return the domain of this id; ValidationError without one."""
-    found = selectors.domain_by(domain_id=key)
+    found = domain_by(domain_id=key)
     if found is None:
         raise ValidationError("There is no such domain.")
     return found
@@ -309,7 +309,7 @@ def find_project(form: Form, field: str, domain: Domain | None) -> dict[str, Any
     if not text or domain is None:
         typed[field] = None
         return typed
-    found = selectors.project_by(project_id=text) or selectors.project_by(name=text, domain_id=domain.id)
+    found = project_by(project_id=text) or project_by(name=text, domain_id=domain.id)
     if found is None:
         form.add_error(field, f"There is no project {text[:64]} in the domain {domain.name}.")
     typed[field] = found

@@ -11,7 +11,7 @@ from django.urls import reverse
 from portal.dashboard.identity.base import OnePage, Record, wanted_of
 from portal.dashboard.pages import FormPage, Page
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
 
 
 class ListPage(Page):
@@ -35,7 +35,7 @@ class ListPage(Page):
         }
         return self.page(self.template, context)
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Return the page of the list that is wanted."""
         raise NotImplementedError
 

@@ -15,9 +15,16 @@ from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE
 from portal.dashboard.pages import FormPage
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Group
-from provisioning.identity.selectors import members, panels
+from provisioning.identity.selectors import dashboard_lists, members
+from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.services.groups import (
+    add_to_group,
+    create_group,
+    delete_group,
+    remove_from_group,
+    update_group,
+)
 
 
 class GroupList(ListPage):
@@ -28,13 +35,13 @@ class GroupList(ListPage):
     rule = "identity:list_groups"
     template = "dashboard/identity/groups.html"
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Find groups."""
-        return panels.find_groups(wanted)
+        return dashboard_lists.find_groups(wanted)
 
     def further(self) -> dict[str, Any]:
         """Add the domains."""
-        return {"domains": panels.all_domains()}
+        return {"domains": dashboard_lists.all_domains()}
 
 
 class GroupCreate(RecordFormPage):
@@ -46,12 +53,12 @@ class GroupCreate(RecordFormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         initial = {"domain": self.context.user_domain_id}
-        return RecordForm(data, initial=initial, domains=panels.all_domains())
+        return RecordForm(data, initial=initial, domains=dashboard_lists.all_domains())
 
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where its members are."""
         typed = form.cleaned_data
-        group = services.create_group(typed["domain"], typed["name"], description=typed["description"])
+        group = create_group(typed["domain"], typed["name"], description=typed["description"])
         return self.go("dashboard:group_page", group.id, said=f"{group.name} is made. Now put users into it.")
 
 
@@ -67,7 +74,7 @@ class GroupDetail(GroupPage):
         shows_roles = self.allows("identity:list_role_assignments", target)
         context = {
             "group": group,
-            "found": panels.users_in(group, wanted),
+            "found": dashboard_lists.users_in(group, wanted),
             "wanted": wanted,
             "standings": members.standings_of(group) if shows_roles else None,
             "may": {
@@ -91,7 +98,7 @@ class GroupEdit(RecordFormPage, GroupPage):
         return RecordForm(data, initial={"name": self.group.name, "description": self.group.description})
 
     def save(self, form: Form) -> HttpResponse:
-        services.update_group(self.group, **form.cleaned_data)
+        update_group(self.group, **form.cleaned_data)
         return self.go(self.back(), said="Saved.")
 
 
@@ -104,7 +111,7 @@ class GroupDelete(QuestionPage[Group], GroupPage):
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Delete."""
         name = self.group.name
-        services.delete_group(self.group)
+        delete_group(self.group)
         return self.go("dashboard:groups", said=f"{name} was deleted.")
 
 
@@ -115,11 +122,11 @@ class GroupUserAdd(FormPage, GroupPage):
     template = "dashboard/identity/group_add.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return GroupUserForm(data, panels.users_to_choose(base.search_of(self.request.GET), beside=self.group))
+        return GroupUserForm(data, dashboard_lists.users_to_choose(base.search_of(self.request.GET), beside=self.group))
 
     def save(self, form: Form) -> HttpResponse:
         group, user = self.group, form.cleaned_data["who"]
-        services.add_to_group(group, user)
+        add_to_group(group, user)
         return self.go(self.back(), said=f"{user.name} is in {group.name} now.")
 
     def further(self) -> Mapping[str, Any]:
@@ -133,7 +140,7 @@ class GroupUserRemove(GroupPage):
 
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         """Ask."""
-        user = selectors.existing_user(str(user_id))
+        user = existing_user(str(user_id))
         return self.ask_first(
             f"Take {user.name} out of {self.group.name}?",
             "The user loses the roles that come by the group, at once and in open pages too.",
@@ -142,6 +149,6 @@ class GroupUserRemove(GroupPage):
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         """Take the user out."""
-        user = selectors.existing_user(str(user_id))
-        services.remove_from_group(self.group, user)
+        user = existing_user(str(user_id))
+        remove_from_group(self.group, user)
         return self.go(self.back(), said=f"{user.name} is not in {self.group.name} any more.")

@@ -15,9 +15,11 @@ from portal.dashboard.identity.base import ProjectPage
 from portal.dashboard.identity.forms import GrantForm, MemberForm, RoleGiveForm
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import policy, selectors
+from provisioning.identity import policy
 from provisioning.identity.models import Group, Project, Role, User
-from provisioning.identity.selectors import members, panels
+from provisioning.identity.selectors import dashboard_lists, members
+from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.role_lookups import brings_admin
 from provisioning.identity.services import onboarding
 
 GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
@@ -42,7 +44,12 @@ class MemberAdd(FormPage, ProjectPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         text = base.search_of(self.request.GET)
-        return MemberForm(data, panels.roles_to_choose(), panels.users_to_choose(text), panels.groups_to_choose(text))
+        return MemberForm(
+            data,
+            dashboard_lists.roles_to_choose(),
+            dashboard_lists.users_to_choose(text),
+            dashboard_lists.groups_to_choose(text),
+        )
 
     def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
@@ -91,7 +98,7 @@ class MemberRoles(FormPage, MemberPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         own = members.own_roles(self.project, self.actor)
-        return GrantForm(data, panels.roles_to_choose(), ticked=own)
+        return GrantForm(data, dashboard_lists.roles_to_choose(), ticked=own)
 
     def save(self, form: Form) -> HttpResponse:
         """Let the member have the ticked ones."""
@@ -158,8 +165,8 @@ class RoleGive(FormPage):
         return existing_actor(self.kind, self.actor_id)
 
     def form(self, data: QueryDict | None = None) -> Form:
-        projects = panels.projects_to_choose(base.search_of(self.request.GET))
-        return RoleGiveForm(data, panels.roles_to_choose(), projects)
+        projects = dashboard_lists.projects_to_choose(base.search_of(self.request.GET))
+        return RoleGiveForm(data, dashboard_lists.roles_to_choose(), projects)
 
     def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
@@ -190,7 +197,7 @@ def check_grants(page: Page, rule: str, project: Project, actor: User | Group, r
             "project_id": project.id,
             "actor_domain_id": actor.domain_id,
             "role_domain_id": role.domain_id,
-            "brings_admin": selectors.brings_admin(role),
+            "brings_admin": brings_admin(role),
         }
         policy.enforce(page.context, rule, target)
 
@@ -198,5 +205,5 @@ def check_grants(page: Page, rule: str, project: Project, actor: User | Group, r
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
     """Return the user or the group of this id; NotFoundError without one."""
     if kind == "group":
-        return base.existing(panels.group_by(actor_id), kind)
-    return base.existing(selectors.user_by(user_id=str(actor_id)), kind)
+        return base.existing(dashboard_lists.group_by(actor_id), kind)
+    return base.existing(user_by(user_id=str(actor_id)), kind)

@@ -14,9 +14,9 @@ from portal.dashboard.identity.forms import ProjectForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.identity.members import members_of
 from portal.dashboard.quotas import bars
-from provisioning.identity import services
 from provisioning.identity.models import Project
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
 from provisioning.quotas.selectors import detail_of, holdings
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
@@ -31,9 +31,9 @@ class ProjectList(ListPage):
     template = "dashboard/identity/projects.html"
     states = STATES
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Find projects."""
-        return panels.find_projects(wanted)
+        return dashboard_lists.find_projects(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
         """Show each with what it holds of what a launch uses."""
@@ -45,7 +45,7 @@ class ProjectList(ListPage):
     def further(self) -> dict[str, Any]:
         """Add the domains, and what else may be done here."""
         return {
-            "domains": panels.all_domains(),
+            "domains": dashboard_lists.all_domains(),
             "can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update"),
         }
 
@@ -59,12 +59,12 @@ class ProjectCreate(RecordFormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         initial = {"domain": self.context.user_domain_id}
-        return ProjectForm(data, initial=initial, domains=panels.all_domains())
+        return ProjectForm(data, initial=initial, domains=dashboard_lists.all_domains())
 
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where members and quotas are."""
         typed = form.cleaned_data
-        project = services.create_project(
+        project = create_project(
             typed["domain"],
             typed["name"],
             parent=typed["parent"],
@@ -75,7 +75,7 @@ class ProjectCreate(RecordFormPage):
         return self.go("dashboard:project_page", project.id, said=said)
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": panels.projects_to_choose("")}
+        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("")}
 
 
 class ProjectDetail(ProjectPage):
@@ -91,7 +91,7 @@ class ProjectDetail(ProjectPage):
         context = {
             "project": project,
             "status": wording.project_status(project),
-            "tags": panels.tags_of(project),
+            "tags": dashboard_lists.tags_of(project),
             "groups": bars.grouped(detail_of(project.id)),
             "own_roles": sorted(self.context.roles) if project.id == self.context.project_id else [],
             **shown,
@@ -112,13 +112,13 @@ class ProjectEdit(RecordFormPage, ProjectPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         project = self.project
-        tags = ", ".join(panels.tags_of(project))
+        tags = ", ".join(dashboard_lists.tags_of(project))
         initial = {"name": project.name, "description": project.description, "tags": tags}
         return ProjectForm(data, initial=initial)
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        services.update_project(self.project, name=typed["name"], description=typed["description"], tags=typed["tags"])
+        update_project(self.project, name=typed["name"], description=typed["description"], tags=typed["tags"])
         return self.go(self.back(), said="Saved.")
 
 
@@ -132,7 +132,7 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Close it."""
-        services.set_project_enabled(self.project, enabled=False)
+        set_project_enabled(self.project, enabled=False)
         return self.go(self.back(), said=f"{self.project.name} is closed.")
 
 
@@ -144,7 +144,7 @@ class ProjectSwitchOn(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Open it."""
-        services.set_project_enabled(self.project, enabled=True)
+        set_project_enabled(self.project, enabled=True)
         return self.go(self.back(), said=f"{self.project.name} is open.")
 
 
@@ -160,7 +160,7 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Delete."""
         name = self.project.name
-        services.delete_project(self.project)
+        delete_project(self.project)
         if self.project.id == self.context.project_id:
             return self.go("dashboard:overview")
         return self.go("dashboard:projects", said=f"{name} was deleted.")

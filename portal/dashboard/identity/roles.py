@@ -14,12 +14,12 @@ from portal.dashboard.identity.base import RolePage
 from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.pages import FormPage
-from provisioning.identity import policy, services
-from provisioning.identity import selectors as identity
+from provisioning.identity import policy
 from provisioning.identity.models import Role
-from provisioning.identity.selectors import panels
+from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.selectors.role_lookups import brings_admin
 from provisioning.identity.services import onboarding
-from provisioning.identity.services.roles import is_immutable
+from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 
 class RoleList(ListPage):
@@ -30,9 +30,9 @@ class RoleList(ListPage):
     rule = "identity:list_roles"
     template = "dashboard/identity/roles.html"
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Find roles."""
-        return panels.find_roles(wanted)
+        return dashboard_lists.find_roles(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
         """Show each with what it implies."""
@@ -56,10 +56,10 @@ class RoleCreate(RecordFormPage):
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return RoleForm(data, domains=panels.all_domains())
+        return RoleForm(data, domains=dashboard_lists.all_domains())
 
     def save(self, form: Form) -> HttpResponse:
-        role = services.create_role(**form.cleaned_data)
+        role = create_role(**form.cleaned_data)
         return self.go("dashboard:roles", said=f"{role.name} can be given now.")
 
 
@@ -73,7 +73,7 @@ class RoleEdit(RecordFormPage, RolePage):
         return RoleForm(data, initial={"name": self.role.name, "description": self.role.description})
 
     def save(self, form: Form) -> HttpResponse:
-        services.update_role(self.role, **form.cleaned_data)
+        update_role(self.role, **form.cleaned_data)
         return self.go("dashboard:roles", said="Saved.")
 
 
@@ -85,13 +85,13 @@ class RoleImplications(FormPage, RolePage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         role = self.role
-        others = [each for each in panels.roles_to_choose(role.domain) if each.id != role.id]
-        ticked = panels.implied_by(role)
+        others = [each for each in dashboard_lists.roles_to_choose(role.domain) if each.id != role.id]
+        ticked = dashboard_lists.implied_by(role)
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:
         role, wanted = self.role, form.cleaned_data["roles"]
-        present = panels.implied_by(role)
+        present = dashboard_lists.implied_by(role)
         self._check("identity:create_implied_role", [each for each in wanted if each not in present])
         self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
         onboarding.set_implied(role, wanted)
@@ -102,7 +102,7 @@ class RoleImplications(FormPage, RolePage):
 
     def _check(self, rule: str, implied: list[Role]) -> None:
         for each in implied:
-            target = {"role_domain_id": each.domain_id, "brings_admin": identity.brings_admin(each)}
+            target = {"role_domain_id": each.domain_id, "brings_admin": brings_admin(each)}
             policy.enforce(self.context, rule, {**base.target_of(self.role), **target})
 
 
@@ -116,5 +116,5 @@ class RoleDelete(QuestionPage[Role], RolePage):
     def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
         """Delete."""
         name = self.role.name
-        services.delete_role(self.role)
+        delete_role(self.role)
         return self.go("dashboard:roles", said=f"{name} was deleted.")

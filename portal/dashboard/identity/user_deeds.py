@@ -16,8 +16,12 @@ from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import PasswordForm
 from portal.dashboard.pages import FormPage
-from provisioning.identity import selectors, services
+from provisioning.identity.lockout import lift_lockout
 from provisioning.identity.models import User
+from provisioning.identity.selectors.application_credentials import existing_application_credential
+from provisioning.identity.services.application_credentials import delete_application_credential
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ DEEDS = {
             "The user is signed out everywhere, at once, and cannot sign in until enabled again. Roles are kept.",
             "Disable",
             "{name} is locked out.",
-            lambda user: services.set_user_enabled(user, enabled=False),
+            lambda user: set_user_enabled(user, enabled=False),
         ),
         Deed(
             "enable",
@@ -53,7 +57,7 @@ DEEDS = {
             "The user can sign in again with the password and the roles of before.",
             "Enable",
             "{name} can sign in again.",
-            lambda user: services.set_user_enabled(user, enabled=True),
+            lambda user: set_user_enabled(user, enabled=True),
             danger=False,
         ),
         Deed(
@@ -63,7 +67,7 @@ DEEDS = {
             "Every browser and every token of the user ends now. The user may sign in again.",
             "Sign out everywhere",
             "{name} is signed out everywhere.",
-            services.revoke_all,
+            revoke_all,
         ),
         Deed(
             "unlock",
@@ -72,7 +76,7 @@ DEEDS = {
             "Wrong passwords until now are forgotten, so that the user need not wait for the next try.",
             "Lift the lockout",
             "{name} may try again.",
-            services.lift_lockout,
+            lift_lockout,
             danger=False,
         ),
         Deed(
@@ -83,7 +87,7 @@ DEEDS = {
             " with the projects. This cannot be undone.",
             "Delete",
             "{name} was deleted.",
-            services.delete_user,
+            delete_user,
         ),
     )
 }
@@ -129,7 +133,7 @@ class UserPassword(FormPage, UserPage):
     def save(self, form: Form) -> HttpResponse:
         """Set it; a generated one is in this answer and nowhere else."""
         user, password = self.user, form.cleaned_data["password"]
-        services.set_password(user, password, by_admin=True)
+        set_password(user, password, by_admin=True)
         if form.cleaned_data["how"] == "type":
             return self.go(self.back(), said=f"{user.name} has a new password and is signed out everywhere.")
         shown = {"person": user, "password": password, "is_new": False}
@@ -147,7 +151,7 @@ class CredentialDelete(UserPage):
     def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         """Ask."""
         user = self.user
-        credential = selectors.existing_application_credential(user, str(application_credential_id))
+        credential = existing_application_credential(user, str(application_credential_id))
         return self.ask_first(
             f"Delete {credential.name} of {user.name}?",
             "Programs that sign in with it are refused from now on. This cannot be undone.",
@@ -155,6 +159,6 @@ class CredentialDelete(UserPage):
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         """Delete."""
-        credential = selectors.existing_application_credential(self.user, str(application_credential_id))
-        services.delete_application_credential(credential, caller=self.context)
+        credential = existing_application_credential(self.user, str(application_credential_id))
+        delete_application_credential(credential, caller=self.context)
         return self.go(self.back(), said=f"{credential.name} was deleted.")

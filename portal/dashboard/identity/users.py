@@ -17,10 +17,15 @@ from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import NewUserForm, UserForm
 from portal.dashboard.identity.frames import ListPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
-from provisioning.identity import selectors, services
+from provisioning.identity.lockout import lockout_of
 from provisioning.identity.models import User
-from provisioning.identity.selectors import members, panels
+from provisioning.identity.selectors import dashboard_lists, members
+from provisioning.identity.selectors.application_credentials import application_credentials_of
+from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.selectors.lookups import project_by
+from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.services import onboarding
+from provisioning.identity.services.users import update_user
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expired", "Password expired"))
 
@@ -34,9 +39,9 @@ class UserList(ListPage):
     template = "dashboard/identity/users.html"
     states = STATES
 
-    def find(self, wanted: panels.Wanted) -> panels.Found[Any]:
+    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
         """Find users."""
-        return panels.find_users(wanted)
+        return dashboard_lists.find_users(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
         """Show each with its state."""
@@ -44,7 +49,7 @@ class UserList(ListPage):
 
     def further(self) -> dict[str, Any]:
         """Add the domains."""
-        return {"domains": panels.all_domains()}
+        return {"domains": dashboard_lists.all_domains()}
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -57,13 +62,15 @@ class UserCreate(RecordFormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         """Return the form for a user of the project that the address names."""
-        named = selectors.project_by(project_id=self.request.GET.get("project", ""))
+        named = project_by(project_id=self.request.GET.get("project", ""))
         initial = {
             "domain": named.domain_id if named else self.context.user_domain_id,
             "project": named.name if named else "",
             "role": "member",
         }
-        return NewUserForm(data, initial=initial, domains=panels.all_domains(), roles=panels.roles_to_choose())
+        return NewUserForm(
+            data, initial=initial, domains=dashboard_lists.all_domains(), roles=dashboard_lists.roles_to_choose()
+        )
 
     def save(self, form: Form) -> HttpResponse:
         """Make the user; a generated password is in this answer and nowhere else."""
@@ -86,7 +93,7 @@ class UserCreate(RecordFormPage):
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": panels.projects_to_choose("")}
+        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("")}
 
 
 class UserDetail(UserPage):
@@ -102,13 +109,11 @@ class UserDetail(UserPage):
         context = {
             "person": user,
             "status": wording.user_status(user),
-            "locked_until": services.lockout_of(user),
+            "locked_until": lockout_of(user),
             "standings": members.standings_of(user) if shows_roles else None,
-            "groups": panels.groups_of(user),
-            "sessions": len(selectors.sign_ins_of(user))
-            if shows_roles or self.allows("novella:list_sign_ins", target)
-            else None,
-            "credentials": selectors.application_credentials_of(user),
+            "groups": dashboard_lists.groups_of(user),
+            "sessions": len(sign_ins_of(user)) if shows_roles or self.allows("novella:list_sign_ins", target) else None,
+            "credentials": application_credentials_of(user),
             "may": {
                 "update": self.allows("identity:update_user", target),
                 "delete": self.allows("identity:delete_user", target),
@@ -139,7 +144,7 @@ class UserEdit(RecordFormPage, UserPage):
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        services.update_user(
+        update_user(
             self.user,
             name=typed["name"],
             email=typed["email"],
@@ -149,4 +154,4 @@ class UserEdit(RecordFormPage, UserPage):
         return self.go(self.back(), said="Saved.")
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": selectors.projects_of(self.user.id)}
+        return {**super().further(), "suggested": projects_of(self.user.id)}

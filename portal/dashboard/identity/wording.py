@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.dashboard.wording import Status
-from provisioning.identity import services
+from provisioning.identity.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.services.passwords import has_expired
 
@@ -20,7 +20,7 @@ def user_status(user: User) -> Status:
         return DISABLED
     if not user.domain.enabled:
         return CLOSED_DOMAIN
-    if services.lockout_of(user) is not None:
+    if lockout_of(user) is not None:
         return LOCKED
     if has_expired(user):
         return EXPIRED

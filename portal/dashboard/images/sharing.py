@@ -13,7 +13,7 @@ from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
 from portal.dashboard.pages import FormPage
 from provisioning.common.ids import NOBODY
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageMember
 
@@ -35,7 +35,7 @@ class ImageShare(FormPage, ImagePage):
     def further(self) -> Mapping[str, Any]:
         image = selectors.image_for(self.context, self.kwargs["image_id"])
         members = selectors.members_for(self.context, image.id)
-        known = identity.projects_by_id([member.project_id for member in members])
+        known = projects_by_id([member.project_id for member in members])
         rows = [
             {"id": member.project_id, "name": str(known.get(member.project_id) or ""), "status": member.status}
             for member in members

@@ -18,10 +18,11 @@ from portal.dashboard.quotas import bars
 from portal.dashboard.quotas.bars import Bar
 from portal.dashboard.quotas.forms import QuotaForm
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors as identity
 from provisioning.identity.models import Project
-from provisioning.quotas import selectors, services
+from provisioning.identity.selectors.lookups import project_by
+from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS, NETWORK
+from provisioning.quotas.services.limits import reset_limits, set_limits
 
 Groups = Mapping[str, list[Bar]]
 
@@ -60,7 +61,7 @@ class OneProjectPage(Page):
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """Find the project; where there is none the rule is asked first, so that only who may look learns it."""
-        self._project = identity.project_by(project_id=str(kwargs["project_id"]))
+        self._project = project_by(project_id=str(kwargs["project_id"]))
         return {"project_id": self._project.id, "domain_id": self._project.domain_id} if self._project else {}
 
     @property
@@ -91,7 +92,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
     def save(self, form: Form) -> HttpResponse:
         """Set the limits; those below usage are taken, and said."""
         project = self.project
-        services.set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
+        set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
             messages.warning(self.request, sentence)
         return self.go("dashboard:project_page", project.id, said=f"The quotas of {project.name} are saved.")
@@ -127,7 +128,7 @@ class ProjectQuotasReset(OneProjectPage):
         project = self.project
         network_too = self.allows("delete_quota", {"project_id": project.id})
         mine = [name for name in DEFAULTS if network_too or name not in NETWORK]
-        services.reset_limits(project.id, mine)
+        reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
         return self.go("dashboard:project_page", project.id, said=f"{project.name} has the default quotas again.")
@@ -148,7 +149,7 @@ class QuotaDefaults(QuotaPage):
 
     def save(self, form: Form) -> HttpResponse:
         """Set them for all projects without their own."""
-        services.set_limits(None, cast("QuotaForm", form).limits())
+        set_limits(None, cast("QuotaForm", form).limits())
         return self.go("dashboard:projects", said="The default quotas are saved.")
 
 

@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from django.utils.functional import cached_property
 
 from portal.dashboard.pages import Page
-from provisioning.identity import selectors
 from provisioning.identity.models import User
+from provisioning.identity.selectors.lookups import existing_user
 
 TABS = (
     ("dashboard:settings", "Profile"),
@@ -35,7 +35,7 @@ class SettingsPage(Page):
     @cached_property
     def user(self) -> User:
         """Return who is signed in."""
-        return selectors.existing_user(self.context.user_id.hex if self.context.user_id else "")
+        return existing_user(self.context.user_id.hex if self.context.user_id else "")
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a page with the tabs above it."""

@@ -17,8 +17,8 @@ from portal.dashboard.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import NewPasswordForm
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.identity import services
 from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity.services.passwords import change_password
 
 
 @method_decorator([never_cache, sensitive_post_parameters("original", "password", "again")], name="dispatch")
@@ -37,7 +37,7 @@ class Password(FormPage, SettingsPage):
         typed = form.cleaned_data
         source = client_address(self.request)
         try:
-            services.change_password(self.user.id, typed["original"], typed["password"], source=source)
+            change_password(self.user.id, typed["original"], typed["password"], source=source)
         except TooManyAttemptsError as error:
             raise InvalidInputError(error.message, field="original") from error
         except NotAuthenticatedError as error:

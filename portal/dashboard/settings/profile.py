@@ -11,7 +11,9 @@ from portal.dashboard.forms import Form
 from portal.dashboard.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import ProfileForm
-from provisioning.identity import policy, selectors, services
+from provisioning.identity import policy
+from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.services.users import update_user
 
 UPDATE = "novella:update_profile"
 
@@ -29,11 +31,9 @@ class Profile(FormPage, SettingsPage):
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        services.update_user(
-            self.user, email=typed["email"], description=typed["description"], default_project=typed["project"]
-        )
+        update_user(self.user, email=typed["email"], description=typed["description"], default_project=typed["project"])
         return self.go("dashboard:settings", said="Your settings were saved.")
 
     def further(self) -> Mapping[str, Any]:
-        roles = selectors.role_records(self.context.roles)
+        roles = role_records(self.context.roles)
         return {"person": self.user, "roles": roles, "can_update": self.may(UPDATE)}

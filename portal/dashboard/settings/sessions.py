@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import SignIn
+from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.services.sign_ins import end_other_sign_ins, end_sign_in
 
 LIST = "dashboard:settings_sessions"
 END = "novella:end_sign_in"
@@ -39,7 +40,7 @@ class Sessions(SessionPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, this browser first."""
-        found = selectors.sign_ins_of(self.user)
+        found = sign_ins_of(self.user)
         rows = [
             {"sign_in": each, "client": programs.client_of(each), "here": each.id == self.context.sign_in_id}
             for each in sorted(found, key=lambda each: each.id != self.context.sign_in_id)
@@ -70,11 +71,11 @@ class SessionEnd(SessionPage):
     def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
         """End it."""
         found = self._session(sign_in_id)
-        services.end_sign_in(found)
+        end_sign_in(found)
         return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
 
     def _session(self, sign_in_id: uuid.UUID) -> SignIn:
-        found = next((each for each in selectors.sign_ins_of(self.user) if each.id == sign_in_id), None)
+        found = next((each for each in sign_ins_of(self.user) if each.id == sign_in_id), None)
         if found is None:
             raise NotFoundError("There is no such session.")
         return found
@@ -94,6 +95,6 @@ class SessionsEnd(SessionPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """End them."""
-        ended = services.end_other_sign_ins(self.user, keep=self.context.sign_in_id)
+        ended = end_other_sign_ins(self.user, keep=self.context.sign_in_id)
         words = "1 session has" if ended == 1 else f"{ended} sessions have"
         return self.go(LIST, said=f"{words} ended.")

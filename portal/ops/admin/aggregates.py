@@ -14,7 +14,7 @@ from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.selectors.server_groups import members_of
 from provisioning.compute.services import aggregates
 from provisioning.hosts.models import Host
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.lookups import projects_by_id
 
 
 class AggregateForm(ModelForm):
@@ -110,7 +110,7 @@ class ServerGroupAdmin(Readable):
     @admin.display(description="project")
     def project(self, group: ServerGroup) -> str:
         """Name the project."""
-        return str(identity.projects_by_id([group.project_id]).get(group.project_id) or group.project_id)
+        return str(projects_by_id([group.project_id]).get(group.project_id) or group.project_id)
 
     @admin.display(description="servers")
     def servers(self, group: ServerGroup) -> str:

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
-from provisioning.identity import policy, superiors
+from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Group, User
 
 if TYPE_CHECKING:  # generic to the type checker only
@@ -47,7 +47,11 @@ class Ruled(ModelAdmin):
         rule = self.rules.get(permission, "novella:admin")
         if context is None or not policy.allows(context, rule, self.policy_target(obj)):
             return False
-        return permission == "view" or not isinstance(obj, User | Group) or not superiors.is_superior(context, obj)
+        return (
+            permission == "view"
+            or not isinstance(obj, User | Group)
+            or not privilege_escalation.is_superior(context, obj)
+        )
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         """Return the ids that the rules name."""
@@ -161,7 +165,7 @@ def each(request: HttpRequest, rows: QuerySet[Any], do: Callable[[RequestContext
     for row in rows:
         try:
             if isinstance(row, User | Group):
-                superiors.refuse_superior(context, row)
+                privilege_escalation.refuse_superior(context, row)
             do(context, row)
             done += 1
         except NovellaError as error:

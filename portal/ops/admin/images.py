@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from portal.ops.admin.base import Readable, confirmed, each
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import services
 from provisioning.images.models import Image
 
@@ -31,7 +31,7 @@ class ImageAdmin(Readable):
     @admin.display(description="project")
     def project(self, image: Image) -> str:
         """Name the project it belongs to."""
-        return str(identity.projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
+        return str(projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
 
     @admin.action(description="Deactivate")
     def deactivate_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:

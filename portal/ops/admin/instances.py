@@ -18,7 +18,7 @@ from provisioning.compute.actions.power import start, stop
 from provisioning.compute.launch import retry
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.states import VmState, api_status
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 
 TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
 
@@ -70,13 +70,13 @@ class InstanceAdmin(Readable):
     @admin.display(description="project")
     def project(self, instance: Instance) -> str:
         """Name the project."""
-        known = identity.projects_by_id([instance.project_id]).get(instance.project_id)
+        known = projects_by_id([instance.project_id]).get(instance.project_id)
         return str(known or instance.project_id)
 
     @admin.display(description="launched by")
     def owner(self, instance: Instance) -> str:
         """Name the person."""
-        return str(identity.users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
+        return str(users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
 
     @admin.display(description="size")
     def size(self, instance: Instance) -> str:

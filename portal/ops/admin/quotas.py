@@ -10,11 +10,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from portal.ops.admin.base import ModelForm, Written
-from provisioning.identity import selectors as identity
 from provisioning.identity.models import Project
-from provisioning.quotas import services
+from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.models import QuotaLimit
+from provisioning.quotas.services.limits import set_limit
 
 
 class QuotaLimitForm(ModelForm):
@@ -72,7 +72,7 @@ class QuotaLimitAdmin(Written):
         """Name the project."""
         if limit.project_id is None:
             return "all projects (the default)"
-        return str(identity.projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)
+        return str(projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)
 
     @admin.display(description="built-in default")
     def default(self, limit: QuotaLimit) -> int:
@@ -81,9 +81,9 @@ class QuotaLimitAdmin(Written):
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the service."""
-        services.set_limit(obj.project_id, obj.resource, obj.limit)
+        set_limit(obj.project_id, obj.resource, obj.limit)
         obj.pk = QuotaLimit.objects.get(project_id=obj.project_id, resource=obj.resource).pk
 
     def delete_model(self, request: HttpRequest, obj: QuotaLimit) -> None:
         """Return to the default."""
-        services.set_limit(obj.project_id, obj.resource, None)
+        set_limit(obj.project_id, obj.resource, None)

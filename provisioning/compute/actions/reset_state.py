@@ -18,7 +18,7 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, leave_host, not_handed_over, release_place
 from provisioning.compute.states import TaskState, VmState
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import commit
 
 BY_HAND = "An administrator has reset the server's state."
 
@@ -45,7 +45,7 @@ def reset_state(context: RequestContext, instance_id: uuid.UUID | str, to: Liter
         if moved is None:
             raise InstanceBusyError("os-resetState", instance.id, *was)
         instance_actions.finish(moved.id, message=BY_HAND)
-        quotas.commit(moved.id)
+        commit(moved.id)
         if nowhere:
             (leave_host if before.vm_state == VmState.SHELVED_OFFLOADED else release_place)(moved.id)
         drop_unfinished(before)

@@ -35,7 +35,7 @@ from provisioning.compute.sizes import larger_room, quota_held, room_of
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler import explain
 
 CAN_RESIZE = {VmState.ACTIVE, VmState.STOPPED}
@@ -74,7 +74,7 @@ def resize(
         moved = state.advance(instance, "resize", attempt=instance.attempt, changes=changes, note=Note(context))
         if moved is None:
             raise InstanceBusyError("resize", instance.id, *was)
-        quotas.grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
+        grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
         open_migration(context, moved, "resize", wanted)
         action = instance_actions.begin(context, moved.id, "resize", started)
         instance_actions.write(
@@ -91,7 +91,7 @@ def _settle(instance: Instance, host: Host) -> None:
     if instance.old_flavor is None:
         return
     host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
-    quotas.shrink(instance.id, quota_held(instance.flavor))
+    shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
     close_migration(instance.id)
 
@@ -134,7 +134,7 @@ def _refuse(instance: Instance, why: str) -> Instance:
 
 def undo_resize(instance: Instance) -> None:
     """Give back what an instance holds beyond the size that it has, inside the caller's transaction."""
-    quotas.shrink(instance.id, quota_held(instance.flavor))
+    shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
 
 

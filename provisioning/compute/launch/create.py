@@ -24,7 +24,7 @@ from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.sizes import flavor_copy
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import reserve
 
 
 def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote:
@@ -83,7 +83,7 @@ def _reserve(context: RequestContext, request: LaunchRequest, checked: CheckedLa
         instance = _instance(request, checked, columns, index, count)
         try:
             with transaction.atomic(savepoint=count > 1):
-                quotas.reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
+                reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
         except OverQuotaError:
             if index < request.min_count or count == 1:
                 raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import InjectedFile
-from provisioning.quotas.services import check_each
+from provisioning.quotas.services.limits import check_each
 
 
 def check_files(files: Sequence[InjectedFile], limits: Mapping[str, int]) -> list[dict[str, str]]:

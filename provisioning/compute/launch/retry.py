@@ -17,7 +17,7 @@ from provisioning.compute.release import host_holding, leave_host, release_place
 from provisioning.compute.services.hosts import build_failed
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import commit
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
@@ -52,7 +52,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
         attempts.record(action, attempts.Failure(attempt, host_name, reason), failed)
     record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
     instance_actions.finish(failed.id, line.action, message=message)
-    quotas.commit(failed.id)
+    commit(failed.id)
     if holder is None:
         (leave_host if line is UNSHELVE else release_place)(failed.id)
     else:

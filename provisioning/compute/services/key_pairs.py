@@ -15,9 +15,9 @@ from provisioning.compute.models import KeyPair
 from provisioning.compute.names import key_pair_owner
 from provisioning.compute.services import key_material
 from provisioning.compute.services.key_material import Material
-from provisioning.identity import selectors as identity
+from provisioning.identity.selectors.lookups import users_by_id
 from provisioning.quotas import selectors as limits_of_projects
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import hold, release
 
 _NAME = re.compile(r"[A-Za-z0-9 _@.-]{1,255}")
 
@@ -43,13 +43,13 @@ def create_key_pair(
         raise ForbiddenError("A key pair belongs to a user.")
     owner = selectors.key_pair_user(context, user_id, "os_compute_api:os-keypairs:create")
     _check_name(name)
-    if owner != context.user_id and owner not in identity.users_by_id([owner]):
+    if owner != context.user_id and owner not in users_by_id([owner]):
         raise InvalidInputError(f"User ID {owner.hex} is not a valid user.", field="user_id")
     material = _material(context, type, public_key, algorithm)
     try:
         with transaction.atomic():
             limits = limits_of_projects.limits_of(context.project_id) if context.project_id else None
-            quotas.hold(owner, key_pair_owner(owner, name), {"key_pairs": 1}, limits)
+            hold(owner, key_pair_owner(owner, name), {"key_pairs": 1}, limits)
             row = KeyPair.objects.create(
                 user_id=owner,
                 name=name,
@@ -69,7 +69,7 @@ def delete_key_pair(context: RequestContext, name: str, *, user_id: uuid.UUID | 
     with transaction.atomic():
         deleted, _ = KeyPair.objects.filter(pk=row.pk).delete()
         if deleted:
-            quotas.release(key_pair_owner(row.user_id, row.name))
+            release(key_pair_owner(row.user_id, row.name))
 
 
 def _check_name(name: str) -> None:

@@ -14,7 +14,7 @@ from provisioning.compute.services.instances import write
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas
-from provisioning.quotas.services import check_each
+from provisioning.quotas.services.limits import check_each
 
 _MAY_CHANGE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
 """States in which metadata may change, when no task goes on."""

@@ -18,7 +18,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotAuth
 from provisioning.compute import selectors
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.states import TaskState, VmState
-from provisioning.identity import kept_tokens, policy
+from provisioning.identity import policy, token_store
 from provisioning.identity.tokens import TokenData
 
 RULE = "os_compute_api:os-remote-consoles"
@@ -76,7 +76,7 @@ def create_console(
         protocol=protocol,
         console_type=console_type,
         expires_at=timezone.now() + timedelta(seconds=settings.CONSOLE_TOKEN_TTL),
-        asked_with=kept_tokens.keep(asked_with),
+        asked_with=token_store.keep(asked_with),
     )
     unused = ConsoleToken.objects.filter(instance=instance, user_id=context.user_id, used_at=None)
     spare = list(unused.order_by("-created_at").values_list("digest", flat=True)[MOST_UNUSED : 2 * MOST_UNUSED])
@@ -106,7 +106,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     Raises NotAuthenticatedError when the sign-in it was asked with has ended, ForbiddenError when the user may not any
     more, NotFoundError when the server is gone or was made anew, ConflictError when it does not run.
     """
-    context = kept_tokens.still_good(row.asked_with)
+    context = token_store.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
     policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
     if _made_anew(row, instance):

@@ -17,8 +17,8 @@ from provisioning.compute.names import check_text
 from provisioning.compute.selectors import server_groups as selectors
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
-from provisioning.quotas import services as quotas
 from provisioning.quotas.limits import MOST, UNLIMITED
+from provisioning.quotas.services.ledger import hold, release
 from provisioning.scheduler import check_query, options_of
 from provisioning.scheduler.query import QueryFilter
 
@@ -103,7 +103,7 @@ def create_server_group(
         max_server_per_host=max_server_per_host,
     )
     with transaction.atomic():
-        quotas.hold(group.project_id, group.id, {"server_groups": 1})
+        hold(group.project_id, group.id, {"server_groups": 1})
         group.save(force_insert=True)
     return group
 
@@ -122,7 +122,7 @@ def delete_server_group(context: RequestContext, group_id: object) -> None:
             raise NotFoundError(f"Instance group {group.id} could not be found.")
         Instance.objects.filter(server_group=group).update(server_group=None)
         ServerGroup.objects.filter(id=group.id).delete()
-        quotas.release(group.id)
+        release(group.id)
 
 
 def group_for_launch(context: RequestContext, group_id: object, count: int = 1) -> ServerGroup:

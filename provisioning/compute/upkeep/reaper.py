@@ -28,7 +28,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
 from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.registry import periodic
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def _cut_off(instance_id: uuid.UUID) -> None:
         return
     record_fault(instance, CUT_OFF)
     instance_actions.finish(instance.id, message=CUT_OFF)
-    quotas.commit(instance.id)
+    commit(instance.id)
     host_commands.withdraw_of_tasks(instance.id)
 
 

@@ -8,9 +8,9 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.ids import read_id
 from provisioning.common.listing import Part
-from provisioning.identity import selectors
 from provisioning.identity.directory.listing import Found, Record, find
 from provisioning.identity.models import Domain, Group, Project, User
+from provisioning.identity.selectors.entries import projects_of
 
 
 def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
@@ -27,7 +27,7 @@ def projects(
     """
     rows = _within(Project.objects.prefetch_related("tags"), within)
     if open_to is not None:
-        rows = rows.filter(id__in=[project.id for project in selectors.projects_of(open_to)])
+        rows = rows.filter(id__in=[project.id for project in projects_of(open_to)])
     if parent is not None:
         above = read_id(parent)
         below = Q(parent=None, domain=parent)

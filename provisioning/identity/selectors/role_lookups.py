@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
+from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import ImpliedRole, Role
-from provisioning.identity.safeguard import roles_bringing_admin
 
 
 def existing_role(role_id: str) -> Role:

@@ -14,9 +14,10 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, effective, secret_hashes, selectors
+from provisioning.identity import announce, effective, secret_hashes
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
+from provisioning.identity.selectors.lookups import role_records
 
 MOST_OF_USER = 500
 """Application credentials of one user."""
@@ -146,7 +147,7 @@ def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: R
     held = effective.role_names(user.id, project_id=project.id)
     if caller is not None:
         held &= caller.roles if caller.project_id == project.id else frozenset()
-    roles = selectors.role_records(held) if asked is None else list({role.id: role for role in asked}.values())
+    roles = role_records(held) if asked is None else list({role.id: role for role in asked}.values())
     if not roles:
         raise InvalidInputError("An application credential needs a role that you have on the project.", field="roles")
     for role in roles:

@@ -11,8 +11,8 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.grant_target import Target, columns_of
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
-from provisioning.identity.safeguard import keeping_an_administrator
 
 
 @when_broken_off

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, ownership, presence
+from provisioning.identity import announce, owner_locks, project_resources
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
-from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
     check_name,
     check_text,
@@ -127,11 +127,11 @@ def delete_domain(domain: Domain) -> None:
 def _empty(domain: Domain) -> None:
     users, projects = User.objects.filter(domain=domain), Project.objects.filter(domain=domain)
     project_ids = list(projects.values_list("id", flat=True))
-    presence.hold(Project, project_ids)
-    presence.hold(User, list(users.values_list("id", flat=True)))
-    ownership.refuse_owners(project_ids, f"A project in the domain {domain.name}")
-    ownership.remove_furniture(project_ids)
-    ownership.remove_of_users(list(users.values_list("id", flat=True)))
+    owner_locks.lock_rows(Project, project_ids)
+    owner_locks.lock_rows(User, list(users.values_list("id", flat=True)))
+    project_resources.refuse_owners(project_ids, f"A project in the domain {domain.name}")
+    project_resources.remove_with_projects(project_ids)
+    project_resources.remove_with_users(list(users.values_list("id", flat=True)))
     Group.objects.filter(domain=domain).delete()
     users.delete()
     projects.update(parent=None)  # so that they may go in any order

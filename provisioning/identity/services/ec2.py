@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors
 from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, Project, User
+from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.credentials import (
     EC2,
     Ec2Keys,
@@ -62,11 +63,11 @@ def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedT
     signed = is_signed_with(known.secret)
     if record is None or record.project is None or not signed:
         raise NotAuthenticatedError(REFUSED)
-    if not selectors.roles_of(record.user_id, record.project.id):
+    if not roles_of(record.user_id, record.project.id):
         raise NotAuthenticatedError(REFUSED)
     client = Client.of("", session_name(record.id))
     limits = record.application_credential
     session = record_client(record.user, (METHOD,), client, project=record.project, application_credential=limits)
     issued = issue_token(record.user, record.project, (METHOD,), sign_in=session, application_credential=limits)
-    selectors.context_of(issued.data)
+    context_of(issued.data)
     return issued

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
-from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
     check_name,
     check_text,

@@ -17,9 +17,10 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
-from provisioning.identity import lockout, selectors, throttle
+from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, RevokedToken, User
+from provisioning.identity.selectors.lookups import user_by
 from provisioning.identity.services import credentials
 from provisioning.identity.services.passwords import typed_name
 
@@ -51,7 +52,7 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
     typed = typed_name(proof.user_id, proof.user_name, proof.domain_id, proof.domain_name)
     user: User | None = None
     if "\0" not in typed:  # PostgreSQL refuses to look for it
-        user = selectors.user_by(
+        user = user_by(
             user_id=proof.user_id, name=proof.user_name, domain_id=proof.domain_id, domain_name=proof.domain_name
         )
     account = lockout.account_of(user, typed).of("passcode")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, throttle
+from provisioning.identity import throttle
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential
+from provisioning.identity.selectors.application_credentials import application_credential_by
+from provisioning.identity.selectors.lookups import user_by
 from provisioning.identity.services.application_credentials import check_secret
 from provisioning.identity.services.passwords import typed_name
 
@@ -39,10 +41,10 @@ def authenticate_application_credential(
     if "\0" in typed:  # PostgreSQL refuses to look for it
         found = None
     elif credential_id is not None:
-        found = selectors.application_credential_by(credential_id=credential_id)
+        found = application_credential_by(credential_id=credential_id)
     else:
-        user = selectors.user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
-        found = selectors.application_credential_by(user=user, name=name) if user is not None else None
+        user = user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
+        found = application_credential_by(user=user, name=name) if user is not None else None
     with throttle.Attempt(typed, source, at_once=AT_ONCE) as attempt:
         right = check_secret(found, secret)
         if found is None or not right or not _is_open(found):

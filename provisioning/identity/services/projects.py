@@ -12,9 +12,11 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, ownership, presence, selectors
+from provisioning.identity import announce, owner_locks, project_resources
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Project, ProjectTag, User
-from provisioning.identity.safeguard import keeping_an_administrator
+from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.selectors.trees import parents_of
 from provisioning.identity.services.checks import (
     MOST_TAGS,
     check_name,
@@ -83,7 +85,7 @@ def create_project(
 def _check_parent(domain: Domain, parent: Project) -> None:
     if parent.domain_id != domain.id:
         raise InvalidInputError("The parent must be in the same domain as the project.", field="parent_id")
-    lineage = [parent, *selectors.parents_of(parent)]
+    lineage = [parent, *parents_of(parent)]
     if len(lineage) >= DEEPEST:
         raise ForbiddenError(f"Projects stand at most {DEEPEST} below each other.")
     if not all(each.enabled for each in lineage):
@@ -123,7 +125,7 @@ def set_project_enabled(project: Project, *, enabled: bool) -> None:
     ForbiddenError to close one above an open one, to open one below a closed one, and to close the last administrator
     out.
     """
-    if enabled and not all(each.enabled for each in selectors.parents_of(project)):
+    if enabled and not all(each.enabled for each in parents_of(project)):
         raise ForbiddenError("Cannot enable a project below one that is disabled. Enable that first.")
     if not enabled and project.children.filter(enabled=True).exists():
         raise ForbiddenError("Cannot disable a project above enabled ones. Disable those first.")
@@ -139,11 +141,11 @@ def delete_project(project: Project) -> None:
     refuse_immutable(project)
     project_id = project.id
     with undisturbed("project"), keeping_an_administrator():
-        presence.hold_project(project_id)
+        owner_locks.lock_project(project_id)
         if project.children.exists():
             raise ConflictError(f"There are projects below {project.name}. Delete those first.")
-        ownership.refuse_owners([project_id], f"The project {project.name}")
-        ownership.remove_furniture([project_id])
+        project_resources.refuse_owners([project_id], f"The project {project.name}")
+        project_resources.remove_with_projects([project_id])
         Project.objects.filter(id=project_id).delete()
         announce.revoked(project_id=project_id)
 
@@ -179,7 +181,7 @@ def project_for_sign_in(user: User, project_id: str | None = None) -> Project:
 
     Raises ForbiddenError when the user has no role there, or none anywhere.
     """
-    open_to_user = selectors.projects_of(user.id)
+    open_to_user = projects_of(user.id)
     if project_id is not None:
         wanted = read_id(project_id)
         found = next((project for project in open_to_user if project.id == wanted), None)

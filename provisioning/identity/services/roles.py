@@ -8,10 +8,10 @@ from django.db import transaction
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, safeguard
+from provisioning.identity import announce, last_admin
 from provisioning.identity.conflicts import told_as
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
-from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import undisturbed
 
 BUILT_IN = ("admin", "member", "reader")
@@ -120,7 +120,7 @@ def imply(prior: Role, implied: Role) -> None:
     if implied.domain_id is not None and implied.domain_id != prior.domain_id:
         raise ForbiddenError("A role of a domain can be implied by roles of the same domain only.")
     with told_as(f"The role {prior.name} implies {implied.name} already."):
-        safeguard.take_turns()  # two changes at once could close a circle
+        last_admin.take_turns()  # two changes at once could close a circle
         if prior.id in _closure(implied):
             raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
         ImpliedRole.objects.create(prior=prior, implied=implied)

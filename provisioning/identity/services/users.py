@@ -9,9 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, ownership, presence
+from provisioning.identity import announce, owner_locks, project_resources
+from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
-from provisioning.identity.safeguard import keeping_an_administrator
 from provisioning.identity.services.checks import (
     check_name,
     check_text,
@@ -138,7 +138,7 @@ def delete_user(user: User) -> None:
     """
     user_id = user.id
     with undisturbed("user"), keeping_an_administrator():
-        presence.hold_user(user_id)
-        ownership.remove_of_users([user_id])
+        owner_locks.lock_user(user_id)
+        project_resources.remove_with_users([user_id])
         User.objects.filter(id=user_id).delete()
         announce.revoked(user_id=user_id)

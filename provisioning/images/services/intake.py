@@ -16,7 +16,7 @@ from django.db.models import Sum
 from compute_agent.disk_formats import inspection
 from compute_agent.disk_formats.reading import DiskFormatError
 from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
-from provisioning.identity import presence
+from provisioning.identity import owner_locks
 from provisioning.images import store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
@@ -142,7 +142,7 @@ def hold_storage(image_id: uuid.UUID, size: int) -> None:
     if not quota:
         return
     image = Image.objects.get(pk=image_id)
-    presence.hold_project(image.project_id)
+    owner_locks.lock_project(image.project_id)
     others = Image.objects.filter(project_id=image.project_id).exclude(pk=image_id)
     used = others.exclude(status=Image.Status.DELETED).aggregate(total=Sum("size"))["total"] or 0
     if used + size > quota:

@@ -10,7 +10,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.common.ids import read_id
-from provisioning.identity import presence
+from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import image_for
@@ -29,7 +29,7 @@ def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: o
     with transaction.atomic():
         image = _shared(owned(context, image_id, lock=True, refusal=refusal))
         member = read_id(project_id)
-        if member is None or not presence.hold(Project, [member]):
+        if member is None or not owner_locks.lock_rows(Project, [member]):
             msg = f"There is no project {str(project_id)[:64]}."
             raise InvalidInputError(msg, field="member")
         there = set(ImageMember.objects.filter(image=image).values_list("project_id", flat=True))

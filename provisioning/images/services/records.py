@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.identity import presence
+from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images import store
 from provisioning.images.changes import Change, apply
@@ -34,7 +34,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
     try:
         with transaction.atomic():
             if checked["project_id"] == context.project_id:
-                presence.hold_project(context.project_id)
+                owner_locks.lock_project(context.project_id)
             else:
                 _hold_new_owner(checked["project_id"])
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
@@ -133,7 +133,7 @@ def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
 
 def _hold_new_owner(project_id: uuid.UUID) -> None:
     """Keep a project that an operator named until the transaction ends; InvalidInputError when there is none."""
-    if not presence.hold(Project, [project_id]):
+    if not owner_locks.lock_rows(Project, [project_id]):
         msg = f"There is no project {project_id.hex}."
         raise InvalidInputError(msg, field="owner")
 

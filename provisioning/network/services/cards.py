@@ -24,7 +24,8 @@ from provisioning.network.services.ports import (
     lock_subnets,
     usable_network,
 )
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import hold, release
+from provisioning.quotas.services.sizes import grow, shrink
 
 MAX_CARDS = 8
 """Network cards of one server, as at its launch."""
@@ -44,8 +45,8 @@ def add_card(instance_id: uuid.UUID, project_id: uuid.UUID, card: Card, host: st
             raise InvalidInputError(f"A server has at most {MAX_CARDS} network cards.", field="interfaceAttachment")
         if card["port_id"] is None:
             held = {"ports": mine.filter(delete_with_device=True).count() + 1}
-            quotas.hold(project_id, instance_id, held)
-            quotas.grow(project_id, instance_id, held)
+            hold(project_id, instance_id, held)
+            grow(project_id, instance_id, held)
         subnets = lock_subnets([card["network_id"]] if card["network_id"] else [])
         last = mine.aggregate(last=Max("device_index"))["last"]
         plan = CardPlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
@@ -70,9 +71,9 @@ def remove_card(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
         if ports[place].delete_with_device:
             left = sum(port.delete_with_device for port in ports) - 1
             if left:
-                quotas.shrink(instance_id, {"ports": left})
+                shrink(instance_id, {"ports": left})
             else:
-                quotas.release(instance_id, only=["ports"])
+                release(instance_id, only=["ports"])
             ports[place].delete()
         else:
             _change(port_id, device_id=None, device_owner="", device_index=0, host="", status="DOWN", leaving=False)

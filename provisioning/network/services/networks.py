@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import hold
 
 MAX_NAME_SERVERS = 5
 """Neutron's max_dns_nameservers."""
@@ -35,7 +35,7 @@ def create_network(
         raise InvalidInputError(msg, field="mtu")
     identity = uuid.uuid4()
     with transaction.atomic():
-        quotas.hold(project_id, identity, {"networks": 1})
+        hold(project_id, identity, {"networks": 1})
         return Network.objects.create(
             id=identity,
             project_id=project_id,
@@ -75,7 +75,7 @@ def create_subnet(
     dhcp = addressing.as_text(ranges[0].first) if enable_dhcp and gateway is None else None
     identity = uuid.uuid4()
     with transaction.atomic():
-        quotas.hold(network.project_id, identity, {"subnets": 1})
+        hold(network.project_id, identity, {"subnets": 1})
         if connection.features.has_select_for_update:  # all of them: ranges are compared over every network
             list(Network.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         other = addressing.overlapping(whole)

@@ -14,7 +14,8 @@ from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
 from provisioning.network.services.security_groups import ensure_default_security_group
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services import ledger
+from provisioning.quotas.services.ledger import hold, reserve
 
 Membership = Port.security_groups.through
 """Rows that put ports into security groups."""
@@ -43,7 +44,7 @@ def allocate(
     ConflictError when another run allocates for the same instance at this moment.
     """
     with transaction.atomic():
-        quotas.reserve(project_id, instance_id, {"ports": new_ports(requested)})
+        reserve(project_id, instance_id, {"ports": new_ports(requested)})
         subnets = lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         existing = _ports_of(instance_id)
         if existing:
@@ -98,7 +99,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """
     with transaction.atomic():
         if not keep_quota:
-            quotas.release(instance_id, only=["ports"])
+            ledger.release(instance_id, only=["ports"])
         Port.objects.filter(device_id=instance_id, delete_with_device=True).delete()
         Port.objects.filter(device_id=instance_id).update(
             device_id=None,
@@ -119,7 +120,7 @@ def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixe
     """
     port = Port(network=network, project_id=project_id, name=name)
     with transaction.atomic():
-        quotas.hold(project_id, port.id, {"ports": 1})
+        hold(project_id, port.id, {"ports": 1})
         subnets = lock_subnets([str(network.id)])
         group = ensure_default_security_group(project_id)
         chosen = subnets.get(network.id, [])

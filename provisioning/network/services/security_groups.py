@@ -7,7 +7,7 @@ import uuid
 from django.db import transaction
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
-from provisioning.quotas import services as quotas
+from provisioning.quotas.services.ledger import hold, hold_all
 
 DEFAULT_NAME = "default"
 
@@ -38,7 +38,7 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
                 for ethertype in ("IPv4", "IPv6")
             ]
             held = {group.id: {"security_groups": 1}} | {rule.id: {"security_group_rules": 1} for rule in rules}
-            quotas.hold_all(project_id, held, refuse=False)
+            hold_all(project_id, held, refuse=False)
             SecurityGroupRule.objects.bulk_create(rules)
     return group
 
@@ -64,6 +64,6 @@ def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) 
         there = SecurityGroupRule.objects.filter(**same, remote_group=None).first()
         if there is not None:
             return there
-        quotas.hold(group.project_id, wanted.id, {"security_group_rules": 1})
+        hold(group.project_id, wanted.id, {"security_group_rules": 1})
         wanted.save(force_insert=True)
     return wanted

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.identity import presence
+from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
@@ -59,7 +59,7 @@ def _claim(
     alone = connection.in_atomic_block and not connection.features.has_select_for_update
     with transaction.atomic():
         of_user = any(resource in PER_USER for _, resource in wanted)
-        (presence.hold_user if of_user else presence.hold_project)(scope_id)
+        (owner_locks.lock_user if of_user else owner_locks.lock_project)(scope_id)
         if not alone:  # the same owner may come at the same moment
             lock_counters(scope_id, {resource for _, resource in wanted})
             wanted = _missing(holdings)

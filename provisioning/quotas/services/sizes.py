@@ -7,7 +7,7 @@ import uuid
 from django.db import transaction
 from django.db.models import F
 
-from provisioning.identity import presence
+from provisioning.identity import owner_locks
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counters, raise_counters
 
@@ -19,7 +19,7 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts) -> None:
     What it holds more of stays, so a repeat changes nothing.  Raises OverQuotaError, which says how much more was
     asked for.
     """
-    presence.hold_project(scope_id)
+    owner_locks.lock_project(scope_id)
     rows = _rows(owner_id, amounts)
     more = {row.resource: amounts[row.resource] - row.amount for row in rows if amounts[row.resource] > row.amount}
     if not more:

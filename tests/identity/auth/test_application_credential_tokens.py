@@ -11,9 +11,17 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import selectors, services
 from provisioning.identity.models import ApplicationCredential
-from provisioning.identity.services import RequestPattern
+from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
+from provisioning.identity.services.application_credentials import (
+    RequestPattern,
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.assignments import assign_role, grant, remove_role
+from provisioning.identity.services.projects import set_project_enabled
+from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person
 
@@ -21,7 +29,7 @@ PROJECTS = "/identity/v3/auth/projects"
 
 
 def make(person: Person, **options: Any) -> tuple[ApplicationCredential, str]:
-    return services.create_application_credential(person.user, person.project, options.pop("name", "robot"), **options)
+    return create_application_credential(person.user, person.project, options.pop("name", "robot"), **options)
 
 
 def body(secret: str, scope: Any = None, **named: Any) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def test_ways_to_name_one(people: People, by: str) -> None:
 
 
 def test_roles_are_those_given_with_what_they_imply(people: People) -> None:
-    record, secret = make(people.operator, roles=selectors.role_records(["member"]), unrestricted=True)
+    record, secret = make(people.operator, roles=role_records(["member"]), unrestricted=True)
     token = issue(body(secret, id=record.id.hex)).json()["token"]
     assert [role["name"] for role in token["roles"]] == ["member", "reader"]
     assert token["application_credential"]["restricted"] is False
@@ -85,11 +93,11 @@ def test_what_is_wrong_is_refused_alike(people: People, what: str) -> None:
     elif what in {"name", "user"}:
         sent = body(secret, name="nobody" if what == "name" else "robot", user={"id": people.bob.user.id.hex})
     elif what == "disabled":
-        services.set_user_enabled(people.alice.user, enabled=False)
+        set_user_enabled(people.alice.user, enabled=False)
     elif what == "project closed":
-        services.set_project_enabled(people.alice.project, enabled=False)
+        set_project_enabled(people.alice.project, enabled=False)
     elif what == "role lost":
-        services.remove_role(people.alice.user, people.alice.project, "member")
+        remove_role(people.alice.user, people.alice.project, "member")
     with time_machine.travel(when, tick=False):
         response = issue(sent)
     wrong = issue(by_password(people.bob, password="wrong"))
@@ -101,7 +109,7 @@ def test_what_is_wrong_is_refused_alike(people: People, what: str) -> None:
     "scope", ["unscoped", {"system": {"all": True}}, {"domain": {"id": "default"}}, "own", "other"]
 )
 def test_takes_no_scope(people: People, scope: Any) -> None:
-    services.assign_role(people.alice.user, people.charlie.project, "member")
+    assign_role(people.alice.user, people.charlie.project, "member")
     record, secret = make(people.alice)
     wanted = {"own": in_project(people.alice), "other": in_project(people.charlie)}.get(str(scope), scope)
     response = issue(body(secret, wanted, id=record.id.hex))
@@ -110,8 +118,8 @@ def test_takes_no_scope(people: People, scope: Any) -> None:
 
 
 def test_there_is_no_way_out_of_its_project(people: People) -> None:
-    services.assign_role(people.alice.user, people.charlie.project, "member")
-    services.grant(selectors.role_records(["member"])[0], user=people.alice.user, system=True)
+    assign_role(people.alice.user, people.charlie.project, "member")
+    grant(role_records(["member"])[0], user=people.alice.user, system=True)
     value = value_of(*make(people.alice))
     for scope in ("unscoped", {"system": {"all": True}}, in_project(people.charlie), {"domain": {"id": "default"}}):
         assert issue(by_token(value, scope)).status_code == 403, scope
@@ -121,18 +129,18 @@ def test_there_is_no_way_out_of_its_project(people: People) -> None:
 
 @pytest.mark.parametrize("scope", [None, "own"])
 def test_what_is_got_by_its_token_is_bound_as_well(people: People, scope: str | None) -> None:
-    record, secret = make(people.alice, roles=selectors.role_records(["reader"]))
+    record, secret = make(people.alice, roles=role_records(["reader"]))
     response = issue(by_token(value_of(record, secret), in_project(people.alice) if scope else None))
     assert response.status_code == 201
     token = response.json()["token"]
     assert token["application_credential"]["id"] == record.id.hex
     assert [role["name"] for role in token["roles"]] == ["reader"]
-    services.delete_application_credential(record)
+    delete_application_credential(record)
     assert Api(None).get(PROJECTS, X_Auth_Token=response["X-Subject-Token"]).status_code == 401
 
 
 def test_password_beside_it_must_be_of_the_same_person_and_frees_nothing(people: People) -> None:
-    record, secret = make(people.alice, roles=selectors.role_records(["reader"]))
+    record, secret = make(people.alice, roles=role_records(["reader"]))
     sent = body(secret, id=record.id.hex)
     identity = sent["auth"]["identity"]
     identity["methods"].append("password")
@@ -144,7 +152,7 @@ def test_password_beside_it_must_be_of_the_same_person_and_frees_nothing(people:
 
 
 def test_two_credentials_do_not_mix(people: People) -> None:
-    weak, strong = make(people.alice, roles=selectors.role_records(["reader"])), make(people.alice, name="other")
+    weak, strong = make(people.alice, roles=role_records(["reader"])), make(people.alice, name="other")
     sent = body(strong[1], id=strong[0].id.hex)
     sent["auth"]["identity"]["methods"].append("token")
     sent["auth"]["identity"]["token"] = {"id": value_of(*weak)}
@@ -154,20 +162,20 @@ def test_two_credentials_do_not_mix(people: People) -> None:
 @pytest.mark.parametrize("way", ["deleted", "expired", "role lost", "project closed", "signed out everywhere"])
 def test_token_ends_with_it(people: People, way: str) -> None:
     record, secret = make(people.alice, expires_at=timezone.now() + timedelta(hours=1))
-    data = selectors.token_data(value_of(record, secret))
+    data = token_data(value_of(record, secret))
     assert data.expires_at <= record.expires_at
     when = timezone.now() + timedelta(hours=2 if way == "expired" else 0)
     seen = Event.objects.filter(topic="auth").count()
     if way == "deleted":
-        services.delete_application_credential(record)
+        delete_application_credential(record)
     elif way == "role lost":
-        services.remove_role(people.alice.user, people.alice.project, "member")
+        remove_role(people.alice.user, people.alice.project, "member")
     elif way == "project closed":
-        services.set_project_enabled(people.alice.project, enabled=False)
+        set_project_enabled(people.alice.project, enabled=False)
     elif way == "signed out everywhere":
-        services.revoke_all(people.alice.user)
+        revoke_all(people.alice.user)
     with time_machine.travel(when, tick=False), pytest.raises(NotAuthenticatedError):
-        selectors.context_of(data)
+        context_of(data)
     assert (Event.objects.filter(topic="auth").count() > seen) is (way != "expired"), "open sockets look again"
 
 
@@ -245,6 +253,6 @@ class TestAccessRules:
 def test_looking_at_its_token_is_two_queries(people: People, django_assert_num_queries: Any) -> None:
     value = value_of(*make(people.alice, access_rules=TestAccessRules.RULES))
     with django_assert_num_queries(2):
-        context = selectors.context_for_token(value)
+        context = context_for_token(value)
     assert context.access_rules is not None
     assert len(context.access_rules) == 3

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from provisioning.identity import services
 from provisioning.identity.models import SignIn, User
-from provisioning.identity.services import passwords
+from provisioning.identity.services import passwords, sign_ins
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.sign_ins import record_client
 from tests.identity.bodies import TOKENS, by_password, in_project
 from tests.support.cast import PASSWORD, Api, People
 
@@ -23,7 +24,7 @@ def changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     def look_slowly(user: User | None, password: str) -> bool:
         right = look(user, password)
         if right and user is not None and next(times, False):
-            services.set_password(User.objects.get(id=user.id), AFTER)
+            set_password(User.objects.get(id=user.id), AFTER)
         return right
 
     monkeypatch.setattr(passwords, "_is_right", look_slowly)
@@ -32,9 +33,9 @@ def changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("changed_meanwhile")
 @pytest.mark.parametrize("known", [False, True])
 def test_no_token_is_got_with_the_old_one(people: People, known: bool) -> None:
-    client = services.Client.of("127.0.0.1", "")
+    client = sign_ins.Client.of("127.0.0.1", "")
     if known:
-        services.record_client(people.alice.user, ("password",), client, project=people.alice.project)
+        record_client(people.alice.user, ("password",), client, project=people.alice.project)
     assert Api(None).post(TOKENS, by_password(people.alice, in_project(people.alice))).status_code == 401
     assert not SignIn.objects.exists()
     after = by_password(people.alice, in_project(people.alice), password=AFTER)
@@ -54,10 +55,10 @@ def test_no_browser_signs_in_with_the_old_one(people: People, path: str, field: 
 def test_a_session_that_came_after_is_not_shared_with_who_proved_the_old_one(people: People) -> None:
     """The same address and program: its row is there again, and not for a proof from before."""
     before = User.objects.get(id=people.alice.user.id)
-    services.set_password(people.alice.user, AFTER)
-    client = services.Client.of("192.0.2.1", "curl")
+    set_password(people.alice.user, AFTER)
+    client = sign_ins.Client.of("192.0.2.1", "curl")
     now = User.objects.get(id=before.id)
-    row = services.record_client(now, ("password",), client)
+    row = record_client(now, ("password",), client)
     with pytest.raises(passwords.NotAuthenticatedError):
-        services.record_client(before, ("password",), client)
-    assert services.record_client(now, ("password",), client) == row
+        record_client(before, ("password",), client)
+    assert record_client(now, ("password",), client) == row

@@ -14,9 +14,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import lockout, services, throttle
+from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity.lockout import lift_lockout, lockout_of
 from provisioning.identity.services import passwords
+from provisioning.identity.services.passwords import authenticate_password
+from provisioning.identity.services.users import set_user_enabled
 from tests.support.cast import PASSWORD, People, Person
 
 pytestmark = pytest.mark.usefixtures("_quick_hash")
@@ -39,7 +42,7 @@ def clock(_quick_hash: None) -> Iterator[time_machine.Coordinates]:
 
 def attempt(password: str = WRONG, source: str = HOME, **who: Any) -> str:
     try:
-        services.authenticate_password(
+        authenticate_password(
             password=password, source=source, **(who or {"user_name": "alice", "domain_id": "default"})
         )
     except TooManyAttemptsError:
@@ -60,11 +63,11 @@ REFUSED = "The request you have made requires authentication."
 def test_right_password_is_refused_in_the_same_words_until_the_time_is_over(alice: Person, clock: Any) -> None:
     assert guess(6) == {REFUSED}
     assert attempt(PASSWORD) == REFUSED
-    assert services.lockout_of(alice.user) == timezone.now() + timedelta(seconds=600)
+    assert lockout_of(alice.user) == timezone.now() + timedelta(seconds=600)
     clock.shift(timedelta(seconds=599))
     assert attempt(PASSWORD) == REFUSED
     clock.shift(timedelta(seconds=1))
-    assert services.lockout_of(alice.user) is None
+    assert lockout_of(alice.user) is None
     assert attempt(PASSWORD) == "in"
 
 
@@ -80,7 +83,7 @@ def test_few_wrong_ones_lock_nothing_and_are_forgotten(alice: Person, clock: Any
     guess(5)
     assert attempt(PASSWORD, source="192.0.2.99") == "in"
     guess(5, first=20)
-    assert services.lockout_of(alice.user) is None
+    assert lockout_of(alice.user) is None
     clock.shift(timedelta(seconds=601))
     guess(5, first=40)
     assert attempt(PASSWORD) == "in"
@@ -112,7 +115,7 @@ def test_nobody_elses_name_is_locked(people: People, alice: Person, clock: Any) 
 def test_address_that_signed_in_before_is_let_in(alice: Person, clock: Any) -> None:
     assert attempt(PASSWORD) == "in"
     guess(10)
-    assert services.lockout_of(alice.user) is not None
+    assert lockout_of(alice.user) is not None
     assert attempt(PASSWORD) == "in"
     assert attempt(PASSWORD, source="203.0.113.1") == REFUSED
     clock.shift(timedelta(seconds=lockout.REMEMBERED + 1))
@@ -127,7 +130,7 @@ def test_known_address_counts_for_itself(alice: Person, clock: Any) -> None:
         clock.shift(timedelta(seconds=throttle.LONGEST / 30))
     assert attempt(PASSWORD) == REFUSED
     assert attempt(PASSWORD, source="203.0.113.1") == "in", "elsewhere nobody guessed"
-    assert services.lockout_of(alice.user) is not None
+    assert lockout_of(alice.user) is not None
 
 
 def test_known_addresses_are_bounded(alice: Person, clock: Any) -> None:
@@ -146,8 +149,8 @@ def test_an_operator_lifts_it(alice: Person, clock: Any) -> None:
         attempt()
         clock.shift(timedelta(seconds=10))
     assert (attempt(PASSWORD), attempt(PASSWORD, source="203.0.113.1")) == (REFUSED, REFUSED)
-    services.lift_lockout(alice.user)
-    assert services.lockout_of(alice.user) is None
+    lift_lockout(alice.user)
+    assert lockout_of(alice.user) is None
     assert attempt(PASSWORD, source="203.0.113.1") == "in"
     clock.shift(timedelta(seconds=10))  # an address that has to wait still does
     assert attempt(PASSWORD) == "in"
@@ -158,7 +161,7 @@ def test_programs_of_an_exempt_user_are_never_locked_out(alice: Person, clock: A
     alice.user.save()
     guess(30)
     assert attempt(PASSWORD) == "in"
-    assert services.lockout_of(alice.user) is None
+    assert lockout_of(alice.user) is None
 
 
 def test_operator_may_turn_it_off(alice: Person, settings: Settings, clock: Any) -> None:
@@ -170,7 +173,7 @@ def test_operator_may_turn_it_off(alice: Person, settings: Settings, clock: Any)
 
 
 def test_disabled_user_is_answered_as_a_locked_one(alice: Person, clock: Any) -> None:
-    services.set_user_enabled(alice.user, enabled=False)
+    set_user_enabled(alice.user, enabled=False)
     assert attempt(PASSWORD) == REFUSED
     assert guess(10) == {REFUSED}
 
@@ -213,5 +216,5 @@ def test_another_cache_may_count(settings: Settings, tmp_path: Any, alice: Perso
     caches["sign_in"].clear()
     guess(6)
     assert attempt(PASSWORD) == REFUSED
-    services.lift_lockout(alice.user)
+    lift_lockout(alice.user)
     assert attempt(PASSWORD) == "in"

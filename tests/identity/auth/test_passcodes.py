@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from django.test import Client
 from pytest_django import Settings
 
-from provisioning.identity import services
+from provisioning.identity.services.credentials import create_credential, update_credential
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
 
@@ -32,7 +32,7 @@ def clock() -> Iterator[time_machine.Coordinates]:
 def alice(people: People, settings: Settings, clock: object) -> Person:
     settings.TOTP = True
     alice = people.alice
-    services.create_credential(alice.user, kind="totp", blob=base64.b32encode(SECRET).decode())
+    create_credential(alice.user, kind="totp", blob=base64.b32encode(SECRET).decode())
     return alice
 
 
@@ -121,8 +121,8 @@ def test_guessing_passcodes_is_slowed_down_though_the_password_is_right(alice: P
 @pytest.mark.parametrize("blob", ["not base32!", "", "===="])
 def test_secret_that_is_none_lets_nobody_in(people: People, settings: Settings, clock: Any, blob: str) -> None:
     settings.TOTP = True
-    record = services.create_credential(people.bob.user, kind="totp", blob="AAAA")
-    services.update_credential(record, blob=blob or " ")
+    record = create_credential(people.bob.user, kind="totp", blob="AAAA")
+    update_credential(record, blob=blob or " ")
     now = int(datetime.now(tz=UTC).timestamp())
     empty = TOTP(b"", 6, SHA1(), 30, enforce_key_length=False).generate(now)  # noqa: S303
     assert issue(by_passcode(people.bob, empty.decode())).status_code == 401

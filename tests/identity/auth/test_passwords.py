@@ -12,9 +12,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.identity import selectors, services
 from provisioning.identity.errors import PasswordExpiredError
 from provisioning.identity.models import User
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.passwords import authenticate_password, set_password
+from provisioning.identity.services.users import create_user, set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
 
@@ -48,8 +50,8 @@ def test_length(people: People, password: str, good: bool) -> None:
         assert "password must have at" in response.json()["error"]["message"]
         assert password not in response.content.decode()
     for set_it in (
-        lambda: services.set_password(people.bob.user, password),
-        lambda: services.create_user(people.bob.user.domain, "new", password=password),
+        lambda: set_password(people.bob.user, password),
+        lambda: create_user(people.bob.user.domain, "new", password=password),
     ):
         if good:
             set_it()
@@ -103,7 +105,7 @@ class TestExpiry:
             f"The password is expired and needs to be changed for user: {people.alice.user.id.hex}."
         )
         assert wrong.json()["error"]["message"] == "The request you have made requires authentication."
-        services.set_user_enabled(people.alice.user, enabled=False)
+        set_user_enabled(people.alice.user, enabled=False)
         assert issue(people.alice).json() == wrong.json()
 
     def test_another_one_is_chosen_and_signs_in(self, people: People) -> None:
@@ -135,7 +137,7 @@ class TestExpiry:
     def test_tokens_got_before_go_on(self, people: People) -> None:
         value = people.alice.token
         expire(people.alice)
-        assert selectors.context_for_token(value).user_name == "alice"
+        assert context_for_token(value).user_name == "alice"
 
     def test_version_2_and_the_admin_know_it(self, people: People, plain_static: None) -> None:
         expire(people.operator)
@@ -152,15 +154,15 @@ class TestFirstUse:
         settings.PASSWORD_CHANGE_ON_FIRST_USE = True
 
     def test_what_somebody_else_set_has_to_be_changed(self, people: People) -> None:
-        services.set_password(people.alice.user, NEW, by_admin=True)
+        set_password(people.alice.user, NEW, by_admin=True)
         assert "expired" in issue(people.alice, NEW).json()["error"]["message"]
         assert change(people.alice, NEW, PASSWORD).status_code == 204
         assert issue(people.alice).status_code == 201
 
     def test_new_user_too(self, people: People) -> None:
-        user = services.create_user(people.alice.user.domain, "eve", password=PASSWORD)
+        user = create_user(people.alice.user.domain, "eve", password=PASSWORD)
         with pytest.raises(PasswordExpiredError):
-            services.authenticate_password(user_id=user.id.hex, password=PASSWORD, source="")
+            authenticate_password(user_id=user.id.hex, password=PASSWORD, source="")
 
     def test_reset_by_the_api_too(self, people: People) -> None:
         path = f"/identity/v3/users/{people.alice.user.id.hex}"
@@ -169,7 +171,7 @@ class TestFirstUse:
 
     def test_programs_may_be_exempt(self, people: People) -> None:
         people.alice.user.options = {"ignore_change_password_upon_first_use": True}
-        services.set_password(people.alice.user, NEW, by_admin=True)
+        set_password(people.alice.user, NEW, by_admin=True)
         assert issue(people.alice, NEW).status_code == 201
 
 
@@ -180,7 +182,7 @@ def test_locked_password_is_changed_by_administrators_only(people: People) -> No
     assert response.status_code == 400
     assert "administrator" in response.json()["error"]["message"]
     assert change(people.alice, "wrong").status_code == 401, "nothing is told to others"
-    services.set_password(people.alice.user, NEW, by_admin=True)
+    set_password(people.alice.user, NEW, by_admin=True)
     assert issue(people.alice, NEW).status_code == 201
 
 
@@ -214,7 +216,7 @@ class TestPages:
         assert answer.status_code == 401
         assert "The name or the password is wrong." in answer.content.decode()
         with pytest.raises(NotAuthenticatedError):
-            services.authenticate_password(user_name="alice", domain_id="default", password=NEW, source="")
+            authenticate_password(user_name="alice", domain_id="default", password=NEW, source="")
 
     @pytest.mark.parametrize(
         ("password", "again", "field"),

@@ -10,8 +10,13 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Role, User
+from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.selectors.tokens import context_for_token, token_data
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import set_domain_enabled
+from provisioning.identity.services.groups import add_to_group, create_group, remove_from_group
+from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person, make_domain
 
@@ -24,11 +29,11 @@ def issue(body: Any) -> Any:
 
 
 def role(name: str) -> Role:
-    return selectors.role_records([name])[0]
+    return role_records([name])[0]
 
 
 def give(user: User, name: str, **where: Any) -> None:
-    services.grant(role(name), user=user, **where)
+    grant(role(name), user=user, **where)
 
 
 @pytest.mark.parametrize("domain", [{"id": "default"}, {"name": "Default"}])
@@ -41,7 +46,7 @@ def test_token_for_a_domain(people: People, domain: dict[str, str]) -> None:
     assert [each["name"] for each in token["roles"]] == ["admin", "member", "reader"]
     assert {"catalog", "audit_ids", "user", "methods"} < set(token)
     assert not {"project", "is_domain", "system"} & set(token)
-    context = selectors.context_for_token(response["X-Subject-Token"])
+    context = context_for_token(response["X-Subject-Token"])
     assert (context.domain_id, context.project_id, context.is_admin) == ("default", None, False)
 
 
@@ -54,7 +59,7 @@ def test_token_for_the_system(people: People) -> None:
     assert [each["name"] for each in token["roles"]] == ["admin", "member", "reader"]
     assert "catalog" in token
     assert not {"project", "domain", "is_domain"} & set(token)
-    assert selectors.context_for_token(response["X-Subject-Token"]).system
+    assert context_for_token(response["X-Subject-Token"]).system
 
 
 @pytest.mark.parametrize("scope", [ALL, {"domain": {"id": "default"}}, {"domain": {"name": "Default"}}])
@@ -109,13 +114,13 @@ def test_what_one_may_enter(people: People) -> None:
         return names[0], names[1], found["system"]["system"]
 
     assert lists(Api(people.bob)) == (["wonderland"], [], [])
-    group = services.create_group(people.bob.user.domain, "readers")
-    services.add_to_group(group, people.bob.user)
-    services.grant(role("reader"), group=group, project=people.charlie.project)
-    services.grant(role("reader"), group=group, domain=people.bob.user.domain)
-    services.grant(role("reader"), group=group, system=True)
+    group = create_group(people.bob.user.domain, "readers")
+    add_to_group(group, people.bob.user)
+    grant(role("reader"), group=group, project=people.charlie.project)
+    grant(role("reader"), group=group, domain=people.bob.user.domain)
+    grant(role("reader"), group=group, system=True)
     assert lists(Api(people.bob)) == (["factory", "wonderland"], ["Default"], [{"all": True}])
-    services.remove_from_group(group, people.bob.user)
+    remove_from_group(group, people.bob.user)
     assert lists(Api(people.bob)) == (["wonderland"], [], [])
 
 
@@ -133,8 +138,8 @@ def test_closed_domain_takes_no_token(people: People) -> None:
     other = make_domain("other", "Other")
     give(people.alice.user, "reader", domain=other)
     value = issue(by_password(people.alice, {"domain": {"id": "other"}}))["X-Subject-Token"]
-    assert selectors.context_for_token(value).domain_id == "other"
-    services.set_domain_enabled(other, enabled=False)
+    assert context_for_token(value).domain_id == "other"
+    set_domain_enabled(other, enabled=False)
     assert issue(by_password(people.alice, {"domain": {"id": "other"}})).status_code == 401
     assert Api(None).get("/identity/v3/auth/projects", X_Auth_Token=value).status_code == 401
 
@@ -164,9 +169,9 @@ class TestEndedTokens:
             assert self.look(people.operator, value) == 404
 
     def test_one_that_was_given_back_stays_so(self, people: People, value: str) -> None:
-        services.revoke_token(selectors.token_data(value))
+        revoke_token(token_data(value))
         with time_machine.travel(timezone.now() + timedelta(seconds=700), tick=False):
-            services.revoke_token(services.issue_token(people.bob.user, None, ("password",)).data)
+            revoke_token(issue_token(people.bob.user, None, ("password",)).data)
             assert self.look(people.operator, value) == 404
 
 

@@ -18,9 +18,18 @@ from pytest_django import Settings
 from portal.common.sign_in import token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import selectors, services
 from provisioning.identity.models import SignIn
-from provisioning.identity.services import Client, sign_ins
+from provisioning.identity.selectors.sign_ins import sign_in_of, sign_ins_of
+from provisioning.identity.selectors.tokens import context_for_token, token_data
+from provisioning.identity.services import sign_ins
+from provisioning.identity.services.application_credentials import (
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.sign_ins import Client, end_other_sign_ins, end_sign_in, record_client
+from provisioning.identity.services.users import revoke_all, set_user_enabled
 from provisioning.identity.tokens import KEPT_AFTER_END
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
@@ -42,7 +51,7 @@ def enter(person: Person, program: str = "Firefox") -> tuple[Browser, str]:
 
 def is_good(value: str) -> bool:
     try:
-        selectors.context_for_token(value)
+        context_for_token(value)
     except NotAuthenticatedError:
         return False
     return True
@@ -50,31 +59,31 @@ def is_good(value: str) -> bool:
 
 def test_program_has_one_row_however_many_tokens_it_asks_for(alice: Person) -> None:
     values = [issue(alice, scope=in_project(alice)) for _ in range(3)]
-    (session,) = selectors.sign_ins_of(alice.user)
+    (session,) = sign_ins_of(alice.user)
     assert (session.browser, session.program, session.address) == (False, "openstacksdk", "127.0.0.1")
     assert (session.methods, session.project) == (["password"], alice.project)
-    assert session.expires_at >= selectors.token_data(values[-1]).expires_at - timedelta(minutes=1)
-    services.end_sign_in(session)
+    assert session.expires_at >= token_data(values[-1]).expires_at - timedelta(minutes=1)
+    end_sign_in(session)
     assert [is_good(value) for value in values] == [False] * 3
-    assert selectors.sign_ins_of(alice.user) == []
+    assert sign_ins_of(alice.user) == []
     assert is_good(issue(alice)), "it may come again"
 
 
 def test_programs_are_told_apart(people: People) -> None:
     alice = people.alice
-    record, secret = services.create_application_credential(alice.user, alice.project, "robot")
+    record, secret = create_application_credential(alice.user, alice.project, "robot")
     client = Client.of("192.0.2.1", "curl")
     rows = [
-        services.record_client(alice.user, ("password",), client),
-        services.record_client(alice.user, ("password",), Client.of("192.0.2.1", "sdk")),
-        services.record_client(alice.user, ("password",), Client.of("192.0.2.2", "curl")),
-        services.record_client(alice.user, ("password", "totp"), client),
-        services.record_client(alice.user, ("application_credential",), client, application_credential=record),
-        services.record_client(people.bob.user, ("password",), client),
+        record_client(alice.user, ("password",), client),
+        record_client(alice.user, ("password",), Client.of("192.0.2.1", "sdk")),
+        record_client(alice.user, ("password",), Client.of("192.0.2.2", "curl")),
+        record_client(alice.user, ("password", "totp"), client),
+        record_client(alice.user, ("application_credential",), client, application_credential=record),
+        record_client(people.bob.user, ("password",), client),
     ]
     assert len({row.id for row in rows}) == 6
-    assert services.record_client(alice.user, ("password",), client).id == rows[0].id
-    services.delete_application_credential(record)
+    assert record_client(alice.user, ("password",), client).id == rows[0].id
+    delete_application_credential(record)
     assert SignIn.objects.filter(user=alice.user).count() == 4, "its session falls with it"
     assert secret
 
@@ -82,9 +91,9 @@ def test_programs_are_told_apart(people: People) -> None:
 def test_to_end_one_leaves_the_others(alice: Person) -> None:
     sdk, curl = issue(alice, "sdk"), issue(alice, "curl")
     _, page = enter(alice)
-    session = next(each for each in selectors.sign_ins_of(alice.user) if each.program == "curl")
+    session = next(each for each in sign_ins_of(alice.user) if each.program == "curl")
     seen = Event.objects.filter(topic="auth").count()
-    services.end_sign_in(session)
+    end_sign_in(session)
     assert [is_good(value) for value in (sdk, curl, page)] == [True, False, True]
     assert Event.objects.filter(topic="auth").count() == seen + 1, "open sockets look again"
 
@@ -93,8 +102,8 @@ def test_what_is_got_by_a_token_belongs_to_its_session(alice: Person) -> None:
     first = issue(alice, "sdk", "unscoped")
     response = Api(None).post(TOKENS, by_token(first, in_project(alice)), User_Agent="another program")
     second = response["X-Subject-Token"]
-    assert [each.program for each in selectors.sign_ins_of(alice.user)] == ["sdk"]
-    services.end_sign_in(selectors.sign_ins_of(alice.user)[0])
+    assert [each.program for each in sign_ins_of(alice.user)] == ["sdk"]
+    end_sign_in(sign_ins_of(alice.user)[0])
     assert [is_good(first), is_good(second)] == [False, False]
 
 
@@ -102,7 +111,7 @@ def test_end_all_others(people: People) -> None:
     alice = people.alice
     program, (_, kept), (_, other) = issue(alice), enter(alice), enter(alice)
     bobs = issue(people.bob)
-    assert services.end_other_sign_ins(alice.user, keep=selectors.token_data(kept).sign_in) == 2
+    assert end_other_sign_ins(alice.user, keep=token_data(kept).sign_in) == 2
     assert [is_good(value) for value in (program, kept, other, bobs)] == [False, True, False, True]
 
 
@@ -115,7 +124,7 @@ def test_program_is_written_down_once_a_minute_at_most(alice: Person) -> None:
             with CaptureQueriesContext(connection) as captured:
                 assert Api(None).post(TOKENS, body, User_Agent="openstacksdk").status_code == 201
             assert any(query["sql"].startswith(WRITES) for query in captured.captured_queries) is written
-        (session,) = selectors.sign_ins_of(alice.user)
+        (session,) = sign_ins_of(alice.user)
         assert session.last_used_at == timezone.now()
 
 
@@ -125,7 +134,7 @@ def test_sessions_have_an_end_and_their_rows_go(people: People, settings: Settin
         issue(people.alice, "old")
         enter(people.alice)
         clock.shift(timedelta(seconds=601))
-        assert selectors.sign_ins_of(people.alice.user) == []
+        assert sign_ins_of(people.alice.user) == []
         clock.shift(KEPT_AFTER_END + timedelta(minutes=3))
         issue(people.bob)
         assert [each.user_id for each in SignIn.objects.all()] == [people.bob.user.id]
@@ -138,7 +147,7 @@ def test_token_outlives_no_row_that_was_written_a_minute_before(alice: Person, s
         clock.shift(timedelta(seconds=55))
         value = issue(alice)
         clock.shift(timedelta(seconds=599))
-        services.record_client(alice.user, ("password",), Client.of("", "prunes"))
+        record_client(alice.user, ("password",), Client.of("", "prunes"))
         assert is_good(value)
 
 
@@ -146,10 +155,10 @@ def test_rows_of_a_user_are_bounded(alice: Person, monkeypatch: pytest.MonkeyPat
     assert sign_ins.MOST_PROGRAMS + sign_ins.MOST_BROWSERS == 100
     monkeypatch.setattr(sign_ins, "MOST_PROGRAMS", 5)
     monkeypatch.setattr(sign_ins, "MOST_BROWSERS", 3)
-    rows = [services.record_client(alice.user, ("password",), Client.of("", f"p{number}")) for number in range(9)]
+    rows = [record_client(alice.user, ("password",), Client.of("", f"p{number}")) for number in range(9)]
     assert len({row.id for row in rows}) == 5
     assert {row.program for row in rows[4:]} == {sign_ins.OTHERS}
-    assert services.record_client(alice.user, ("password",), Client.of("", "p0")).id == rows[0].id
+    assert record_client(alice.user, ("password",), Client.of("", "p0")).id == rows[0].id
     with time_machine.travel(timezone.now()) as clock:
         pages = []
         for _ in range(5):
@@ -161,16 +170,16 @@ def test_rows_of_a_user_are_bounded(alice: Person, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("address", "program"), [("x" * 500, "y" * 5000), ("", ""), ("a\0", "b\0"), ("é", "\ud800x")])
 def test_whatever_a_client_calls_itself_is_kept(alice: Person, address: str, program: str) -> None:
-    row = services.record_client(alice.user, ("password",), Client.of(address, program))
+    row = record_client(alice.user, ("password",), Client.of(address, program))
     row.refresh_from_db()
     assert "\0" not in row.program + row.address
     assert (len(row.address) <= 64, len(row.program) <= 255) == (True, True)
 
 
 ENDS: dict[str, Callable[[Person], object]] = {
-    "everything ended": lambda alice: services.revoke_all(alice.user),
-    "locked out": lambda alice: services.set_user_enabled(alice.user, enabled=False),
-    "password set": lambda alice: services.set_password(alice.user, "another one"),
+    "everything ended": lambda alice: revoke_all(alice.user),
+    "locked out": lambda alice: set_user_enabled(alice.user, enabled=False),
+    "password set": lambda alice: set_password(alice.user, "another one"),
 }
 
 
@@ -182,18 +191,18 @@ def test_list_shows_only_what_is_worth_something(alice: Person, way: str) -> Non
         clock.shift(timedelta(seconds=1))
         ENDS[way](alice)
         alice.user.refresh_from_db()
-        assert selectors.sign_ins_of(alice.user) == []
+        assert sign_ins_of(alice.user) == []
 
 
 def test_session_that_goes_on_after_everything_ended_is_listed_again(alice: Person) -> None:
     with time_machine.travel(timezone.now()) as clock:
         issue(alice)
         clock.shift(timedelta(seconds=1))
-        services.revoke_all(alice.user)
+        revoke_all(alice.user)
         clock.shift(timedelta(seconds=1))
         value = issue(alice)
         alice.user.refresh_from_db()
-        assert [each.id for each in selectors.sign_ins_of(alice.user)] == [selectors.token_data(value).sign_in]
+        assert [each.id for each in sign_ins_of(alice.user)] == [token_data(value).sign_in]
 
 
 def test_session_that_is_ended_while_its_program_comes_again_stays_ended(
@@ -217,26 +226,26 @@ def test_session_that_is_ended_while_its_program_comes_again_stays_ended(
 class TestBrowsers:
     def test_each_has_its_own(self, alice: Person) -> None:
         (one, first), (_, second) = enter(alice), enter(alice, "Firefox")
-        assert len(selectors.sign_ins_of(alice.user)) == 2
+        assert len(sign_ins_of(alice.user)) == 2
         one.post("/auth/logout/")
         assert [is_good(first), is_good(second)] == [False, True]
-        (left,) = selectors.sign_ins_of(alice.user)
+        (left,) = sign_ins_of(alice.user)
         assert (left.browser, left.program, left.project) == (True, "Firefox", alice.project)
 
     def test_one_that_is_ended_elsewhere_is_out_at_its_next_request(self, alice: Person) -> None:
         browser, _ = enter(alice)
         assert browser.get("/images/").status_code == 200
-        services.end_sign_in(selectors.sign_ins_of(alice.user)[0])
+        end_sign_in(sign_ins_of(alice.user)[0])
         assert browser.get("/images/").status_code == 302
 
     def test_switching_projects_stays_in_the_session(self, people: People) -> None:
-        services.assign_role(people.alice.user, people.charlie.project, "reader")
+        assign_role(people.alice.user, people.charlie.project, "reader")
         browser, first = enter(people.alice)
         browser.post(f"/auth/project/{people.charlie.project.id}/")
         second = token_of_cookies({"novella_session": browser.cookies["novella_session"].value})
-        (session,) = selectors.sign_ins_of(people.alice.user)
+        (session,) = sign_ins_of(people.alice.user)
         assert session.project == people.charlie.project
-        assert selectors.token_data(second).sign_in == session.id == selectors.token_data(first).sign_in
+        assert token_data(second).sign_in == session.id == token_data(first).sign_in
         browser.post("/auth/logout/")
         assert [is_good(first), is_good(second)] == [False, False]
 
@@ -244,15 +253,15 @@ class TestBrowsers:
         browser, first = enter(people.alice)
         browser.post("/auth/login/", {"user_name": "bob", "password": PASSWORD})
         assert not is_good(first)
-        assert selectors.sign_ins_of(people.alice.user) == []
-        assert len(selectors.sign_ins_of(people.bob.user)) == 1
+        assert sign_ins_of(people.alice.user) == []
+        assert len(sign_ins_of(people.bob.user)) == 1
 
     def test_admin_has_a_session_too(self, people: People) -> None:
         browser = Browser()
         browser.post("/admin/login/?next=/admin/", {"username": "operator", "password": PASSWORD})
         assert browser.get("/admin/").status_code == 200
-        (session,) = selectors.sign_ins_of(people.operator.user)
-        services.end_sign_in(session)
+        (session,) = sign_ins_of(people.operator.user)
+        end_sign_in(session)
         assert browser.get("/admin/").status_code == 302
 
     def test_new_password_ends_all_but_the_browser_that_set_it(self, alice: Person) -> None:
@@ -261,12 +270,12 @@ class TestBrowsers:
         assert browser.post("/settings/password/", sent).status_code in {302, 303}
         assert [is_good(value) for value in (mine, other, program)] == [False] * 3
         assert browser.get("/images/").status_code == 200
-        assert len(selectors.sign_ins_of(alice.user)) == 1
+        assert len(sign_ins_of(alice.user)) == 1
 
 
 def test_session_of_somebody_else_is_not_found(people: People) -> None:
     issue(people.alice)
-    session = selectors.sign_ins_of(people.alice.user)[0]
-    assert selectors.sign_in_of(people.alice.user, session.id) == session
-    assert selectors.sign_in_of(people.bob.user, session.id) is None
-    assert selectors.sign_in_of(people.alice.user, uuid.uuid4()) is None
+    session = sign_ins_of(people.alice.user)[0]
+    assert sign_in_of(people.alice.user, session.id) == session
+    assert sign_in_of(people.bob.user, session.id) is None
+    assert sign_in_of(people.alice.user, uuid.uuid4()) is None

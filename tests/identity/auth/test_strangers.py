@@ -10,7 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from provisioning.identity import services, throttle
+from provisioning.identity import throttle
+from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, make_user
 
@@ -97,7 +98,7 @@ def test_right_password_that_lets_nobody_in_writes_nothing(people: People, setti
     body = by_password(people.alice, in_project(people.alice))
     body["auth"]["identity"]["password"]["user"] = {"id": user.id.hex, "password": PASSWORD}
     if what == "right but disabled":
-        services.set_user_enabled(user, enabled=False)
+        set_user_enabled(user, enabled=False)
     elif what == "right but locked out":
         Api(None).post(TOKENS, _identity("password", {"user": {"id": user.id.hex, "password": "wrong"}}))
     elif what == "right but expired":

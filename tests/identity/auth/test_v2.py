@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.assignments import assign_role, grant
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person, make_domain, make_project, make_user
 
@@ -48,7 +52,7 @@ def test_token_for_a_tenant(people: People, by: str, user_by: str) -> None:
     assert user["roles"] == [{"name": "member"}, {"name": "reader"}]
     assert access["metadata"]["is_admin"] == 0
     assert len(access["metadata"]["roles"]) == 2
-    assert selectors.context_for_token(access["token"]["id"]).project_name == "wonderland"
+    assert context_for_token(access["token"]["id"]).project_name == "wonderland"
 
 
 def test_catalog_has_one_entry_for_each_region(people: People, settings: Settings) -> None:
@@ -63,7 +67,7 @@ def test_catalog_has_one_entry_for_each_region(people: People, settings: Setting
 
 
 def test_without_a_tenant_the_token_is_for_none_and_finds_its_tenants(people: People) -> None:
-    services.assign_role(people.alice.user, people.charlie.project, "reader")
+    assign_role(people.alice.user, people.charlie.project, "reader")
     for more in ({}, {"tenantName": ""}, {"tenantId": None}):
         access = password(people.alice, **more).json()["access"]
         assert "tenant" not in access["token"]
@@ -122,15 +126,15 @@ def test_other_domains_do_not_exist(people: People) -> None:
     other = make_domain("other", "Other")
     garden = make_project("garden", other)
     eve = make_user("eve", {garden: "member", people.alice.project: "member"}, domain=other)
-    services.assign_role(people.alice.user, garden, "member")
+    assign_role(people.alice.user, garden, "member")
     assert issue(passwordCredentials={"username": "eve", "password": PASSWORD}).status_code == 401
     assert issue(passwordCredentials={"userId": eve.id.hex, "password": PASSWORD}).status_code == 401
     assert password(people.alice, tenantId=garden.id.hex).status_code == 401
     assert password(people.alice, tenantName="garden").status_code == 401
-    hers = services.issue_token(eve, people.alice.project, ("password",)).value
+    hers = issue_token(eve, people.alice.project, ("password",)).value
     assert issue(token={"id": hers}).status_code == 401
     assert Api(people.operator).get(f"{V2}/tokens/{hers}").status_code == 404
-    there = services.issue_token(people.alice.user, garden, ("password",)).value
+    there = issue_token(people.alice.user, garden, ("password",)).value
     assert Api(people.operator).get(f"{V2}/tokens/{there}").status_code == 404
     tenants = Api(people.alice).get(f"{V2}/tenants").json()["tenants"]
     assert [tenant["name"] for tenant in tenants] == ["wonderland"]
@@ -154,9 +158,9 @@ def test_administrators_look_into_tokens(people: People) -> None:
 
 
 def test_system_and_domain_tokens_cannot_be_said(people: People) -> None:
-    member = selectors.role_records(["member"])[0]
-    services.grant(member, user=people.alice.user, system=True)
-    value = services.issue_token(people.alice.user, "system", ("password",)).value
+    member = role_records(["member"])[0]
+    grant(member, user=people.alice.user, system=True)
+    value = issue_token(people.alice.user, "system", ("password",)).value
     assert Api(people.operator).get(f"{V2}/tokens/{value}").status_code == 404
 
 
@@ -172,7 +176,7 @@ def test_version_3_knows_its_tokens(people: People) -> None:
     value = token(people.alice)
     shown = Api(people.operator).get(TOKENS, X_Subject_Token=value).json()["token"]
     assert shown["project"]["name"] == "wonderland"
-    assert len(selectors.sign_ins_of(people.alice.user)) == 1
+    assert len(sign_ins_of(people.alice.user)) == 1
 
 
 def test_documents(people: People) -> None:

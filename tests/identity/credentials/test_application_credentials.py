@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.identity import secret_hashes, selectors, services, tokens
+from provisioning.identity import secret_hashes, tokens
 from provisioning.identity.models import AccessRule, ApplicationCredential, Role, User
+from provisioning.identity.selectors.tokens import context_for_token, context_of
+from provisioning.identity.services.application_credentials import (
+    RequestPattern,
+    check_secret,
+    create_application_credential,
+)
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, Person, make_project
 
 RULE = {"service": "compute", "method": "GET", "path": "/v2.1/servers/*"}
@@ -25,9 +33,7 @@ def make(person: Person, api: Api | None = None, **fields: Any) -> Any:
 
 
 def token_of(record: ApplicationCredential) -> str:
-    return services.issue_token(
-        record.user, record.project, ("application_credential",), application_credential=record
-    ).value
+    return issue_token(record.user, record.project, ("application_credential",), application_credential=record).value
 
 
 def api_of(record: ApplicationCredential) -> Api:
@@ -44,8 +50,8 @@ def test_secret_is_shown_once_and_kept_as_a_hash(alice: Person) -> None:
     assert (made["description"], made["expires_at"], made["unrestricted"]) == ("nightly", None, False)
     assert [{name: rule[name] for name in RULE} for rule in made["access_rules"]] == [RULE]
     record = ApplicationCredential.objects.get()
-    assert services.check_secret(record, made["secret"])
-    assert not services.check_secret(record, made["secret"][:-1] + "_")
+    assert check_secret(record, made["secret"])
+    assert not check_secret(record, made["secret"][:-1] + "_")
     assert made["secret"] not in record.secret_hash
     assert record.secret_hash.startswith("sha256$")
     for answer in (Api(alice).get(path_of(alice.user)), Api(alice).get(f"{path_of(alice.user)}/{made['id']}")):
@@ -58,8 +64,8 @@ def test_chosen_secret_is_kept_by_the_slow_hash(alice: Person) -> None:
     assert make(alice, secret="abc").json()["application_credential"]["secret"] == "abc"
     record = ApplicationCredential.objects.get()
     assert record.secret_hash.startswith("argon2")
-    assert services.check_secret(record, "abc")
-    assert not services.check_secret(record, "abx")
+    assert check_secret(record, "abc")
+    assert not check_secret(record, "abx")
 
 
 @pytest.mark.parametrize("kept", ["drawn", "chosen", None])
@@ -90,7 +96,7 @@ def test_only_roles_that_one_has_can_be_passed_on(alice: Person) -> None:
     made = make(alice, roles=[{"id": reader.id.hex}]).json()["application_credential"]
     assert [role["name"] for role in made["roles"]] == ["reader"]
     record = ApplicationCredential.objects.get()
-    assert selectors.context_for_token(token_of(record)).roles == {"reader"}
+    assert context_for_token(token_of(record)).roles == {"reader"}
     for roles in ([{"name": "admin"}], [{"name": "nobody"}], [{"id": "x"}], [{}]):
         answer = make(alice, name="other", roles=roles)
         assert answer.status_code == 400, roles
@@ -160,12 +166,12 @@ def test_only_users_themselves_make_them_and_operators_may_look_and_delete(peopl
 
 
 def test_token_for_no_project_makes_none(alice: Person) -> None:
-    unscoped = services.issue_token(alice.user, None, ("password",)).value
+    unscoped = issue_token(alice.user, None, ("password",)).value
     assert make(alice, Api(None, **{"X-Auth-Token": unscoped})).status_code == 403
 
 
 def test_restricted_one_manages_no_others(alice: Person) -> None:
-    record, _ = services.create_application_credential(alice.user, alice.project, "robot")
+    record, _ = create_application_credential(alice.user, alice.project, "robot")
     api = api_of(record)
     assert make(alice, api, name="child").status_code == 403
     assert api.delete(f"{path_of(alice.user)}/{record.id.hex}").status_code == 403
@@ -176,9 +182,7 @@ def test_restricted_one_manages_no_others(alice: Person) -> None:
 
 def test_unrestricted_one_passes_on_no_more_than_it_has(alice: Person) -> None:
     reader = Role.objects.get(name="reader")
-    record, _ = services.create_application_credential(
-        alice.user, alice.project, "robot", roles=[reader], unrestricted=True
-    )
+    record, _ = create_application_credential(alice.user, alice.project, "robot", roles=[reader], unrestricted=True)
     api = api_of(record)
     made = make(alice, api, name="child").json()["application_credential"]
     assert [role["name"] for role in made["roles"]] == ["reader"]
@@ -187,16 +191,16 @@ def test_unrestricted_one_passes_on_no_more_than_it_has(alice: Person) -> None:
 
 
 def test_one_with_access_rules_passes_on_its_own_only(alice: Person) -> None:
-    wide = services.RequestPattern("identity", "POST", "/v3/users/*/application_credentials")
-    record, _ = services.create_application_credential(
+    wide = RequestPattern("identity", "POST", "/v3/users/*/application_credentials")
+    record, _ = create_application_credential(
         alice.user, alice.project, "robot", unrestricted=True, access_rules=[wide]
     )
-    caller = selectors.context_for_token(token_of(record))
-    other = services.RequestPattern("compute", "GET", "/v2.1/servers")
+    caller = context_for_token(token_of(record))
+    other = RequestPattern("compute", "GET", "/v2.1/servers")
     for rules in ([], [other], [wide, other]):
         with pytest.raises(Exception, match="rules of its own"):
-            services.create_application_credential(alice.user, alice.project, "x", access_rules=rules, caller=caller)
-    services.create_application_credential(alice.user, alice.project, "x", access_rules=[wide], caller=caller)
+            create_application_credential(alice.user, alice.project, "x", access_rules=rules, caller=caller)
+    create_application_credential(alice.user, alice.project, "x", access_rules=[wide], caller=caller)
 
 
 def test_access_rules_are_shared_and_stay_while_used(alice: Person, charlie: Person) -> None:
@@ -230,18 +234,18 @@ def test_unknown_user_is_not_found(operator: Person) -> None:
 
 def test_no_token_of_it_is_good_elsewhere(alice: Person) -> None:
     elsewhere = make_project("elsewhere")
-    services.assign_role(alice.user, elsewhere, "member")
-    record, _ = services.create_application_credential(alice.user, alice.project, "robot")
+    assign_role(alice.user, elsewhere, "member")
+    record, _ = create_application_credential(alice.user, alice.project, "robot")
     for scope in (elsewhere, None):
         data = tokens.issue(alice.user, scope, ("token",), application_credential=record).data
         with pytest.raises(Exception, match="requires authentication"):
-            selectors.context_of(data)
+            context_of(data)
 
 
 def test_expiry_is_told_and_held(alice: Person) -> None:
     made = make(alice, expires_at="2099-01-31T12:00:00").json()["application_credential"]
     assert made["expires_at"] == "2099-01-31T12:00:00.000000Z"
     ends = timezone.now() + timedelta(seconds=30)
-    record, _ = services.create_application_credential(alice.user, alice.project, "short", expires_at=ends)
-    issued = services.issue_token(alice.user, alice.project, ("x",), application_credential=record)
+    record, _ = create_application_credential(alice.user, alice.project, "short", expires_at=ends)
+    issued = issue_token(alice.user, alice.project, ("x",), application_credential=record)
     assert issued.data.expires_at == ends

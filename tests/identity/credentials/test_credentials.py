@@ -12,8 +12,17 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import keys, selectors, services
+from provisioning.identity import keys
 from provisioning.identity.models import Credential
+from provisioning.identity.selectors.application_credentials import application_credentials_of
+from provisioning.identity.selectors.credentials import existing_credential
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.application_credentials import (
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.credentials import blob_of, create_credential, delete_credential, encrypt_again
+from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, Person
 
 WHERE = "/identity/v3/credentials"
@@ -49,7 +58,7 @@ def test_blob_is_encrypted_at_rest(alice: Person) -> None:
     )
     record = Credential.objects.get()
     assert "my secret" not in record.encrypted_blob
-    assert services.blob_of(record) == "my secret"
+    assert blob_of(record) == "my secret"
     assert Api(alice).get(f"{WHERE}/{record.id}").json()["credential"] == shown
 
 
@@ -58,7 +67,7 @@ def test_id_of_an_ec2_credential_is_the_digest_of_its_access_key(alice: Person, 
     assert shown["id"] == hashlib.sha256(b"AKID").hexdigest()
     answer = post(Api(charlie), type="ec2", blob=KEYS, project_id=charlie.project_id.hex)
     assert answer.status_code == 409
-    assert services.blob_of(Credential.objects.get()) == KEYS
+    assert blob_of(Credential.objects.get()) == KEYS
 
 
 @pytest.mark.parametrize(
@@ -158,8 +167,8 @@ def test_ec2_resource(people: People) -> None:
 
 
 def api_with(person: Person, **options: Any) -> Api:
-    record, _ = services.create_application_credential(person.user, person.project, "robot", **options)
-    issued = services.issue_token(person.user, person.project, ("x",), application_credential=record)
+    record, _ = create_application_credential(person.user, person.project, "robot", **options)
+    issued = issue_token(person.user, person.project, ("x",), application_credential=record)
     return Api(None, **{"X-Auth-Token": issued.value})
 
 
@@ -183,8 +192,8 @@ def test_unrestricted_one_makes_pairs_that_fall_with_it(alice: Person) -> None:
     pair = api.post(of_ec2, {"tenant_id": alice.project_id.hex}).json()["credential"]
     assert [each["access"] for each in api.get(of_ec2).json()["credentials"]] == [pair["access"]]
     assert post(api, type="totp").status_code == 403
-    (record,) = selectors.application_credentials_of(alice.user)
-    services.delete_application_credential(record)
+    (record,) = application_credentials_of(alice.user)
+    delete_application_credential(record)
     assert not Credential.objects.exists()
 
 
@@ -210,10 +219,10 @@ def test_rotation_encrypts_again_and_drops_the_old_key(
     assert "1 credential" in capsys.readouterr().out
     record = Credential.objects.get()
     assert record.encrypted_blob != before
-    assert services.blob_of(record) == "my secret"
+    assert blob_of(record) == "my secret"
     call_command("rotate_credential_keys")
     assert sorted(path.name for path in settings.CREDENTIAL_KEYS_DIR.iterdir()) == ["2", "3"]
-    assert services.encrypt_again(keys.CREDENTIALS.newest()) == (0, [])
+    assert encrypt_again(keys.CREDENTIALS.newest()) == (0, [])
     with pytest.raises(CommandError):
         call_command("rotate_credential_keys", "--keep", "0")
 
@@ -232,9 +241,9 @@ def test_lost_key_is_said_and_no_key_is_dropped(alice: Person, settings: Setting
 
 
 def test_services_refuse_what_the_face_would(alice: Person, charlie: Person) -> None:
-    record = services.create_credential(alice.user, kind="cert", blob="x")
+    record = create_credential(alice.user, kind="cert", blob="x")
     with pytest.raises(NotFoundError):
-        selectors.existing_credential(charlie.context, record.id)
-    robot = selectors.context_for_token(api_with(alice).headers["X-Auth-Token"])
+        existing_credential(charlie.context, record.id)
+    robot = context_for_token(api_with(alice).headers["X-Auth-Token"])
     with pytest.raises(ForbiddenError):
-        services.delete_credential(record, caller=robot)
+        delete_credential(record, caller=robot)

@@ -14,8 +14,18 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Credential, Role, SignIn
+from provisioning.identity.selectors.tokens import context_for_token, context_of
+from provisioning.identity.services.application_credentials import (
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.assignments import remove_role
+from provisioning.identity.services.credentials import delete_credential
+from provisioning.identity.services.ec2 import create_ec2_credential
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import set_user_enabled
 from tests.support.cast import Api, People, Person, make_user
 
 EC2, S3 = "/identity/v3/ec2tokens", "/identity/v3/s3tokens"
@@ -27,7 +37,7 @@ def _own_keys(settings: Settings, tmp_path: Path) -> None:
 
 
 def pair_of(person: Person) -> tuple[str, str]:
-    return services.create_ec2_credential(person.user, person.project)
+    return create_ec2_credential(person.user, person.project)
 
 
 def signed(access: str, secret: str, /, **changes: Any) -> dict[str, Any]:
@@ -71,7 +81,7 @@ def test_token_is_of_the_keys_user_and_project(people: People, where: str, sign:
     assert token["project"]["id"] == people.alice.project_id.hex
     assert {role["name"] for role in token["roles"]} == {"member", "reader"}
     assert "catalog" in token
-    context = selectors.context_for_token(answer["X-Subject-Token"])
+    context = context_for_token(answer["X-Subject-Token"])
     assert context.user_id == people.alice.user_id
     assert Api(people.operator).post(where, sign(access, "wrong")).status_code == 401
     assert Api(people.operator).post(where, sign("unknown", secret)).status_code == 401
@@ -88,7 +98,7 @@ def test_only_operators_and_services_may_ask(people: People, where: str, sign: A
     assert Api(None).post(where, body).status_code == 401
     assert Api(people.alice).post(where, body).status_code == 403
     assert not SignIn.objects.filter(user=people.alice.user).exists()
-    services.ensure_role("service")
+    ensure_role("service")
     gateway = Person(make_user("gateway", {people.operator.project: "service"}), people.operator.project)
     assert Api(gateway).post(where, body).status_code == 200
 
@@ -119,11 +129,11 @@ def test_tokens_end_with_the_pair(people: People) -> None:
     access, secret = pair_of(people.alice)
     value = Api(people.operator).post(EC2, signed(access, secret))["X-Subject-Token"]
     other = people.alice.token
-    assert selectors.context_for_token(value).can_write
-    services.delete_credential(Credential.objects.get())
+    assert context_for_token(value).can_write
+    delete_credential(Credential.objects.get())
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
-    assert selectors.context_for_token(other).can_write
+        context_for_token(value)
+    assert context_for_token(other).can_write
     assert Api(people.operator).post(EC2, signed(access, secret)).status_code == 401
 
 
@@ -136,25 +146,25 @@ def test_one_session_for_each_pair(people: People) -> None:
 
 def test_nothing_without_a_role_or_for_a_closed_user(people: People) -> None:
     access, secret = pair_of(people.alice)
-    services.set_user_enabled(people.alice.user, enabled=False)
+    set_user_enabled(people.alice.user, enabled=False)
     assert Api(people.operator).post(EC2, signed(access, secret)).status_code == 401
-    services.set_user_enabled(people.alice.user, enabled=True)
-    services.remove_role(people.alice.user, people.alice.project, "member")
+    set_user_enabled(people.alice.user, enabled=True)
+    remove_role(people.alice.user, people.alice.project, "member")
     assert Api(people.operator).post(EC2, signed(access, secret)).status_code == 401
 
 
 def test_pair_of_an_application_credential_is_worth_no_more_than_that(people: People) -> None:
     alice = people.alice
-    record, _ = services.create_application_credential(
+    record, _ = create_application_credential(
         alice.user, alice.project, "robot", roles=[Role.objects.get(name="reader")], unrestricted=True
     )
-    issued = services.issue_token(alice.user, alice.project, ("x",), application_credential=record)
-    caller = selectors.context_of(issued.data)
-    access, secret = services.create_ec2_credential(alice.user, alice.project, caller=caller)
+    issued = issue_token(alice.user, alice.project, ("x",), application_credential=record)
+    caller = context_of(issued.data)
+    access, secret = create_ec2_credential(alice.user, alice.project, caller=caller)
     answer = Api(people.operator).post(EC2, signed(access, secret))
     assert {role["name"] for role in answer.json()["token"]["roles"]} == {"reader"}
-    assert selectors.context_for_token(answer["X-Subject-Token"]).roles == {"reader"}
-    services.delete_application_credential(record)
+    assert context_for_token(answer["X-Subject-Token"]).roles == {"reader"}
+    delete_application_credential(record)
     assert Api(people.operator).post(EC2, signed(access, secret)).status_code == 401
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(answer["X-Subject-Token"])
+        context_for_token(answer["X-Subject-Token"])

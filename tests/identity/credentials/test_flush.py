@@ -10,9 +10,10 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from provisioning.identity import services
 from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn
-from provisioning.identity.services import Client
+from provisioning.identity.services.application_credentials import create_application_credential
+from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.support.cast import Person
 from tests.support.jobs import run_periodic
 
@@ -24,10 +25,10 @@ def clock() -> Iterator[time_machine.Coordinates]:
 
 
 def leave_things(alice: Person) -> None:
-    sign_in = services.record_client(alice.user, ("password",), Client.of("10.0.0.1", "x"))
-    services.revoke_token(services.issue_token(alice.user, None, ("password",), sign_in=sign_in).data)
+    sign_in = record_client(alice.user, ("password",), Client.of("10.0.0.1", "x"))
+    revoke_token(issue_token(alice.user, None, ("password",), sign_in=sign_in).data)
     for name, ends in (("short", timezone.now() + timedelta(hours=1)), ("endless", None)):
-        services.create_application_credential(alice.user, alice.project, name, expires_at=ends)
+        create_application_credential(alice.user, alice.project, name, expires_at=ends)
 
 
 def counts() -> tuple[int, int, int]:

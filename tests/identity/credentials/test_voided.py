@@ -11,62 +11,71 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import selectors, services
 from provisioning.identity.models import ApplicationCredential, Group, GroupMembership, Role, RoleAssignment
+from provisioning.identity.selectors.application_credentials import limits_of
+from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.services.application_credentials import (
+    create_application_credential,
+    delete_application_credential,
+)
+from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.projects import set_project_enabled
+from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import delete_user, set_user_enabled
 from tests.support.cast import Person, make_user
 
 WAYS: dict[str, Callable[[ApplicationCredential], object]] = {
-    "deleted": services.delete_application_credential,
-    "user disabled": lambda record: services.set_user_enabled(record.user, enabled=False),
-    "user deleted": lambda record: services.delete_user(record.user),
-    "project disabled": lambda record: services.set_project_enabled(record.project, enabled=False),
-    "password set": lambda record: services.set_password(record.user, "a new one"),
-    "role lost": lambda record: services.remove_role(record.user, record.project, "member"),
+    "deleted": delete_application_credential,
+    "user disabled": lambda record: set_user_enabled(record.user, enabled=False),
+    "user deleted": lambda record: delete_user(record.user),
+    "project disabled": lambda record: set_project_enabled(record.project, enabled=False),
+    "password set": lambda record: set_password(record.user, "a new one"),
+    "role lost": lambda record: remove_role(record.user, record.project, "member"),
 }
 
 
 def make(person: Person, *roles: str) -> tuple[ApplicationCredential, str]:
     given = list(Role.objects.filter(name__in=roles)) if roles else None
-    record, _ = services.create_application_credential(person.user, person.project, "robot", roles=given)
-    issued = services.issue_token(
-        person.user, person.project, ("application_credential",), application_credential=record
-    )
+    record, _ = create_application_credential(person.user, person.project, "robot", roles=given)
+    issued = issue_token(person.user, person.project, ("application_credential",), application_credential=record)
     return record, issued.value
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_token_ends_and_connections_are_woken(alice: Person, way: str) -> None:
     record, value = make(alice)
-    assert selectors.context_for_token(value).can_write
+    assert context_for_token(value).can_write
     before = Event.objects.filter(topic="auth", kind="revoked").count()
     WAYS[way](record)
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
     assert Event.objects.filter(topic="auth", kind="revoked").count() > before
 
 
 def test_one_lost_role_of_several_voids_it_as_long_as_it_is_missing(alice: Person) -> None:
-    services.assign_role(alice.user, alice.project, "reader")
-    services.assign_role(alice.user, alice.project, "admin")
+    assign_role(alice.user, alice.project, "reader")
+    assign_role(alice.user, alice.project, "admin")
     _, everything = make(alice)
-    services.remove_role(alice.user, alice.project, "admin")
+    remove_role(alice.user, alice.project, "admin")
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(everything)
-    services.assign_role(alice.user, alice.project, "admin")
-    assert selectors.context_for_token(everything).is_admin
+        context_for_token(everything)
+    assign_role(alice.user, alice.project, "admin")
+    assert context_for_token(everything).is_admin
 
 
 def test_lost_role_that_it_has_not_is_nothing_to_it(alice: Person) -> None:
-    services.assign_role(alice.user, alice.project, "reader")
+    assign_role(alice.user, alice.project, "reader")
     _, value = make(alice, "reader")
-    services.remove_role(alice.user, alice.project, "member")
-    assert selectors.context_for_token(value).roles == {"reader"}
+    remove_role(alice.user, alice.project, "member")
+    assert context_for_token(value).roles == {"reader"}
 
 
 def test_new_role_is_not_its_own(alice: Person) -> None:
     _, value = make(alice)
-    services.assign_role(alice.user, alice.project, "admin")
-    assert selectors.context_for_token(value).roles == {"member", "reader"}
+    assign_role(alice.user, alice.project, "admin")
+    assert context_for_token(value).roles == {"member", "reader"}
 
 
 def test_role_of_a_group_counts_and_leaving_the_group_ends_it(alice: Person) -> None:
@@ -75,27 +84,27 @@ def test_role_of_a_group_counts_and_leaving_the_group_ends_it(alice: Person) -> 
     RoleAssignment.objects.create(group=group, project=alice.project, role=Role.objects.get(name="member"))
     GroupMembership.objects.create(group=group, user=user)
     _, value = make(Person(user, alice.project))
-    assert selectors.context_for_token(value).can_write
+    assert context_for_token(value).can_write
     GroupMembership.objects.all().delete()
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
 
 
 def test_deleted_role_takes_it_along(alice: Person) -> None:
-    special = services.ensure_role("special")
-    services.assign_role(alice.user, alice.project, "special")
+    special = ensure_role("special")
+    assign_role(alice.user, alice.project, "special")
     record, value = make(alice, "special")
-    assert selectors.context_for_token(value).roles == {"special"}
+    assert context_for_token(value).roles == {"special"}
     special.delete()
     assert not record.roles.exists()
     with pytest.raises(NotAuthenticatedError):
-        selectors.context_for_token(value)
+        context_for_token(value)
 
 
 def test_expired_one_gives_nothing(alice: Person) -> None:
     with time_machine.travel(timezone.now(), tick=False) as clock:
         ends = timezone.now() + timedelta(seconds=60)
-        record, _ = services.create_application_credential(alice.user, alice.project, "robot", expires_at=ends)
-        assert selectors.limits_of(record.id) is not None
+        record, _ = create_application_credential(alice.user, alice.project, "robot", expires_at=ends)
+        assert limits_of(record.id) is not None
         clock.shift(timedelta(seconds=60))
-        assert selectors.limits_of(record.id) is None
+        assert limits_of(record.id) is None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from provisioning.identity import services
 from provisioning.identity.models import Domain, Project, Role, User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, make_domain, make_project, make_user
 
 V3 = "/identity/v3"
@@ -28,14 +29,14 @@ class Realm:
     @property
     def api(self) -> Api:
         """Dora's, by a token for her domain."""
-        return Api(None, **{"X-Auth-Token": services.issue_token(self.dora, self.domain, ("password",)).value})
+        return Api(None, **{"X-Auth-Token": issue_token(self.dora, self.domain, ("password",)).value})
 
 
 def make_realm() -> Realm:
     domain = make_domain("other", "Other")
     project = make_project("works", domain)
     dora = make_user("dora", domain=domain)
-    services.grant(role("admin"), user=dora, domain=domain)
+    grant(role("admin"), user=dora, domain=domain)
     return Realm(domain, project, dora, make_user("erin", {project: "member"}, domain=domain))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.identity import services
 from provisioning.identity.models import Project, User
+from provisioning.identity.services.assignments import assign_role, grant
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, Realm, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, make_project, make_user
 
@@ -16,9 +18,9 @@ def realm(people: People) -> Realm:
 
 
 def test_lists_have_what_is_in_the_domain(realm: Realm) -> None:
-    services.create_group(realm.domain, "inside")
-    services.create_group(realm.erin.domain, "also inside")
-    services.create_group(make_user("alice").domain, "outside")
+    create_group(realm.domain, "inside")
+    create_group(realm.erin.domain, "also inside")
+    create_group(make_user("alice").domain, "outside")
 
     def names(path: str) -> list[str]:
         return [each["name"] for each in realm.api.get(f"{V3}/{path}").json()[path.partition("?")[0]]]
@@ -37,10 +39,10 @@ def test_lists_have_what_is_in_the_domain(realm: Realm) -> None:
 
 
 def test_of_what_a_user_has_only_that_in_the_domain_is_listed(people: People, realm: Realm) -> None:
-    outside = services.create_group(people.alice.user.domain, "outside")
+    outside = create_group(people.alice.user.domain, "outside")
     for user in (realm.erin, realm.dora):
-        services.assign_role(user, people.alice.project, "reader")
-        services.add_to_group(outside, user)
+        assign_role(user, people.alice.project, "reader")
+        add_to_group(outside, user)
 
     def names(user: User, what: str) -> list[str]:
         return [each["name"] for each in realm.api.get(f"{V3}/users/{user.id.hex}/{what}").json()[what]]
@@ -65,7 +67,7 @@ def test_everything_inside_the_domain_is_made_changed_and_removed(realm: Realm) 
 
 def test_what_is_in_other_domains_does_not_exist(people: People, realm: Realm) -> None:
     api = realm.api
-    group = services.create_group(people.alice.user.domain, "g")
+    group = create_group(people.alice.user.domain, "g")
     for kind, key in (
         ("user", people.alice.user.id.hex),
         ("project", people.alice.project.id.hex),
@@ -76,7 +78,7 @@ def test_what_is_in_other_domains_does_not_exist(people: People, realm: Realm) -
         path = f"{V3}/{kind}s/{key}"
         found = {fault(api.get(path)), fault(api.delete(path)), fault(api.patch(path, {kind: {"name": "x"}}))}
         assert found == {(404, f"Could not find {kind}: {key}.")}
-    inside = services.create_group(realm.domain, "inside")
+    inside = create_group(realm.domain, "inside")
     assert status(api.put(f"{V3}/groups/{inside.id.hex}/users/{people.alice.user.id.hex}")) == 404
     assert status(api.put(f"{V3}/groups/{group.id.hex}/users/{realm.erin.id.hex}")) == 404
     assert status(api.get(f"{V3}/users/{people.alice.user.id.hex}/groups")) == 404
@@ -108,13 +110,13 @@ def test_no_power_over_who_has_more_power(people: People, realm: Realm, by: str,
         "system": {"system": True},
         "another domain": {"domain": people.alice.user.domain},
     }[where]
-    group = services.create_group(realm.domain, "strong")
+    group = create_group(realm.domain, "strong")
     if by == "user":
-        services.grant(role("admin"), user=realm.erin, **target)
+        grant(role("admin"), user=realm.erin, **target)
     else:
-        services.grant(role("admin"), group=group, **target)
+        grant(role("admin"), group=group, **target)
         assert status(realm.api.put(f"{V3}/groups/{group.id.hex}/users/{realm.dora.id.hex}")) == 403
-        services.add_to_group(group, realm.erin)
+        add_to_group(group, realm.erin)
         assert status(realm.api.delete(f"{V3}/groups/{group.id.hex}/users/{realm.erin.id.hex}")) == 403
         assert status(realm.api.delete(f"{V3}/groups/{group.id.hex}")) == 403
     path = f"{V3}/users/{realm.erin.id.hex}"
@@ -125,8 +127,8 @@ def test_no_power_over_who_has_more_power(people: People, realm: Realm, by: str,
 
 
 def test_a_role_on_a_domain_other_than_admin_administers_nothing(people: People, realm: Realm) -> None:
-    services.grant(role("member"), user=realm.erin, domain=realm.domain)
-    token = services.issue_token(realm.erin, realm.domain, ("password",)).value
+    grant(role("member"), user=realm.erin, domain=realm.domain)
+    token = issue_token(realm.erin, realm.domain, ("password",)).value
     api = Api(None, **{"X-Auth-Token": token})
     for path in ("users", "projects", "groups", f"users/{realm.dora.id.hex}", f"users/{people.alice.user.id.hex}"):
         assert status(api.get(f"{V3}/{path}")) == 403
@@ -136,8 +138,8 @@ def test_a_role_on_a_domain_other_than_admin_administers_nothing(people: People,
 
 def test_a_projects_administrator_operates_the_whole_cloud_and_makes_things_in_its_domain(realm: Realm) -> None:
     """As ever in Novella: the role admin on a project."""
-    services.grant(role("admin"), user=realm.erin, project=make_project("control", realm.domain))
-    token = services.issue_token(realm.erin, Project.objects.get(name="control"), ("password",)).value
+    grant(role("admin"), user=realm.erin, project=make_project("control", realm.domain))
+    token = issue_token(realm.erin, Project.objects.get(name="control"), ("password",)).value
     api = Api(None, **{"X-Auth-Token": token})
     assert made(api, "user", name="x")["domain_id"] == "other"
     assert made(api, "user", name="x", domain_id="default")["domain_id"] == "default"

@@ -6,8 +6,13 @@ import uuid
 
 import pytest
 
-from provisioning.identity import services
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import set_domain_enabled
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import create_project
+from provisioning.identity.services.roles import create_role
+from provisioning.identity.services.tokens import issue_token
 from provisioning.network.models import Network
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, make_user
@@ -46,12 +51,12 @@ def test_the_name_of_a_domain_is_taken_once(people: People) -> None:
 
 def test_a_domain_goes_with_all_that_is_in_it_and_its_token_with_it(people: People) -> None:
     realm, api = make_realm(), Api(people.operator)
-    child = services.create_project(realm.domain, "child", parent=realm.project)
-    services.create_project(realm.domain, "grandchild", parent=child)
-    services.add_to_group(services.create_group(realm.domain, "g"), realm.erin)
-    services.create_role("local", domain=realm.domain)
+    child = create_project(realm.domain, "child", parent=realm.project)
+    create_project(realm.domain, "grandchild", parent=child)
+    add_to_group(create_group(realm.domain, "g"), realm.erin)
+    create_role("local", domain=realm.domain)
     dora = realm.api
-    services.set_domain_enabled(realm.domain, enabled=False)
+    set_domain_enabled(realm.domain, enabled=False)
     assert status(api.delete(f"{V3}/domains/other")) == 204
     assert not any(model.objects.filter(domain="other").exists() for model in (Project, User, Group, Role))
     assert status(dora.get(f"{V3}/users")) == 401
@@ -60,7 +65,7 @@ def test_a_domain_goes_with_all_that_is_in_it_and_its_token_with_it(people: Peop
 def test_a_domain_stays_while_a_project_in_it_owns_something(people: People) -> None:
     realm = make_realm()
     Network.objects.create(project_id=realm.project.id, name="n", bridge="b")
-    services.set_domain_enabled(realm.domain, enabled=False)
+    set_domain_enabled(realm.domain, enabled=False)
     code, message = fault(Api(people.operator).delete(f"{V3}/domains/other"))
     assert (code, "networks (1)" in message) == (409, True)
     assert Domain.objects.filter(id="other").exists()
@@ -72,21 +77,21 @@ def test_the_default_domain_and_the_last_administrators_domain_stay(people: Peop
     code, message = fault(api.patch(f"{V3}/domains/default", {"domain": {"enabled": False}}))
     assert (code, "administrator" in message) == (403, True)
     second = make_realm()
-    services.grant(role("admin"), user=second.dora, system=True)
-    services.set_domain_enabled(Domain.objects.get(id="default"), enabled=False)
-    rescuer = Api(None, **{"X-Auth-Token": services.issue_token(second.dora, "system", ("password",)).value})
+    grant(role("admin"), user=second.dora, system=True)
+    set_domain_enabled(Domain.objects.get(id="default"), enabled=False)
+    rescuer = Api(None, **{"X-Auth-Token": issue_token(second.dora, "system", ("password",)).value})
     assert fault(rescuer.delete(f"{V3}/domains/default")) == (403, "The default domain cannot be deleted.")
 
 
 def test_tokens_of_a_closed_domain_end_and_do_not_come_back(people: People) -> None:
     realm, api = make_realm(), Api(people.operator)
     guest = make_user("guest")
-    services.grant(role("member"), user=guest, domain=realm.domain)
+    grant(role("member"), user=guest, domain=realm.domain)
     tokens = [
-        services.issue_token(realm.dora, realm.domain, ("password",)).value,
-        services.issue_token(realm.erin, realm.project, ("password",)).value,
-        services.issue_token(realm.erin, None, ("password",)).value,
-        services.issue_token(guest, realm.domain, ("password",)).value,
+        issue_token(realm.dora, realm.domain, ("password",)).value,
+        issue_token(realm.erin, realm.project, ("password",)).value,
+        issue_token(realm.erin, None, ("password",)).value,
+        issue_token(guest, realm.domain, ("password",)).value,
     ]
     clients = [Api(None, **{"X-Auth-Token": token}) for token in tokens]
     assert {status(client.get(f"{V3}/auth/projects")) for client in clients} == {200}

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from provisioning.events.models import Event
-from provisioning.identity import services
 from provisioning.identity.models import Group
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.users import delete_user
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, Person, make_project
 
@@ -62,9 +64,9 @@ def test_users_are_put_in_found_and_taken_out(people: People) -> None:
 @pytest.mark.parametrize("way", ["out of the group", "without the group"])
 def test_what_a_group_gave_is_gone_at_the_next_request(people: People, way: str) -> None:
     project, api = make_project("p"), Api(people.operator)
-    group = services.create_group(project.domain, "g")
-    services.grant(role("member"), group=group, project=project)
-    services.add_to_group(group, people.bob.user)
+    group = create_group(project.domain, "g")
+    grant(role("member"), group=group, project=project)
+    add_to_group(group, people.bob.user)
     member = Api(Person(people.bob.user, project))
     assert status(member.get(f"{V3}/auth/projects")) == 200
     path = f"{V3}/groups/{group.id.hex}"
@@ -76,10 +78,10 @@ def test_what_a_group_gave_is_gone_at_the_next_request(people: People, way: str)
 
 def test_the_last_administrator_stays_in_the_group(people: People) -> None:
     admin, user = people.operator.project, people.bob.user
-    group = services.create_group(admin.domain, "operators")
-    services.grant(role("admin"), group=group, project=admin)
-    services.add_to_group(group, user)
-    services.delete_user(people.operator.user)
+    group = create_group(admin.domain, "operators")
+    grant(role("admin"), group=group, project=admin)
+    add_to_group(group, user)
+    delete_user(people.operator.user)
     api = Api(Person(user, admin))
     for path in (f"{V3}/groups/{group.id.hex}", f"{V3}/groups/{group.id.hex}/users/{user.id.hex}"):
         code, message = fault(api.delete(path))
@@ -88,7 +90,7 @@ def test_the_last_administrator_stays_in_the_group(people: People) -> None:
 
 
 def test_groups_are_for_administrators(people: People) -> None:
-    group = services.create_group(people.alice.user.domain, "g")
+    group = create_group(people.alice.user.domain, "g")
     for person in (people.alice, people.bob):
         api = Api(person)
         for path in (f"{V3}/groups", f"{V3}/groups?name=g", f"{V3}/groups/{group.id.hex}"):

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from provisioning.events.models import Event
-from provisioning.identity import services
+from provisioning.identity.services.domains import delete_domain, update_domain
+from provisioning.identity.services.groups import add_to_group, create_group, delete_group, remove_from_group
+from provisioning.identity.services.projects import delete_project, update_project
+from provisioning.identity.services.users import delete_user, update_user
 from tests.identity.directory.people_of_domains import V3, make_realm, status
 from tests.support.cast import Api, People, make_project
 
@@ -19,7 +22,7 @@ PATHS = ["users/{}", "projects/{}", "domains/{}", "groups/{}", "users/{}/groups"
 
 @pytest.mark.parametrize("key", IDS)
 def test_an_id_that_is_none_is_not_found(people: People, key: str) -> None:
-    group = services.create_group(people.alice.user.domain, "g")
+    group = create_group(people.alice.user.domain, "g")
     paths = [*PATHS, f"groups/{group.id.hex}/users/{{}}", f"projects/{people.alice.project.id.hex}/tags/{{}}"]
     for api in (Api(people.operator), make_realm().api):
         for path in paths:
@@ -62,18 +65,18 @@ def test_a_filter_that_nothing_matches_gives_an_empty_list(people: People, query
 
 def test_whatever_takes_something_away_wakes_the_open_connections(people: People) -> None:
     realm, project = make_realm(), make_project("p")
-    group = services.create_group(realm.domain, "g")
-    services.add_to_group(group, realm.erin)
+    group = create_group(realm.domain, "g")
+    add_to_group(group, realm.erin)
     deeds = [
-        lambda: services.remove_from_group(group, realm.erin),
-        lambda: services.delete_group(group),
-        lambda: services.update_user(people.alice.user, password="another one"),
-        lambda: services.update_user(people.alice.user, enabled=False),
-        lambda: services.delete_user(people.alice.user),
-        lambda: services.update_project(project, enabled=False),
-        lambda: services.delete_project(project),
-        lambda: services.update_domain(realm.domain, enabled=False),
-        lambda: services.delete_domain(realm.domain),
+        lambda: remove_from_group(group, realm.erin),
+        lambda: delete_group(group),
+        lambda: update_user(people.alice.user, password="another one"),
+        lambda: update_user(people.alice.user, enabled=False),
+        lambda: delete_user(people.alice.user),
+        lambda: update_project(project, enabled=False),
+        lambda: delete_project(project),
+        lambda: update_domain(realm.domain, enabled=False),
+        lambda: delete_domain(realm.domain),
     ]
     for deed in deeds:
         Event.objects.all().delete()

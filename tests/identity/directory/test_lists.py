@@ -8,8 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from provisioning.identity import services
 from provisioning.identity.models import User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import set_domain_enabled
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import create_project, set_project_enabled, set_tags
 from tests.identity.directory.people_of_domains import V3, fault, make_realm, role, status
 from tests.support.cast import Api, People, make_domain, make_project, make_user
 
@@ -20,10 +23,10 @@ NAMES = ["Apple", "apple pie", "banana", "Cherry", "cherry_%"]
 def fruit(people: People) -> Api:
     """Projects of these names in the domain ``other``; tags: the first is a and b, the second is a, the third b."""
     domain = make_domain("other", "Other")
-    made = [services.create_project(domain, name, description=name) for name in NAMES]
+    made = [create_project(domain, name, description=name) for name in NAMES]
     for project, tags in zip(made, (["a", "b"], ["a"], ["b"]), strict=False):
-        services.set_tags(project, tags)
-    services.set_project_enabled(made[3], enabled=False)
+        set_tags(project, tags)
+    set_project_enabled(made[3], enabled=False)
     return Api(people.operator)
 
 
@@ -131,11 +134,11 @@ def test_users_are_narrowed_by_when_their_passwords_expire(people: People) -> No
 def test_groups_and_domains_are_narrowed_too(people: People) -> None:
     realm, api = make_realm(), Api(people.operator)
     for name in ("red", "green"):
-        services.create_group(realm.domain, name)
+        create_group(realm.domain, name)
     assert names(api, "name__istartswith=R&domain_id=other", "groups") == ["red"]
     assert names(api, "sort_key=name&sort_dir=desc", "groups") == ["red", "green"]
     assert names(api, "name__endswith=er", "domains") == ["Other"]
-    services.set_domain_enabled(realm.domain, enabled=False)
+    set_domain_enabled(realm.domain, enabled=False)
     assert names(api, "enabled=0", "domains") == ["Other"]
 
 
@@ -151,8 +154,8 @@ def test_a_longer_list_asks_the_database_no_oftener(people: People, what: str) -
     def more(number: int) -> None:
         domain = make_domain(f"d{number}", f"D{number}")
         make_user(f"u{number}", domain=domain)
-        services.set_tags(make_project(f"p{number}", domain), ["a", "b"])
-        services.create_group(domain, f"g{number}")
+        set_tags(make_project(f"p{number}", domain), ["a", "b"])
+        create_group(domain, f"g{number}")
 
     more(0)
     before = queries()
@@ -163,8 +166,8 @@ def test_a_longer_list_asks_the_database_no_oftener(people: People, what: str) -
 
 def test_others_find_by_name_what_they_may_enter_by_a_group_too(people: People) -> None:
     project: Any = make_project("shared")
-    group = services.create_group(project.domain, "g")
-    services.add_to_group(group, people.charlie.user)
-    services.grant(role("reader"), group=group, project=project)
+    group = create_group(project.domain, "g")
+    add_to_group(group, people.charlie.user)
+    grant(role("reader"), group=group, project=project)
     assert names(Api(people.charlie), "name=shared") == ["shared"]
     assert names(Api(people.alice), "name=shared") == []

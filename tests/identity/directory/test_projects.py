@@ -9,8 +9,11 @@ from django.utils import timezone
 
 from provisioning.common.errors import ForbiddenError
 from provisioning.compute.models import FlavorAccess, Instance
-from provisioning.identity import services
 from provisioning.identity.models import Project
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.projects import create_project, set_project_enabled
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.users import update_user
 from provisioning.images.models import Image
 from provisioning.network.models import Network, Port, SecurityGroup
 from provisioning.quotas.models import QuotaLimit
@@ -22,7 +25,7 @@ def chain(length: int) -> list[Project]:
     """Projects below each other, the topmost first."""
     domain, found = make_domain(), list[Project]()
     for number in range(length):
-        found.append(services.create_project(domain, f"level{number}", parent=found[-1] if found else None))
+        found.append(create_project(domain, f"level{number}", parent=found[-1] if found else None))
     return found
 
 
@@ -124,7 +127,7 @@ def test_projects_stand_five_below_each_other_and_in_one_domain(people: People) 
 def test_the_tree_around_a_project_is_shown_as_lists_and_as_ids(people: People) -> None:
     api, (top, middle, low) = Api(people.operator), chain(3)
     path = f"{V3}/projects/{middle.id.hex}"
-    other = services.create_project(top.domain, "leaf", parent=middle)
+    other = create_project(top.domain, "leaf", parent=middle)
 
     def shown(query: str) -> dict[str, Any]:
         found: dict[str, Any] = api.get(f"{path}?{query}").json()["project"]
@@ -146,9 +149,9 @@ def test_the_tree_around_a_project_is_shown_as_lists_and_as_ids(people: People) 
 
 def test_a_tree_shows_others_only_what_they_may_enter(people: People) -> None:
     top, middle, low = chain(3)
-    services.assign_role(people.alice.user, middle, "reader")
-    services.assign_role(people.alice.user, low, "reader")
-    token = services.issue_token(people.alice.user, middle, ("password",)).value
+    assign_role(people.alice.user, middle, "reader")
+    assign_role(people.alice.user, low, "reader")
+    token = issue_token(people.alice.user, middle, ("password",)).value
     found = Api(None, **{"X-Auth-Token": token}).get(f"{V3}/projects/{middle.id.hex}?parents_as_list&subtree_as_list")
     project = found.json()["project"]
     assert project["parents"] == []
@@ -205,15 +208,15 @@ def test_a_project_stays_while_it_owns_something(people: People, kind: str) -> N
     assert Project.objects.filter(id=project.id).exists()
 
 
-def test_what_is_only_furniture_goes_with_the_project(people: People) -> None:
+def test_what_counts_for_nothing_is_deleted_with_the_project(people: People) -> None:
     project, alice = make_project("p"), people.alice
     SecurityGroup.objects.create(project_id=project.id, name="default")
     QuotaLimit.objects.create(project_id=project.id, resource="cores", limit=7)
     now = timezone.now()
     gone = {"created_at": now, "updated_at": now, "deleted_at": now}
     Instance.objects.create(project_id=project.id, user_id=alice.user_id, name="s", hostname="s", flavor={}, **gone)
-    services.assign_role(alice.user, project, "member")
-    services.update_user(alice.user, default_project=project)
+    assign_role(alice.user, project, "member")
+    update_user(alice.user, default_project=project)
     assert status(Api(people.operator).delete(f"{V3}/projects/{project.id.hex}")) == 204
     for model in (SecurityGroup, QuotaLimit, FlavorAccess):
         assert not model._default_manager.filter(project_id=project.id).exists()
@@ -231,7 +234,7 @@ def test_the_last_administrators_project_stays(people: People) -> None:
     path = f"{V3}/projects/{operator.project.id.hex}"
     assert status(Api(operator).delete(path)) == 403
     with pytest.raises(ForbiddenError):
-        services.set_project_enabled(operator.project, enabled=False)
+        set_project_enabled(operator.project, enabled=False)
     assert status(Api(operator).get(path)) == 200
 
 

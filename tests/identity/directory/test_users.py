@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from provisioning.compute.models import KeyPair
-from provisioning.identity import services
 from provisioning.identity.models import SignIn, User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.groups import add_to_group, create_group
 from tests.identity.bodies import TOKENS, by_password
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, Person, make_project, make_user
@@ -158,9 +159,9 @@ def test_a_refused_change_leaves_everything_as_it_was(people: People) -> None:
 
 def test_users_see_themselves_and_what_they_are_in(people: People) -> None:
     alice, bob = people.alice, people.bob
-    group = services.create_group(alice.user.domain, "g")
-    services.add_to_group(group, alice.user)
-    services.grant(role("reader"), group=group, project=make_project("p"))
+    group = create_group(alice.user.domain, "g")
+    add_to_group(group, alice.user)
+    grant(role("reader"), group=group, project=make_project("p"))
     own = f"{V3}/users/{alice.user.id.hex}"
     assert [each["name"] for each in Api(alice).get(f"{own}/groups").json()["groups"]] == ["g"]
     assert [each["name"] for each in Api(alice).get(f"{own}/projects").json()["projects"]] == ["p", "wonderland"]

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from provisioning.identity import services
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.projects import create_project
+from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, make_domain, make_project, make_user
 
 V3 = "/identity/v3"
@@ -19,7 +22,7 @@ def role_named(name: str) -> Role:
 
 def api_of(user: User, scope: Project | Domain | str | None) -> Api:
     """A client with a token of the user for a project, a domain or the system."""
-    return Api(None, **{"X-Auth-Token": services.issue_token(user, scope, ("password",)).value})  # type: ignore[arg-type]
+    return Api(None, **{"X-Auth-Token": issue_token(user, scope, ("password",)).value})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class Acme:
 def acme(people: People) -> Acme:
     domain = make_domain("acme", "Acme")
     foundry = make_project("foundry", domain)
-    forge = services.create_project(domain, "forge", parent=foundry)
+    forge = create_project(domain, "forge", parent=foundry)
     dora, ed = make_user("dora", domain=domain), make_user("ed", domain=domain)
-    staff = services.create_group(domain, "staff")
-    services.add_to_group(staff, ed)
-    services.grant(role_named("admin"), user=dora, domain=domain)
+    staff = create_group(domain, "staff")
+    add_to_group(staff, ed)
+    grant(role_named("admin"), user=dora, domain=domain)
     return Acme(domain, dora, ed, staff, foundry, forge)

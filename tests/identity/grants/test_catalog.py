@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.selectors import catalog
+from provisioning.identity.selectors.catalog import catalog_for
+from provisioning.identity.services.catalog import (
+    create_endpoint,
+    create_service,
+    ensure_catalog,
+    update_endpoint,
+    update_service,
+)
 from tests.identity.grants.conftest import V3
 from tests.support.cast import Api, People
 
@@ -23,11 +31,11 @@ def urls(catalog: list[dict[str, Any]], type_: str) -> dict[str, str]:
 
 def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
     """Clients keep ids: the records that the bootstrap makes are those that are shown without any."""
-    computed = selectors.catalog_for(PROJECT)
+    computed = catalog_for(PROJECT)
     assert not Service.objects.exists()
-    services.ensure_catalog()
+    ensure_catalog()
     assert Service.objects.count() == 4
-    assert selectors.catalog_for(PROJECT) == computed
+    assert catalog_for(PROJECT) == computed
     identity = computed[0]
     assert identity["id"] == uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity").hex
     assert (identity["type"], identity["name"]) == ("identity", "keystone")
@@ -42,83 +50,83 @@ def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
 
 
 def test_ensuring_again_changes_nothing(db: None, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    services.ensure_catalog()
+    ensure_catalog()
     Endpoint.objects.filter(service__type="image", interface="public").update(
         url="https://images.example", enabled=False
     )
     Service.objects.filter(type="network").update(name="nets", enabled=False)
     before = [list(model.objects.order_by("pk").values()) for model in (Region, Service, Endpoint)]
     with django_assert_max_num_queries(5):  # two are the transaction's
-        services.ensure_catalog()
+        ensure_catalog()
     assert [list(model.objects.order_by("pk").values()) for model in (Region, Service, Endpoint)] == before
 
 
 def test_what_is_missing_is_made_anew(db: None) -> None:
-    services.ensure_catalog()
-    whole = selectors.catalog_for(None)
+    ensure_catalog()
+    whole = catalog_for(None)
     Service.objects.get(type="image").delete()
     Endpoint.objects.filter(service__type="compute", interface="admin").delete()
-    services.ensure_catalog()
-    assert selectors.catalog_for(None) == whole
+    ensure_catalog()
+    assert catalog_for(None) == whole
 
 
 def test_another_address_is_followed_at_once(db: None, settings: Settings) -> None:
-    services.ensure_catalog()
+    ensure_catalog()
     settings.PUBLIC_URL = "https://cloud.example"
-    assert set(urls(selectors.catalog_for(None), "compute").values()) == {"https://cloud.example/compute/v2.1"}
-    assert urls(selectors.catalog_for(None, public_url="http://b"), "image")["public"] == "http://b/image"
+    assert set(urls(catalog_for(None), "compute").values()) == {"https://cloud.example/compute/v2.1"}
+    assert urls(catalog_for(None, public_url="http://b"), "image")["public"] == "http://b/image"
 
 
 def test_another_region_is_followed(db: None, settings: Settings) -> None:
-    services.ensure_catalog()
-    volume = services.create_service("volumev3")
+    ensure_catalog()
+    volume = create_service("volumev3")
     settings.REGION = "North"
-    services.ensure_catalog()
-    regions = {each["region"] for entry in selectors.catalog_for(None) for each in entry["endpoints"]}
+    ensure_catalog()
+    regions = {each["region"] for entry in catalog_for(None) for each in entry["endpoints"]}
     assert regions == {"North"}
-    assert [region.id for region in selectors.regions()] == ["North"]
-    services.create_endpoint(volume, "public", "http://v", region=Region.objects.get(id="North"))
+    assert [region.id for region in catalog.regions()] == ["North"]
+    create_endpoint(volume, "public", "http://v", region=Region.objects.get(id="North"))
     settings.REGION = "South"
-    services.ensure_catalog()
-    assert [region.id for region in selectors.regions()] == ["North", "South"]  # North still has something in it
+    ensure_catalog()
+    assert [region.id for region in catalog.regions()] == ["North", "South"]  # North still has something in it
 
 
 def test_what_is_disabled_stands_in_no_catalog(people: People) -> None:
     image = Service.objects.get(type="image")
-    services.update_service(image, enabled=False)
+    update_service(image, enabled=False)
     compute = Endpoint.objects.get(service__type="compute", interface="admin")
-    services.update_endpoint(compute, enabled=False)
+    update_endpoint(compute, enabled=False)
     catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
     assert [each["type"] for each in catalog] == ["identity", "compute", "network"]
     assert set(urls(catalog, "compute")) == {"public", "internal"}
-    services.update_service(image, enabled=True)
+    update_service(image, enabled=True)
     assert "image" in {each["type"] for each in Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]}
 
 
 def test_disabling_every_service_leaves_none(db: None) -> None:
-    services.ensure_catalog()
+    ensure_catalog()
     Service.objects.update(enabled=False)
-    assert selectors.catalog_for(PROJECT) == []
+    assert catalog_for(PROJECT) == []
 
 
 def test_addresses_are_filled_in(db: None) -> None:
-    services.ensure_catalog()
-    volume = services.create_service("volumev3", name="cinder")
-    services.create_endpoint(volume, "public", "$(public_url)s/volume/$(project_id)s")
-    services.create_endpoint(volume, "internal", "http://inside/%(tenant_id)s")
-    services.create_endpoint(volume, "admin", "http://inside/admin%20page")
-    assert urls(selectors.catalog_for(PROJECT, public_url="http://c"), "volumev3") == {
+    ensure_catalog()
+    volume = create_service("volumev3", name="cinder")
+    create_endpoint(volume, "public", "$(public_url)s/volume/$(project_id)s")
+    create_endpoint(volume, "internal", "http://inside/%(tenant_id)s")
+    create_endpoint(volume, "admin", "http://inside/admin%20page")
+    assert urls(catalog_for(PROJECT, public_url="http://c"), "volumev3") == {
         "public": f"http://c/volume/{PROJECT.hex}",
         "internal": f"http://inside/{PROJECT.hex}",
         "admin": "http://inside/admin%20page",
     }
-    assert urls(selectors.catalog_for(None), "volumev3") == {"admin": "http://inside/admin%20page"}
+    assert urls(catalog_for(None), "volumev3") == {"admin": "http://inside/admin%20page"}
 
 
 def test_a_service_without_endpoints_is_listed(db: None) -> None:
-    services.ensure_catalog()
-    services.create_service("dns", name="designate")
-    assert selectors.catalog_for(None)[-1]["endpoints"] == []
+    ensure_catalog()
+    create_service("dns", name="designate")
+    assert catalog_for(None)[-1]["endpoints"] == []
 
 
 def test_a_new_endpoint_stands_in_the_next_token(people: People) -> None:
@@ -144,14 +152,14 @@ def test_a_new_endpoint_stands_in_the_next_token(people: People) -> None:
 
 
 def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    services.ensure_catalog()
+    ensure_catalog()
     for number in range(20):
-        services.create_endpoint(services.create_service(f"s{number}"), "public", "http://x")
+        create_endpoint(create_service(f"s{number}"), "public", "http://x")
     with django_assert_num_queries(1):
-        assert len(selectors.catalog_for(PROJECT)) == 24
+        assert len(catalog_for(PROJECT)) == 24
 
 
 @pytest.mark.parametrize("type_", ["identity", "compute", "image", "network"])
 def test_own_services_are_where_the_catalog_says(people: People, type_: str) -> None:
-    url = urls(selectors.catalog_for(people.alice.project_id), type_)["public"].removeprefix("http://127.0.0.1:8000")
+    url = urls(catalog_for(people.alice.project_id), type_)["public"].removeprefix("http://127.0.0.1:8000")
     assert Api(people.alice).get(url).status_code in {200, 300}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioning.identity import services
 from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.services.catalog import create_service, update_service
 from tests.identity.grants.conftest import V3
 from tests.support.cast import Api, People
 
@@ -245,8 +245,8 @@ def test_others_change_nothing(people: People, kind: str) -> None:
 
 
 def test_attributes_are_added_one_after_the_other(people: People) -> None:
-    service = services.create_service("x", extra={"a": 1})
-    services.update_service(service, extra={"b": 2})
+    service = create_service("x", extra={"a": 1})
+    update_service(service, extra={"b": 2})
     assert Service.objects.get(id=service.id).extra == {"a": 1, "b": 2}
     with pytest.raises(TypeError, match="colour"):
-        services.update_service(service, colour="x")
+        update_service(service, colour="x")

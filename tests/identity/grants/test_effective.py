@@ -12,7 +12,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from provisioning.identity import effective, safeguard, selectors, services
+from provisioning.identity import effective, last_admin
 from provisioning.identity.models import (
     Domain,
     Group,
@@ -23,7 +23,14 @@ from provisioning.identity.models import (
     RoleAssignment,
     User,
 )
-from provisioning.identity.selectors import AssignmentFilters
+from provisioning.identity.selectors.assignment_lists import AssignmentFilters, assignments
+from provisioning.identity.selectors.entries import projects_of, roles_of, roles_on_domain, roles_on_system
+from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.services import assignments as granting
+from provisioning.identity.services.groups import remove_from_group
+from provisioning.identity.services.projects import create_project
+from provisioning.identity.services.roles import create_role, imply
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.grants.conftest import Acme, role_named
 from tests.support.cast import People
 
@@ -154,7 +161,7 @@ class Records:
         names = {role.id: role.name for role in self.roles}
         return {
             (users[each.user_id], places.get(each.project_id or each.domain_id, ("system", 0)), names[each.role_id])
-            for each in selectors.assignments(AssignmentFilters(**filters), effective=True)
+            for each in assignments(AssignmentFilters(**filters), effective=True)
             if each.user_id
         }
 
@@ -173,12 +180,12 @@ def test_roles_are_what_the_model_says(cloud: Cloud, db: None) -> None:
         assert found == expected
         assert records.listed() == expected
         for user in range(USERS):
-            open_ones = {each.id for each in selectors.projects_of(records.users[user].id)}
+            open_ones = {each.id for each in projects_of(records.users[user].id)}
             assert open_ones >= {
                 records.projects[n].id for who, (kind, n), _ in expected if who == user and kind == "project"
             }
         administers = any(name == "admin" and kind != "domain" for _, (kind, _), name in expected)
-        assert safeguard.has_administrator() == administers
+        assert last_admin.has_administrator() == administers
         _check_filters(records, cloud, expected)
         transaction.set_rollback(True)
 
@@ -206,47 +213,47 @@ def _check_filters(records: Records, cloud: Cloud, expected: set[tuple[int, Scop
 def test_a_deep_tree_hands_roles_down_and_not_up(people: People, acme: Acme) -> None:
     project, chain = acme.forge, [acme.foundry, acme.forge]
     for number in range(2):
-        project = services.create_project(acme.domain, f"level{number}", parent=project)
+        project = create_project(acme.domain, f"level{number}", parent=project)
         chain.append(project)
-    services.grant(role_named("member"), group=acme.staff, project=acme.forge, inherited=True)
-    worth = [selectors.roles_of(acme.ed.id, each.id) for each in chain]
+    granting.grant(role_named("member"), group=acme.staff, project=acme.forge, inherited=True)
+    worth = [roles_of(acme.ed.id, each.id) for each in chain]
     assert worth == [frozenset(), frozenset(), frozenset({"member", "reader"}), frozenset({"member", "reader"})]
-    assert [each.name for each in selectors.projects_of(acme.ed.id)] == ["level0", "level1"]
-    services.remove_from_group(acme.staff, acme.ed)
-    assert [selectors.roles_of(acme.ed.id, each.id) for each in chain] == [frozenset()] * 4
+    assert [each.name for each in projects_of(acme.ed.id)] == ["level0", "level1"]
+    remove_from_group(acme.staff, acme.ed)
+    assert [roles_of(acme.ed.id, each.id) for each in chain] == [frozenset()] * 4
 
 
 def test_a_role_on_a_domain_is_worth_nothing_on_its_projects(people: People, acme: Acme) -> None:
-    services.grant(role_named("member"), user=acme.ed, domain=acme.domain)
-    assert selectors.roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
-    assert selectors.roles_of(acme.ed.id, acme.foundry.id) == frozenset()
-    services.grant(role_named("reader"), user=acme.ed, domain=acme.domain, inherited=True)
-    assert selectors.roles_of(acme.ed.id, acme.foundry.id) == {"reader"}
-    assert selectors.roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
-    assert selectors.roles_on_system(acme.ed.id) == frozenset()
+    granting.grant(role_named("member"), user=acme.ed, domain=acme.domain)
+    assert roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
+    assert roles_of(acme.ed.id, acme.foundry.id) == frozenset()
+    granting.grant(role_named("reader"), user=acme.ed, domain=acme.domain, inherited=True)
+    assert roles_of(acme.ed.id, acme.foundry.id) == {"reader"}
+    assert roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
+    assert roles_on_system(acme.ed.id) == frozenset()
 
 
 def test_a_domains_role_brings_what_it_implies_and_stands_nowhere_itself(people: People, acme: Acme) -> None:
-    smith = services.create_role("smith", domain=acme.domain)
-    services.grant(smith, user=acme.ed, project=acme.foundry)
-    assert selectors.roles_of(acme.ed.id, acme.foundry.id) == frozenset()
-    services.imply(smith, role_named("member"))
-    assert selectors.roles_of(acme.ed.id, acme.foundry.id) == {"member", "reader"}
-    context = selectors.context_of(services.issue_token(acme.ed, acme.foundry, ("password",)).data)
+    smith = create_role("smith", domain=acme.domain)
+    granting.grant(smith, user=acme.ed, project=acme.foundry)
+    assert roles_of(acme.ed.id, acme.foundry.id) == frozenset()
+    imply(smith, role_named("member"))
+    assert roles_of(acme.ed.id, acme.foundry.id) == {"member", "reader"}
+    context = context_of(issue_token(acme.ed, acme.foundry, ("password",)).data)
     assert context.roles == {"member", "reader"}
 
 
 @pytest.mark.parametrize("closed", ["user", "user's domain", "project"])
 def test_what_is_disabled_gives_no_role(people: People, acme: Acme, closed: str) -> None:
-    services.grant(role_named("member"), user=people.alice.user, project=acme.foundry)
-    assert selectors.roles_of(people.alice.user_id, acme.foundry.id)
+    granting.grant(role_named("member"), user=people.alice.user, project=acme.foundry)
+    assert roles_of(people.alice.user_id, acme.foundry.id)
     if closed == "user":
         User.objects.filter(id=people.alice.user_id).update(enabled=False)
     elif closed == "project":
         Project.objects.filter(id=acme.foundry.id).update(enabled=False)
     else:
         Domain.objects.filter(id="default").update(enabled=False)
-    assert selectors.roles_of(people.alice.user_id, acme.foundry.id) == frozenset()
+    assert roles_of(people.alice.user_id, acme.foundry.id) == frozenset()
 
 
 def test_nobody_has_roles_nowhere(db: None) -> None:

@@ -10,8 +10,12 @@ import pytest
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.events.models import Event
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Region, RoleAssignment, Service, User
+from provisioning.identity.selectors.grants import has_grant
+from provisioning.identity.services.assignments import grant, revoke_grant
+from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
+from provisioning.identity.services.roles import create_role
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People, make_project, make_user
 
@@ -65,14 +69,14 @@ def test_every_form_is_given_seen_listed_and_taken_away(people: People, acme: Ac
         listed = api.get(form.listed).json()
         assert [role["id"] for role in listed["roles"]] == [member.id.hex]
         assert listed["links"]["self"] == f"http://127.0.0.1:8000{form.listed}"
-        assert selectors.has_grant(member, **form.arguments)
+        assert has_grant(member, **form.arguments)
         assert RoleAssignment.objects.filter(role=member, **form.arguments).count() == 1
     assert RoleAssignment.objects.filter(user=acme.ed).count() == 5
     assert RoleAssignment.objects.filter(group=acme.staff).count() == 5
     for form in forms(acme):
         assert api.delete(form.one(member.id.hex)).status_code == 204
         assert api.delete(form.one(member.id.hex)).status_code == 404
-        assert not selectors.has_grant(member, **form.arguments)
+        assert not has_grant(member, **form.arguments)
     assert not RoleAssignment.objects.filter(user=acme.ed).exists()
 
 
@@ -100,15 +104,15 @@ def test_what_is_not_there_is_named(people: People, acme: Acme) -> None:
 
 
 def test_a_domains_role_is_given_inside_the_domain_only(people: People, acme: Acme) -> None:
-    smith = services.create_role("smith", domain=acme.domain)
-    services.grant(smith, user=people.alice.user, project=acme.foundry)
-    services.grant(smith, user=acme.ed, domain=acme.domain, inherited=True)
+    smith = create_role("smith", domain=acme.domain)
+    grant(smith, user=people.alice.user, project=acme.foundry)
+    grant(smith, user=acme.ed, domain=acme.domain, inherited=True)
     with pytest.raises(ForbiddenError, match="another domain"):
-        services.grant(smith, user=acme.ed, project=people.alice.project)
+        grant(smith, user=acme.ed, project=people.alice.project)
     with pytest.raises(ForbiddenError, match="another domain"):
-        services.grant(smith, group=acme.staff, domain=people.alice.user.domain)
+        grant(smith, group=acme.staff, domain=people.alice.user.domain)
     with pytest.raises(InvalidInputError, match="cannot be given on the system"):
-        services.grant(smith, user=acme.ed, system=True)
+        grant(smith, user=acme.ed, system=True)
     api = Api(people.operator)
     where = f"{V3}/projects/{people.alice.project_id.hex}/users/{acme.ed.id.hex}/roles/{smith.id.hex}"
     assert api.put(where).status_code == 403
@@ -119,14 +123,14 @@ def test_a_domains_role_is_given_inside_the_domain_only(people: People, acme: Ac
 def test_a_role_is_given_to_one(people: People, acme: Acme, actors: tuple[str, ...]) -> None:
     given = {"user": acme.ed, "group": acme.staff}
     with pytest.raises(ValueError, match="to a user or to a group"):
-        services.grant(role_named("member"), project=acme.foundry, **{name: given[name] for name in actors})  # type: ignore[arg-type]
+        grant(role_named("member"), project=acme.foundry, **{name: given[name] for name in actors})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("targets", [(), ("project", "domain"), ("project", "system")])
 def test_a_role_is_given_on_one(people: People, acme: Acme, targets: tuple[str, ...]) -> None:
     given: dict[str, Any] = {"project": acme.foundry, "domain": acme.domain, "system": True}
     with pytest.raises(ValueError, match="on a project, on a domain or on the system"):
-        services.grant(role_named("member"), user=acme.ed, **{name: given[name] for name in targets})
+        grant(role_named("member"), user=acme.ed, **{name: given[name] for name in targets})
 
 
 def test_a_role_taken_away_is_gone_at_the_next_request_and_told(people: People, acme: Acme) -> None:
@@ -142,15 +146,15 @@ def test_a_role_taken_away_is_gone_at_the_next_request_and_told(people: People, 
         ({"group": acme.staff, "domain": acme.domain, "inherited": True}, {"user_id": None, "project_id": None}),
     ]
     for arguments, payload in told:
-        services.grant(member, **arguments)
-        services.revoke_grant(member, **arguments)
+        grant(member, **arguments)
+        revoke_grant(member, **arguments)
         event = Event.objects.filter(topic="auth").order_by("id").last()
         assert event is not None
         assert {name: event.payload[name] for name in payload} == payload
-    services.grant(member, group=acme.staff, project=acme.foundry)
-    token = {"X-Auth-Token": services.issue_token(acme.ed, acme.foundry, ("password",)).value}
+    grant(member, group=acme.staff, project=acme.foundry)
+    token = {"X-Auth-Token": issue_token(acme.ed, acme.foundry, ("password",)).value}
     assert Api(None, **token).get(f"{V3}/auth/projects").status_code == 200
-    services.revoke_grant(member, group=acme.staff, project=acme.foundry)
+    revoke_grant(member, group=acme.staff, project=acme.foundry)
     assert Api(None, **token).get(f"{V3}/auth/projects").status_code == 401
 
 
@@ -160,29 +164,29 @@ def test_the_last_administrator_keeps_the_role(people: People) -> None:
     refused = Api(people.operator).delete(where)
     assert refused.status_code == 403
     assert "without an administrator" in refused.json()["error"]["message"]
-    services.grant(admin, user=people.alice.user, system=True)
+    grant(admin, user=people.alice.user, system=True)
     assert Api(people.operator).delete(where).status_code == 204
     with pytest.raises(ForbiddenError, match="without an administrator"):
-        services.revoke_grant(admin, user=people.alice.user, system=True)
+        revoke_grant(admin, user=people.alice.user, system=True)
 
 
 def test_who_was_deleted_meanwhile_is_not_there(transactional_db: None) -> None:
     """The look-up found the user, the service, the region; when the change commits they are gone."""
     project, user = make_project("p"), make_user("u")
-    service, region = services.create_service("x"), services.create_region("x")
+    service, region = create_service("x"), create_region("x")
     User.objects.filter(id=user.id).delete()
     Service.objects.filter(id=service.id).delete()
     Region.objects.filter(id=region.id).delete()
     with pytest.raises(NotFoundError, match="deleted meanwhile"):
-        services.grant(role_named("member"), user=user, project=project)
+        grant(role_named("member"), user=user, project=project)
     with pytest.raises(NotFoundError, match="deleted meanwhile"):
-        services.create_endpoint(service, "public", "http://x", region=region)
+        create_endpoint(service, "public", "http://x", region=region)
     assert not RoleAssignment.objects.exists()
 
 
 def test_what_was_not_given_cannot_be_taken(people: People, acme: Acme) -> None:
     with pytest.raises(NotFoundError, match="Could not find role assignment"):
-        services.revoke_grant(role_named("member"), user=acme.ed, project=acme.foundry)
+        revoke_grant(role_named("member"), user=acme.ed, project=acme.foundry)
 
 
 def test_others_get_403_whatever_they_name(people: People, acme: Acme) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.events.models import Event
-from provisioning.identity import services
 from provisioning.identity.models import ImpliedRole, Role
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.roles import create_role, imply, unimply
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People
 
@@ -25,7 +26,7 @@ def linked(role: Role) -> dict[str, Any]:
 
 
 def test_an_implication_is_made_seen_and_ended(people: People) -> None:
-    api, lead, auditor = Api(people.operator), services.create_role("lead"), services.create_role("auditor")
+    api, lead, auditor = Api(people.operator), create_role("lead"), create_role("auditor")
     assert api.get(path(lead, auditor)).status_code == 404
     assert api.client.head(path(lead, auditor), headers=api.headers).status_code == 404
     made = api.put(path(lead, auditor))
@@ -44,10 +45,10 @@ def test_an_implication_is_made_seen_and_ended(people: People) -> None:
 
 
 def test_lists_have_what_a_role_implies_itself(people: People) -> None:
-    api, lead = Api(people.operator), services.create_role("lead")
+    api, lead = Api(people.operator), create_role("lead")
     member, reader, admin = (role_named(name) for name in ("member", "reader", "admin"))
-    services.imply(lead, reader)
-    services.imply(lead, member)
+    imply(lead, reader)
+    imply(lead, member)
     assert api.get(path(lead)).json() == {
         "role_inference": {"prior_role": linked(lead), "implies": [linked(member), linked(reader)]},
         "links": {"self": HOST + path(lead)},
@@ -62,17 +63,17 @@ def test_lists_have_what_a_role_implies_itself(people: People) -> None:
 
 def test_circles_are_refused(people: People) -> None:
     api = Api(people.operator)
-    one, two, three = (services.create_role(name) for name in ("one", "two", "three"))
-    services.imply(one, two)
-    services.imply(two, three)
+    one, two, three = (create_role(name) for name in ("one", "two", "three"))
+    imply(one, two)
+    imply(two, three)
     for prior, implied in ((three, one), (two, one), (one, one)):
         assert api.put(path(prior, implied)).status_code == 403
     assert not ImpliedRole.objects.filter(prior=three).exists()
-    services.imply(one, three)  # two ways are no circle
+    imply(one, three)  # two ways are no circle
 
 
 def test_nothing_implies_admin(people: People) -> None:
-    lead = services.create_role("lead")
+    lead = create_role("lead")
     for prior in (lead, role_named("member")):
         answer = Api(people.operator).put(path(prior, role_named("admin")))
         assert answer.status_code == 403
@@ -80,24 +81,24 @@ def test_nothing_implies_admin(people: People) -> None:
 
 
 def test_roles_of_a_domain_are_implied_within_it_only(people: People, acme: Acme) -> None:
-    smith, caster = (services.create_role(name, domain=acme.domain) for name in ("smith", "caster"))
-    elsewhere = services.create_role("smith", domain=people.alice.user.domain)
-    services.imply(smith, caster)
-    services.imply(smith, role_named("member"))
+    smith, caster = (create_role(name, domain=acme.domain) for name in ("smith", "caster"))
+    elsewhere = create_role("smith", domain=people.alice.user.domain)
+    imply(smith, caster)
+    imply(smith, role_named("member"))
     for prior in (elsewhere, role_named("member")):
         with pytest.raises(ForbiddenError, match="same domain"):
-            services.imply(prior, smith)
+            imply(prior, smith)
     with pytest.raises(ConflictError):
-        services.imply(smith, caster)
+        imply(smith, caster)
 
 
 def test_what_was_implied_is_gone_at_once(people: People) -> None:
-    lead, auditor = services.create_role("lead"), services.create_role("auditor")
-    services.imply(lead, auditor)
-    services.grant(lead, user=people.bob.user, project=people.bob.project)
+    lead, auditor = create_role("lead"), create_role("auditor")
+    imply(lead, auditor)
+    grant(lead, user=people.bob.user, project=people.bob.project)
     assert people.bob.context.roles >= {"lead", "auditor"}
     before = Event.objects.filter(topic="auth").count()
-    services.unimply(lead, auditor)
+    unimply(lead, auditor)
     assert "auditor" not in people.bob.context.roles
     assert Event.objects.filter(topic="auth").count() == before + 1
 

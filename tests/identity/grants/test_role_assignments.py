@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from provisioning.identity import services
 from provisioning.identity.models import RoleAssignment
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.groups import add_to_group
+from provisioning.identity.services.projects import create_project
+from provisioning.identity.services.roles import create_role, imply
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People, make_project, make_user
 
@@ -28,17 +31,17 @@ def listed(api: Api, query: str = "") -> list[dict[str, Any]]:
 def given(people: People, acme: Acme) -> Acme:
     """Every form of assignment in acme, and one on the system."""
     member, reader = role_named("member"), role_named("reader")
-    services.grant(member, user=acme.ed, project=acme.foundry)
-    services.grant(reader, group=acme.staff, project=acme.foundry, inherited=True)
-    services.grant(reader, group=acme.staff, domain=acme.domain)
-    services.grant(member, user=people.bob.user, domain=acme.domain, inherited=True)
-    services.grant(reader, group=acme.staff, system=True)
+    grant(member, user=acme.ed, project=acme.foundry)
+    grant(reader, group=acme.staff, project=acme.foundry, inherited=True)
+    grant(reader, group=acme.staff, domain=acme.domain)
+    grant(member, user=people.bob.user, domain=acme.domain, inherited=True)
+    grant(reader, group=acme.staff, system=True)
     return acme
 
 
 def test_what_was_given_is_listed_with_its_link(people: People, given: Acme) -> None:
     RoleAssignment.objects.exclude(project=given.foundry).exclude(group=given.staff).delete()
-    services.grant(role_named("admin"), user=people.operator.user, project=people.operator.project)
+    grant(role_named("admin"), user=people.operator.user, project=people.operator.project)
     member, reader, ed = role_named("member").id.hex, role_named("reader").id.hex, given.ed.id.hex
     foundry, staff = given.foundry.id.hex, given.staff.id.hex
     group_on_foundry = f"/projects/{foundry}/groups/{staff}"
@@ -72,8 +75,8 @@ def test_what_was_given_is_listed_with_its_link(people: People, given: Acme) -> 
 
 
 def test_names_stand_beside_ids_when_asked_for(people: People, given: Acme) -> None:
-    smith = services.create_role("smith", domain=given.domain)
-    services.grant(smith, group=given.staff, domain=given.domain)
+    smith = create_role("smith", domain=given.domain)
+    grant(smith, group=given.staff, domain=given.domain)
     api, acme = Api(people.operator), {"id": "acme", "name": "Acme"}
     (one,) = listed(api, f"include_names&user.id={given.ed.id.hex}")
     assert one["role"] == {"id": role_named("member").id.hex, "name": "member"}
@@ -114,8 +117,8 @@ def test_filters_narrow_together(people: People, given: Acme) -> None:
 
 
 def test_a_subtree_takes_the_projects_below_along(people: People, given: Acme) -> None:
-    services.grant(role_named("reader"), user=given.ed, project=given.forge)
-    services.grant(role_named("reader"), user=given.ed, project=make_project("apart", given.domain))
+    grant(role_named("reader"), user=given.ed, project=given.forge)
+    grant(role_named("reader"), user=given.ed, project=make_project("apart", given.domain))
     api, foundry = Api(people.operator), given.foundry.id.hex
     scopes = [each["scope"]["project"]["id"] for each in listed(api, f"scope.project.id={foundry}&include_subtree")]
     assert sorted(scopes) == sorted([foundry, foundry, given.forge.id.hex])
@@ -208,10 +211,10 @@ def test_a_domains_inheritance_reaches_all_its_projects_and_not_itself(people: P
 
 
 def test_roles_of_domains_stand_in_no_effective_list(people: People, given: Acme) -> None:
-    smith = services.create_role("smith", domain=given.domain)
-    services.imply(smith, role_named("reader"))
+    smith = create_role("smith", domain=given.domain)
+    imply(smith, role_named("reader"))
     dora = given.dora.id.hex
-    services.grant(smith, user=given.dora, project=given.forge)
+    grant(smith, user=given.dora, project=given.forge)
     found = listed(
         Api(people.operator), f"effective&user.id={dora}&scope.project.id={given.forge.id.hex}&include_names"
     )
@@ -237,8 +240,8 @@ def test_a_longer_list_takes_no_more_queries(
 ) -> None:
     query = query.replace("&scope", f"&scope.project.id={given.foundry.id.hex}&include_subtree")
     for number in range(12):
-        project = services.create_project(given.domain, f"p{number}", parent=given.foundry)
-        services.add_to_group(given.staff, make_user(f"u{number}", {project: "member"}, domain=given.domain))
+        project = create_project(given.domain, f"p{number}", parent=given.foundry)
+        add_to_group(given.staff, make_user(f"u{number}", {project: "member"}, domain=given.domain))
     api = Api(people.operator)
     with django_assert_max_num_queries(16):
         found = listed(api, query)

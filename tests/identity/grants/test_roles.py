@@ -8,8 +8,11 @@ import pytest
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.events.models import Event
-from provisioning.identity import selectors, services
 from provisioning.identity.models import ApplicationCredential, Role, RoleAssignment
+from provisioning.identity.selectors.entries import roles_on_system
+from provisioning.identity.selectors.role_lookups import existing_role
+from provisioning.identity.services.assignments import grant, remove_role, revoke_grant
+from provisioning.identity.services.roles import create_role, delete_role, ensure_role, unimply, update_role
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People
 
@@ -104,7 +107,7 @@ def test_the_roles_that_rules_ask_for_stay_as_they_are(people: People, name: str
     assert api.delete(f"{ROLES}/{role.id.hex}").status_code == 403
     for change in ({"name": "x"}, {"description": "x"}, {"options": {"immutable": False}}):
         assert api.patch(f"{ROLES}/{role.id.hex}", {"role": change}).status_code == 403
-    services.ensure_role(name)
+    ensure_role(name)
     assert role_named(name).options == {"immutable": True}
 
 
@@ -180,13 +183,13 @@ def test_what_is_no_role_is_404(people: People) -> None:
 def test_a_role_with_a_long_name_of_any_letters_is_kept(people: People) -> None:
     name = "é" * 255
     made = create(Api(people.operator), name=name)
-    assert selectors.existing_role(made["id"]).name == name
+    assert existing_role(made["id"]).name == name
 
 
 def test_a_deleted_role_is_taken_from_everybody_at_once(people: People) -> None:
-    role = services.create_role("auditor")
-    services.grant(role, user=people.bob.user, project=people.bob.project)
-    services.grant(role, user=people.bob.user, system=True)
+    role = create_role("auditor")
+    grant(role, user=people.bob.user, project=people.bob.project)
+    grant(role, user=people.bob.user, system=True)
     record = ApplicationCredential.objects.create(user=people.bob.user, project=people.bob.project, name="x")
     record.roles.add(role)
     assert "auditor" in people.bob.context.roles
@@ -202,24 +205,24 @@ def test_a_deleted_role_is_taken_from_everybody_at_once(people: People) -> None:
 
 def test_only_a_role_in_the_way_of_the_last_administrator_stays(people: People) -> None:
     """A role that implied admin before that was refused may be what everybody administers by."""
-    chief = services.create_role("chief")
+    chief = create_role("chief")
     chief.implies.create(implied=role_named("admin"))
-    services.grant(chief, user=people.alice.user, system=True)
-    services.remove_role(people.operator.user, people.operator.project, "admin")
+    grant(chief, user=people.alice.user, system=True)
+    remove_role(people.operator.user, people.operator.project, "admin")
     with pytest.raises(ForbiddenError, match="without an administrator"):
-        services.delete_role(chief)
-    assert selectors.roles_on_system(people.alice.user_id) >= {"admin", "chief"}
+        delete_role(chief)
+    assert roles_on_system(people.alice.user_id) >= {"admin", "chief"}
     with pytest.raises(ForbiddenError, match="without an administrator"):
-        services.unimply(chief, role_named("admin"))
+        unimply(chief, role_named("admin"))
     with pytest.raises(ForbiddenError, match="without an administrator"):
-        services.revoke_grant(chief, user=people.alice.user, system=True)
+        revoke_grant(chief, user=people.alice.user, system=True)
 
 
 def test_a_renamed_role_gives_another_name_at_once(people: People) -> None:
-    role = services.create_role("auditor")
-    services.grant(role, user=people.bob.user, project=people.bob.project)
+    role = create_role("auditor")
+    grant(role, user=people.bob.user, project=people.bob.project)
     before = Event.objects.filter(topic="auth").count()
-    services.update_role(role, name="seer")
+    update_role(role, name="seer")
     assert "seer" in people.bob.context.roles
     assert "auditor" not in people.bob.context.roles
     assert Event.objects.filter(topic="auth").count() == before + 1
@@ -228,14 +231,14 @@ def test_a_renamed_role_gives_another_name_at_once(people: People) -> None:
 def test_services_check_names_themselves(db: None) -> None:
     for name in ("", " ", "x" * 256, "\0"):
         with pytest.raises(InvalidInputError):
-            services.create_role(name)
-    role = services.create_role("x")
+            create_role(name)
+    role = create_role("x")
     with pytest.raises(InvalidInputError):
-        services.update_role(role, name="")
+        update_role(role, name="")
     with pytest.raises(ConflictError):
-        services.create_role("x")
+        create_role("x")
     with pytest.raises(TypeError, match="domain"):
-        services.update_role(role, domain=None)
+        update_role(role, domain=None)
 
 
 def test_roles_are_for_administrators(people: People) -> None:

@@ -16,14 +16,15 @@ from portal.api.compute.schemas import boolean, last
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
-from provisioning.identity import selectors as identity
-from provisioning.quotas import selectors, services
+from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.quotas import selectors
+from provisioning.quotas.services.limits import reset_limits, set_limits
 
 
 def known_project(context: RequestContext, text: str) -> uuid.UUID:
     """Return the id of a project that there is; raises InvalidInputError, as Nova, for any other text."""
     project = read_id(text)
-    if project is None or (project != context.project_id and project not in identity.projects_by_id([project])):
+    if project is None or (project != context.project_id and project not in projects_by_id([project])):
         raise InvalidInputError(f"Project ID {text[:64]} is not a valid project.", field="project_id")
     return project
 
@@ -71,13 +72,13 @@ class QuotaSetView(QuotaSetBase):
         asked = self.checked_body()["quota_set"]
         project = self.project(project_id)
         force = boolean(asked.pop("force", False))
-        services.set_limits(project, read_limits(asked, resources_of(self.microversion)), force=force)
+        set_limits(project, read_limits(asked, resources_of(self.microversion)), force=force)
         return Response({"quota_set": shape_of(selectors.limits_of(project), self.microversion)})
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Give the project the defaults again."""
         self.refuse_user()
-        services.reset_limits(self.project(project_id), resources_of(self.microversion).values())
+        reset_limits(self.project(project_id), resources_of(self.microversion).values())
         return Response(status=202)
 
 
@@ -129,7 +130,7 @@ class QuotaClassSetView(ComputeView):
         asked = self.checked_body()["quota_class_set"]
         if class_name != "default":
             raise InvalidInputError("There is no quota class but 'default'.", field="quota_class_name")
-        services.set_limits(None, read_limits(asked, self._names()))
+        set_limits(None, read_limits(asked, self._names()))
         return Response({"quota_class_set": self._shape()})
 
     def _names(self) -> dict[str, str]:

@@ -15,7 +15,9 @@ from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.common.ids import read_id
-from provisioning.identity import policy, selectors, services
+from provisioning.identity import policy
+from provisioning.identity.selectors.visible_projects import domains_open_to, may_enter_system, projects_open_to
+from provisioning.identity.services.passwords import change_password
 
 
 class OwnProjectsView(ServiceView):
@@ -25,7 +27,7 @@ class OwnProjectsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the projects that the caller may enter with this token."""
-        found = (directory.project(request, project) for project in selectors.projects_open_to(self.context))
+        found = (directory.project(request, project) for project in projects_open_to(self.context))
         return Response(fragments.listing(request, "projects", found, "/auth/projects"))
 
 
@@ -36,7 +38,7 @@ class OwnDomainsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the domains that the caller may enter with this token."""
-        found = (directory.domain(request, domain) for domain in selectors.domains_open_to(self.context))
+        found = (directory.domain(request, domain) for domain in domains_open_to(self.context))
         return Response(fragments.listing(request, "domains", found, "/auth/domains"))
 
 
@@ -47,7 +49,7 @@ class OwnSystemView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """Say whether the caller may enter the system with this token."""
-        found = [{"all": True}] if selectors.may_enter_system(self.context) else []
+        found = [{"all": True}] if may_enter_system(self.context) else []
         return Response({"system": found, "links": fragments.self_link(request, "/auth/system")})
 
 
@@ -76,5 +78,5 @@ class PasswordView(ServiceView):
         claimed = read_id(user_id)
         if claimed is not None:  # who it is, the password will show
             policy.enforce(RequestContext(claimed, "", None), "identity:change_password", {"user_id": claimed})
-        services.change_password(user_id, body["original_password"], body["password"], source=client_address(request))
+        change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)

@@ -10,8 +10,10 @@ from rest_framework.request import Request
 from portal.api.common import links
 from portal.api.identity import fragments
 from provisioning.common.context import RequestContext
-from provisioning.identity import selectors
 from provisioning.identity.models import Project
+from provisioning.identity.selectors.application_credentials import application_credential_by
+from provisioning.identity.selectors.catalog import catalog_for
+from provisioning.identity.selectors.lookups import domain_by, existing_project, existing_user, role_records
 from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
@@ -19,7 +21,7 @@ Shape = dict[str, Any]
 
 def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
     """Return the body that describes a token; ``context`` says what it is worth now."""
-    user = selectors.existing_user(data.user_id.hex)
+    user = existing_user(data.user_id.hex)
     body: Shape = {
         "methods": list(data.methods),
         "user": fragments.named_in_domain(user) | {"password_expires_at": fragments.expiry(user)},
@@ -29,7 +31,7 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
         **_scope(data),
     }
     if is_scoped(data):
-        body["roles"] = [fragments.named(role) for role in selectors.role_records(context.roles)]
+        body["roles"] = [fragments.named(role) for role in role_records(context.roles)]
         if catalog:
             body["catalog"] = catalog_of(request, data)
     if data.application_credential is not None:
@@ -44,13 +46,13 @@ def is_scoped(data: TokenData) -> bool:
 
 def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Shape]:
     """Return the catalog for a token."""
-    return selectors.catalog_for(data.project_id, public_url=links.public_url(request))
+    return catalog_for(data.project_id, public_url=links.public_url(request))
 
 
 def access(request: Request, value: str, data: TokenData, context: RequestContext) -> Shape:
     """Return the body that describes a token in the Identity API v2.0."""
-    user = selectors.existing_user(data.user_id.hex)
-    roles = selectors.role_records(context.roles)
+    user = existing_user(data.user_id.hex)
+    roles = role_records(context.roles)
     described: Shape = {
         "id": value,
         "issued_at": fragments.time_of(data.issued_at),
@@ -58,7 +60,7 @@ def access(request: Request, value: str, data: TokenData, context: RequestContex
         "audit_ids": data.audit_ids,
     }
     if data.project_id is not None:
-        described["tenant"] = tenant(selectors.existing_project(data.project_id.hex))
+        described["tenant"] = tenant(existing_project(data.project_id.hex))
     return {
         "access": {
             "token": described,
@@ -106,11 +108,11 @@ def services_v2(request: Request, data: TokenData) -> list[Shape]:
 def _scope(data: TokenData) -> Shape:
     if data.project_id is not None:
         return {
-            "project": fragments.named_in_domain(selectors.existing_project(data.project_id.hex)),
+            "project": fragments.named_in_domain(existing_project(data.project_id.hex)),
             "is_domain": False,
         }
     if data.domain_id is not None:
-        domain = selectors.domain_by(domain_id=data.domain_id)
+        domain = domain_by(domain_id=data.domain_id)
         return {"domain": fragments.named(domain)} if domain is not None else {}
     return {"system": {"all": True}} if data.system else {}
 
@@ -118,7 +120,7 @@ def _scope(data: TokenData) -> Shape:
 def _credential(data: TokenData, context: RequestContext) -> Shape:
     """Return what keystonemiddleware reads: the access rules decide which requests the token may make."""
     assert data.application_credential is not None  # noqa: S101 - the caller looked
-    record = selectors.application_credential_by(credential_id=data.application_credential.hex)
+    record = application_credential_by(credential_id=data.application_credential.hex)
     name = record.name if record is not None else ""
     shape: Shape = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}
     if context.access_rules is not None and record is not None:

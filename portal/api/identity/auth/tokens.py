@@ -11,8 +11,10 @@ from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.auth import requests, schemas, shapes
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError, NotFoundError
-from provisioning.identity import policy, selectors, services, tokens
+from provisioning.identity import policy, tokens
 from provisioning.identity.authenticate import authenticate
+from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens import TokenData
 
 SUBJECT = "X-Subject-Token"
@@ -43,7 +45,7 @@ class TokensView(ServiceView):
 
     def delete(self, request: Request) -> Response:
         """Give a token back: from now on it and all that were got by it are worth nothing."""
-        services.revoke_token(self._subject)
+        revoke_token(self._subject)
         return Response(status=204)
 
     def policy_target(self) -> dict[str, object]:
@@ -72,6 +74,6 @@ def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tu
     ended = ended and policy.allows(caller, "novella:validate_expired_token")
     try:
         data = tokens.read(value, ended=ended)
-        return data, selectors.context_of(data)
+        return data, context_of(data)
     except NotAuthenticatedError as error:
         raise NotFoundError("Could not find token.") from error

@@ -12,7 +12,8 @@ from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
 from portal.api.identity.listing import listed, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.catalog import endpoints, existing_endpoint, existing_region, existing_service
+from provisioning.identity.services.catalog import create_endpoint, delete_endpoint, update_endpoint
 
 _KNOWN = frozenset({"interface", "url", "service_id", "region_id", "region", "enabled"})
 
@@ -28,9 +29,9 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
     region_id, old_word = known.pop("region_id", ...), known.pop("region", ...)
     try:
         if "service_id" in known:
-            known["service"] = selectors.existing_service(known.pop("service_id"))
+            known["service"] = existing_service(known.pop("service_id"))
         if region_id is not ...:
-            known["region"] = None if region_id is None else selectors.existing_region(region_id)
+            known["region"] = None if region_id is None else existing_region(region_id)
     except NotFoundError as error:
         field = "region_id" if "service" in known else "service_id"
         raise InvalidInputError(error.message, field=field) from error
@@ -48,7 +49,7 @@ class EndpointsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the endpoints, disabled ones too."""
-        items = (shapes.endpoint(request, endpoint) for endpoint in selectors.endpoints())
+        items = (shapes.endpoint(request, endpoint) for endpoint in endpoints())
         filters = ("interface", "service_id", "region_id", "enabled")
         return Response(listed(request, "endpoints", items, filters=filters))
 
@@ -56,7 +57,7 @@ class EndpointsView(ServiceView):
         """Create an endpoint (201)."""
         values = _values(self.checked_body())
         service, interface, url = (values.pop(name) for name in ("service", "interface", "url"))
-        made = services.create_endpoint(service, interface, url, **values)
+        made = create_endpoint(service, interface, url, **values)
         return Response({"endpoint": shapes.endpoint(request, made)}, status=201)
 
 
@@ -72,15 +73,15 @@ class EndpointView(ServiceView):
 
     def get(self, request: Request, endpoint_id: str) -> Response:
         """Show an endpoint."""
-        return Response({"endpoint": shapes.endpoint(request, selectors.existing_endpoint(endpoint_id))})
+        return Response({"endpoint": shapes.endpoint(request, existing_endpoint(endpoint_id))})
 
     def patch(self, request: Request, endpoint_id: str) -> Response:
         """Change an endpoint."""
-        endpoint = selectors.existing_endpoint(endpoint_id)
-        changed = services.update_endpoint(endpoint, **_values(self.checked_body()))
+        endpoint = existing_endpoint(endpoint_id)
+        changed = update_endpoint(endpoint, **_values(self.checked_body()))
         return Response({"endpoint": shapes.endpoint(request, changed)})
 
     def delete(self, request: Request, endpoint_id: str) -> Response:
         """Delete an endpoint."""
-        services.delete_endpoint(selectors.existing_endpoint(endpoint_id))
+        delete_endpoint(existing_endpoint(endpoint_id))
         return Response(status=204)

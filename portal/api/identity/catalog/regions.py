@@ -12,7 +12,8 @@ from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
 from portal.api.identity.listing import listed, query_of
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.catalog import existing_region, regions
+from provisioning.identity.services.catalog import create_region, delete_region, update_region
 
 _KNOWN = frozenset({"description", "parent_region_id"})
 
@@ -26,7 +27,7 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
         known["description"] = known["description"] or ""
     if "parent_region_id" in known:
         parent_id = known.pop("parent_region_id")
-        known["parent"] = None if parent_id is None else selectors.existing_region(parent_id)
+        known["parent"] = None if parent_id is None else existing_region(parent_id)
     return known | ({"extra": others} if others else {})
 
 
@@ -39,13 +40,13 @@ class RegionsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the regions."""
-        items = (shapes.region(request, region) for region in selectors.regions())
+        items = (shapes.region(request, region) for region in regions())
         return Response(listed(request, "regions", items, filters=("parent_region_id",)))
 
     def post(self, request: Request) -> Response:
         """Create a region (201); without an id it gets one."""
         body = self.checked_body()
-        made = services.create_region(body["region"].get("id") or None, **_values(body))
+        made = create_region(body["region"].get("id") or None, **_values(body))
         return Response({"region": shapes.region(request, made)}, status=201)
 
 
@@ -61,18 +62,18 @@ class RegionView(ServiceView):
 
     def get(self, request: Request, region_id: str) -> Response:
         """Show a region."""
-        return Response({"region": shapes.region(request, selectors.existing_region(region_id))})
+        return Response({"region": shapes.region(request, existing_region(region_id))})
 
     def patch(self, request: Request, region_id: str) -> Response:
         """Change a region; its id stays."""
-        region = selectors.existing_region(region_id)
+        region = existing_region(region_id)
         body = self.checked_body()
         if body["region"].get("id", region_id) != region_id:
             raise InvalidInputError("The id of a region cannot be changed.", field="id")
-        changed = services.update_region(region, **_values(body))
+        changed = update_region(region, **_values(body))
         return Response({"region": shapes.region(request, changed)})
 
     def delete(self, request: Request, region_id: str) -> Response:
         """Delete a region that is empty."""
-        services.delete_region(selectors.existing_region(region_id))
+        delete_region(existing_region(region_id))
         return Response(status=204)

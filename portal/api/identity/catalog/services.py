@@ -11,7 +11,8 @@ from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
 from portal.api.identity.listing import listed, query_of
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.catalog import catalog_services, existing_service
+from provisioning.identity.services.catalog import create_service, delete_service, update_service
 
 _KNOWN = frozenset({"type", "name", "description", "enabled"})
 
@@ -34,13 +35,13 @@ class ServicesView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the services, disabled ones too."""
-        items = (shapes.service(request, service) for service in selectors.catalog_services())
+        items = (shapes.service(request, service) for service in catalog_services())
         return Response(listed(request, "services", items, filters=("type", "name", "enabled")))
 
     def post(self, request: Request) -> Response:
         """Create a service (201)."""
         values = _values(self.checked_body())
-        made = services.create_service(values.pop("type"), **values)
+        made = create_service(values.pop("type"), **values)
         return Response({"service": shapes.service(request, made)}, status=201)
 
 
@@ -56,15 +57,15 @@ class OneServiceView(ServiceView):
 
     def get(self, request: Request, service_id: str) -> Response:
         """Show a service."""
-        return Response({"service": shapes.service(request, selectors.existing_service(service_id))})
+        return Response({"service": shapes.service(request, existing_service(service_id))})
 
     def patch(self, request: Request, service_id: str) -> Response:
         """Change a service."""
-        service = selectors.existing_service(service_id)
-        changed = services.update_service(service, **_values(self.checked_body()))
+        service = existing_service(service_id)
+        changed = update_service(service, **_values(self.checked_body()))
         return Response({"service": shapes.service(request, changed)})
 
     def delete(self, request: Request, service_id: str) -> Response:
         """Delete a service with its endpoints."""
-        services.delete_service(selectors.existing_service(service_id))
+        delete_service(existing_service(service_id))
         return Response(status=204)

@@ -10,8 +10,10 @@ from rest_framework.response import Response
 from portal.api.identity import fragments
 from portal.api.identity.credentials import application_credentials
 from portal.api.identity.credentials.application_credentials import OfUserView
-from provisioning.identity import selectors, services
 from provisioning.identity.models import AccessRule
+from provisioning.identity.selectors.application_credentials import access_rules_of, existing_access_rule
+from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.services.application_credentials import delete_access_rule
 
 
 class AccessRulesView(OfUserView):
@@ -21,8 +23,8 @@ class AccessRulesView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them; they are made together with application credentials."""
-        user = selectors.existing_user(user_id)
-        found = (_shape(request, rule) for rule in selectors.access_rules_of(user))
+        user = existing_user(user_id)
+        found = (_shape(request, rule) for rule in access_rules_of(user))
         return Response(fragments.listing(request, "access_rules", found, f"/users/{user.id.hex}/access_rules"))
 
 
@@ -33,13 +35,13 @@ class AccessRuleView(OfUserView):
 
     def get(self, request: Request, user_id: str, access_rule_id: str) -> Response:
         """Show one."""
-        rule = selectors.existing_access_rule(selectors.existing_user(user_id), access_rule_id)
+        rule = existing_access_rule(existing_user(user_id), access_rule_id)
         return Response({"access_rule": _shape(request, rule)})
 
     def delete(self, request: Request, user_id: str, access_rule_id: str) -> Response:
         """Remove one; 403 while an application credential has it."""
-        rule = selectors.existing_access_rule(selectors.existing_user(user_id), access_rule_id)
-        services.delete_access_rule(rule, caller=self.context)
+        rule = existing_access_rule(existing_user(user_id), access_rule_id)
+        delete_access_rule(rule, caller=self.context)
         return Response(status=204)
 
 

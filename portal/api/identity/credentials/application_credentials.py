@@ -13,10 +13,19 @@ from portal.api.identity import fragments
 from portal.api.identity.credentials import schemas
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import read_id
-from provisioning.identity import selectors, services
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
-from provisioning.identity.selectors.application_credentials import role_by
-from provisioning.identity.services import RequestPattern
+from provisioning.identity.selectors.application_credentials import (
+    application_credentials_of,
+    existing_access_rule,
+    existing_application_credential,
+    role_by,
+)
+from provisioning.identity.selectors.lookups import existing_project, existing_user
+from provisioning.identity.services.application_credentials import (
+    RequestPattern,
+    create_application_credential,
+    delete_application_credential,
+)
 
 
 class OfUserView(ServiceView):
@@ -35,8 +44,8 @@ class ApplicationCredentialsView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them, without their secrets."""
-        user = selectors.existing_user(user_id)
-        found = selectors.application_credentials_of(user, name=request.query_params.get("name"))
+        user = existing_user(user_id)
+        found = application_credentials_of(user, name=request.query_params.get("name"))
         path = f"/users/{user.id.hex}/application_credentials"
         return Response(
             fragments.listing(request, "application_credentials", (shape(request, record) for record in found), path)
@@ -45,8 +54,8 @@ class ApplicationCredentialsView(OfUserView):
     def post(self, request: Request, user_id: str) -> Response:
         """Make one for the token's project; this answer is the only one with the secret."""
         body = self.checked_body()["application_credential"]
-        user = selectors.existing_user(user_id)
-        record, secret = services.create_application_credential(
+        user = existing_user(user_id)
+        record, secret = create_application_credential(
             user,
             self._project(body.get("project_id")),
             body["name"],
@@ -67,7 +76,7 @@ class ApplicationCredentialsView(OfUserView):
             raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
         if said is not None and read_id(said) != self.context.project_id:
             raise InvalidInputError("project_id must be the token's project.", field="project_id")
-        return selectors.existing_project(self.context.project_id.hex)
+        return existing_project(self.context.project_id.hex)
 
 
 class ApplicationCredentialView(OfUserView):
@@ -77,13 +86,13 @@ class ApplicationCredentialView(OfUserView):
 
     def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
         """Show one, without its secret."""
-        record = selectors.existing_application_credential(selectors.existing_user(user_id), application_credential_id)
+        record = existing_application_credential(existing_user(user_id), application_credential_id)
         return Response({"application_credential": shape(request, record)})
 
     def delete(self, request: Request, user_id: str, application_credential_id: str) -> Response:
         """Remove one; its tokens end at once."""
-        record = selectors.existing_application_credential(selectors.existing_user(user_id), application_credential_id)
-        services.delete_application_credential(record, caller=self.context)
+        record = existing_application_credential(existing_user(user_id), application_credential_id)
+        delete_application_credential(record, caller=self.context)
         return Response(status=204)
 
 
@@ -122,7 +131,7 @@ def _role(said: dict[str, Any]) -> Role:
 
 def _access_rule(user: User, said: dict[str, Any]) -> AccessRule | RequestPattern:
     if "id" in said:
-        return selectors.existing_access_rule(user, said["id"])
+        return existing_access_rule(user, said["id"])
     for name in ("service", "method", "path"):
         if name not in said:
             sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."

@@ -11,9 +11,17 @@ from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.credentials import schemas
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy, selectors, services
+from provisioning.identity import policy
 from provisioning.identity.models import Credential, Project, User
-from provisioning.identity.services.credentials import Changes
+from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
+from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.services.credentials import (
+    Changes,
+    blob_of,
+    create_credential,
+    delete_credential,
+    update_credential,
+)
 
 
 class CredentialsView(ServiceView):
@@ -30,9 +38,7 @@ class CredentialsView(ServiceView):
         """List one's own, or everybody's for operators."""
         query = request.query_params
         everybody = self.allows("novella:list_credentials:all_users")
-        found = selectors.credentials_for(
-            self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody
-        )
+        found = credentials_for(self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody)
         items = (shape(request, record) for record in found)
         return _secret(fragments.listing(request, "credentials", items, "/credentials"))
 
@@ -41,9 +47,7 @@ class CredentialsView(ServiceView):
         body = self.checked_body()["credential"]
         user = _user(self, body.get("user_id"))
         project = _project(user, body.get("project_id"))
-        record = services.create_credential(
-            user, kind=body["type"], blob=body["blob"], project=project, caller=self.context
-        )
+        record = create_credential(user, kind=body["type"], blob=body["blob"], project=project, caller=self.context)
         return _secret({"credential": shape(request, record)}, 201)
 
 
@@ -60,7 +64,7 @@ class CredentialView(ServiceView):
 
     def policy_target(self) -> dict[str, object]:
         """A credential is its user's."""
-        self._record = selectors.existing_credential(self.context, self.kwargs["credential_id"], everybody=True)
+        self._record = existing_credential(self.context, self.kwargs["credential_id"], everybody=True)
         return {"user_id": self._record.user_id}
 
     def check_rule(self, request: Request) -> None:
@@ -87,12 +91,12 @@ class CredentialView(ServiceView):
             changes["blob"] = body["blob"]
         if "project_id" in body:
             changes["project"] = _project(user, body["project_id"])
-        record = services.update_credential(self._record, caller=self.context, **changes)
+        record = update_credential(self._record, caller=self.context, **changes)
         return _secret({"credential": shape(request, record)})
 
     def delete(self, request: Request, credential_id: str) -> Response:
         """Remove it."""
-        services.delete_credential(self._record, caller=self.context)
+        delete_credential(self._record, caller=self.context)
         return Response(status=204)
 
 
@@ -101,7 +105,7 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
     return {
         "id": record.id,
         "type": record.type,
-        "blob": services.blob_of(record),
+        "blob": blob_of(record),
         "user_id": record.user_id.hex,
         "project_id": record.project_id.hex if record.project_id else None,
         "links": fragments.self_link(request, f"/credentials/{record.id}"),
@@ -109,7 +113,7 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
 
 
 def _project(user: User, project_id: str | None) -> Project | None:
-    return None if project_id is None else selectors.project_to_enter(user.id, project_id)
+    return None if project_id is None else project_to_enter(user.id, project_id)
 
 
 def _user(view: ServiceView, user_id: str | None) -> User:
@@ -117,7 +121,7 @@ def _user(view: ServiceView, user_id: str | None) -> User:
     own = view.context.user_id
     wanted = user_id if user_id is not None else own.hex if own is not None else ""
     policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})
-    return selectors.existing_user(wanted)
+    return existing_user(wanted)
 
 
 def _secret(body: dict[str, Any], status: int = 200) -> Response:

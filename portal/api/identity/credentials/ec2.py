@@ -14,10 +14,13 @@ from portal.api.identity.auth.tokens import SUBJECT
 from portal.api.identity.credentials import schemas
 from portal.api.identity.credentials.application_credentials import OfUserView
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors, services
 from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential
-from provisioning.identity.services.credentials import EC2, credential_id, ec2_keys
+from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
+from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.services.credentials import EC2, blob_of, credential_id, delete_credential, ec2_keys
+from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
 from provisioning.identity.tokens import IssuedToken
 
 
@@ -29,17 +32,17 @@ class Ec2CredentialsView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the user's key pairs, with their secrets."""
-        user = selectors.existing_user(user_id)
-        found = selectors.credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
+        user = existing_user(user_id)
+        found = credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
         items = (_shape(request, record) for record in found)
         return _secret(fragments.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
 
     def post(self, request: Request, user_id: str) -> Response:
         """Make a key pair for the user in a project."""
-        user = selectors.existing_user(user_id)
-        project = selectors.project_to_enter(user.id, self.checked_body()["tenant_id"])
-        access, _ = services.create_ec2_credential(user, project, caller=self.context)
-        record = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+        user = existing_user(user_id)
+        project = project_to_enter(user.id, self.checked_body()["tenant_id"])
+        access, _ = create_ec2_credential(user, project, caller=self.context)
+        record = existing_credential(self.context, credential_id(access), everybody=True)
         return _secret({"credential": _shape(request, record)}, 201)
 
 
@@ -54,14 +57,14 @@ class Ec2CredentialView(OfUserView):
 
     def delete(self, request: Request, user_id: str, access: str) -> Response:
         """Remove a key pair; what was got with it ends at once."""
-        services.delete_credential(self._record(user_id, access), caller=self.context)
+        delete_credential(self._record(user_id, access), caller=self.context)
         return Response(status=204)
 
     def _record(self, user_id: str, access: str) -> Credential:
-        user = selectors.existing_user(user_id)
+        user = existing_user(user_id)
         missing = NotFoundError(f"Could not find credential: {access[:64]}.")
         try:
-            found = selectors.existing_credential(self.context, credential_id(access), everybody=True)
+            found = existing_credential(self.context, credential_id(access), everybody=True)
         except NotFoundError as error:
             raise missing from error
         if found.user_id != user.id or found.type != EC2:
@@ -78,7 +81,7 @@ class Ec2TokensView(ServiceView):
     def post(self, request: Request) -> Response:
         """Return a token of the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for any reason."""
         (signed,) = self.checked_body().values()
-        issued = services.authenticate_ec2(
+        issued = authenticate_ec2(
             SignedRequest(
                 access=signed["access"],
                 signature=signed["signature"],
@@ -102,7 +105,7 @@ class S3TokensView(ServiceView):
     def post(self, request: Request) -> Response:
         """Return a token of the key's user and project; 401 for any reason."""
         signed = self.checked_body()["credentials"]
-        issued = services.authenticate_s3(signed["access"], signed["token"], signed["signature"])
+        issued = authenticate_s3(signed["access"], signed["token"], signed["signature"])
         return _token(request, issued)
 
 
@@ -111,14 +114,14 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _token(request: Request, issued: IssuedToken) -> Response:
-    context = selectors.context_of(issued.data)
+    context = context_of(issued.data)
     answer = _secret(shapes.token(request, issued.data, context, catalog="nocatalog" not in request.query_params))
     answer[SUBJECT] = issued.value
     return answer
 
 
 def _shape(request: Request, record: Credential) -> dict[str, Any]:
-    keys = ec2_keys(services.blob_of(record))
+    keys = ec2_keys(blob_of(record))
     user_id = record.user_id.hex
     return {
         "access": keys.access,

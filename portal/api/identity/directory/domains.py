@@ -11,7 +11,9 @@ from portal.api.common.views import Schemas
 from portal.api.identity import fields, lists
 from portal.api.identity.base import CollectionView, DomainView
 from portal.api.identity.directory import schemas, shapes
-from provisioning.identity import directory, services
+from provisioning.identity.directory import get
+from provisioning.identity.directory.lists import domains
+from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
 """``tags`` and ``options`` are kept with the additional fields."""
@@ -29,14 +31,14 @@ class DomainsView(CollectionView):
     def get(self, request: Request) -> Response:
         """List domains."""
         within = self.within if self.sees_all(request) else self.context.user_domain_id
-        found = directory.domains(lists.read(request, lists.DOMAINS), within=within)
+        found = domains(lists.read(request, lists.DOMAINS), within=within)
         return Response(lists.answer(request, "domains", found, shapes.domain, "/domains"))
 
     def post(self, request: Request) -> Response:
         """Make a domain."""
         body = self.checked_body()["domain"]
         fields.refuse(body, "id")
-        made = services.create_domain(
+        made = create_domain(
             body["name"],
             domain_id=body.get("explicit_domain_id"),
             description=fields.text(body.get("description")),
@@ -63,18 +65,18 @@ class OneDomainView(DomainView):
 
     def get(self, request: Request, domain_id: str) -> Response:
         """Show a domain."""
-        return Response({"domain": shapes.domain(request, directory.domain(domain_id))})
+        return Response({"domain": shapes.domain(request, get.domain(domain_id))})
 
     def patch(self, request: Request, domain_id: str) -> Response:
         """Change what is given."""
-        domain = directory.domain(domain_id)
+        domain = get.domain(domain_id)
         body = self.checked_body()["domain"]
         fields.refuse(body, "explicit_domain_id")
         fields.refuse_change(body, {"id": domain.id})
-        services.update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))
+        update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))
         return Response({"domain": shapes.domain(request, domain)})
 
     def delete(self, request: Request, domain_id: str) -> Response:
         """Remove a domain that is disabled, with all that is in it."""
-        services.delete_domain(directory.domain(domain_id))
+        delete_domain(get.domain(domain_id))
         return Response(status=204)

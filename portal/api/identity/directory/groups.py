@@ -13,8 +13,17 @@ from portal.api.identity.base import CollectionView, RecordView
 from portal.api.identity.directory import schemas, shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import directory, selectors, services
+from provisioning.identity.directory.get import group_or_none, is_in
+from provisioning.identity.directory.lists import groups, users_in
 from provisioning.identity.models import Group, User
+from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.services.groups import (
+    add_to_group,
+    create_group,
+    delete_group,
+    remove_from_group,
+    update_group,
+)
 
 COLUMNS = frozenset({"id", "name", "domain_id", "description"})
 
@@ -30,7 +39,7 @@ class GroupsView(CollectionView):
 
     def get(self, request: Request) -> Response:
         """List groups."""
-        found = directory.groups(lists.read(request, lists.GROUPS), within=self.within)
+        found = groups(lists.read(request, lists.GROUPS), within=self.within)
         return Response(lists.answer(request, "groups", found, shapes.group, "/groups"))
 
     def post(self, request: Request) -> Response:
@@ -38,7 +47,7 @@ class GroupsView(CollectionView):
         body = self.checked_body()["group"]
         fields.refuse(body, "id")
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
-        made = services.create_group(
+        made = create_group(
             domain,
             body["name"],
             description=fields.text(body.get("description")),
@@ -54,7 +63,7 @@ class GroupView(RecordView[Group]):
 
     def look_up(self, key: str) -> Group | None:
         """Find the group."""
-        return directory.group_or_none(key)
+        return group_or_none(key)
 
     @property
     def group(self) -> Group:
@@ -77,14 +86,14 @@ class OneGroupView(GroupView):
         group = self.group
         body = self.checked_body()["group"]
         fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
-        services.update_group(group, **fields.changes(body, COLUMNS, "name"))
+        update_group(group, **fields.changes(body, COLUMNS, "name"))
         return Response({"group": shapes.group(request, group)})
 
     def delete(self, request: Request, group_id: str) -> Response:
         """Remove a group; what its users had by it ends now."""
         group = self.group
         self.refuse_operators(group)
-        services.delete_group(group)
+        delete_group(group)
         return Response(status=204)
 
 
@@ -97,7 +106,7 @@ class GroupUsersView(GroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """List the users in a group."""
         group = self.group
-        found = directory.users_in(group, lists.read(request, lists.USERS), within=self.context.domain_id)
+        found = users_in(group, lists.read(request, lists.USERS), within=self.context.domain_id)
         return Response(lists.answer(request, "users", found, shapes.user, f"/groups/{group.id.hex}/users"))
 
 
@@ -117,7 +126,7 @@ class GroupUserView(GroupView):
     def get(self, request: Request, group_id: str, user_id: str) -> Response:
         """Answer 204 when the user is in the group."""
         group, user = self.group, self._user("GET")
-        if not directory.is_in(group, user):
+        if not is_in(group, user):
             raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
         return Response(status=204)
 
@@ -125,20 +134,20 @@ class GroupUserView(GroupView):
         """Put the user into the group."""
         group, user = self.group, self._user("PUT")
         self.refuse_operators(group)
-        services.add_to_group(group, user)
+        add_to_group(group, user)
         return Response(status=204)
 
     def delete(self, request: Request, group_id: str, user_id: str) -> Response:
         """Take the user out of the group: what the user had by it ends now."""
         group, user = self.group, self._user("DELETE")
         self.refuse_operators(group)
-        services.remove_from_group(group, user)
+        remove_from_group(group, user)
         return Response(status=204)
 
     def _user(self, method: str) -> User:
         """Return the user, who must be as near to the caller as the group: NotFoundError."""
         key = read_id(self.kwargs["user_id"])
-        user = selectors.user_by(user_id=self.kwargs["user_id"])
+        user = user_by(user_id=self.kwargs["user_id"])
         own = key is not None and key == self.context.user_id
         if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
             raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")

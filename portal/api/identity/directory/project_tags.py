@@ -12,8 +12,8 @@ from portal.api.identity import fragments
 from portal.api.identity.directory import schemas
 from portal.api.identity.directory.projects import ProjectView
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import services
 from provisioning.identity.models import Project
+from provisioning.identity.services.projects import add_tag, remove_tag, set_tags
 
 
 class ProjectTagsView(ProjectView):
@@ -33,12 +33,12 @@ class ProjectTagsView(ProjectView):
     def put(self, request: Request, project_id: str) -> Response:
         """Give the project these tags and no others."""
         project = self.project
-        services.set_tags(project, self.checked_body()["tags"])
+        set_tags(project, self.checked_body()["tags"])
         return Response(_shape(request, project))
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Take them all away."""
-        services.set_tags(self.project, [])
+        set_tags(self.project, [])
         return Response(status=204)
 
 
@@ -59,13 +59,13 @@ class ProjectTagView(ProjectView):
 
     def put(self, request: Request, project_id: str, tag: str) -> Response:
         """Give the project one more tag."""
-        services.add_tag(self.project, tag)
+        add_tag(self.project, tag)
         path = f"/projects/{self.project.id.hex}/tags/{tag}"
         return Response(status=201, headers={"Location": fragments.self_link(request, path)["self"]})
 
     def delete(self, request: Request, project_id: str, tag: str) -> Response:
         """Take the tag away."""
-        services.remove_tag(self.project, tag)
+        remove_tag(self.project, tag)
         return Response(status=204)
 
 

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from portal.api.identity import fragments, lists
 from portal.api.identity.directory import shapes
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import selectors
 from provisioning.identity.models import Project
+from provisioning.identity.selectors.trees import parents_of, subtree_of
 
 KNOWN = lists.parameters(
     {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
@@ -34,7 +34,7 @@ def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
         as_list, as_ids = (lists.flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
         if as_list and as_ids:
             raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
-        found = selectors.parents_of(project) if name == "parents" else selectors.subtree_of(project)
+        found = parents_of(project) if name == "parents" else subtree_of(project)
         if as_list:
             shape[name] = [{"project": shapes.project(request, each)} for each in sees(found)]
         else:

@@ -13,8 +13,12 @@ from portal.api.identity import fields, lists
 from portal.api.identity.base import CollectionView, RecordView
 from portal.api.identity.directory import project_trees, schemas, shapes
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity import policy
+from provisioning.identity.directory import lists as listed
 from provisioning.identity.models import Domain, Project
+from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.selectors.lookups import domain_by, project_by
+from provisioning.identity.services.projects import create_project, delete_project, update_project
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
 """``options`` are kept with the additional fields."""
@@ -34,9 +38,9 @@ class ProjectsView(CollectionView):
         everything = self.sees_all(request)
         if lists.flag(request, "is_domain"):
             within = self.within if everything else self.context.user_domain_id
-            domains = directory.domains(lists.read(request, lists.DOMAINS), within=within)
+            domains = listed.domains(lists.read(request, lists.DOMAINS), within=within)
             return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
-        found = directory.projects(
+        found = listed.projects(
             lists.read(request, lists.PROJECTS),
             within=self.within if everything else None,
             open_to=None if everything else self.context.user_id,
@@ -52,7 +56,7 @@ class ProjectsView(CollectionView):
             raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
         domain_id, parent = self._place(body)
         domain = self.domain_to_make_in(domain_id)
-        made = services.create_project(
+        made = create_project(
             domain,
             body["name"],
             parent=parent,
@@ -71,11 +75,11 @@ class ProjectsView(CollectionView):
         above = body.get("parent_id")
         if above is None:
             return body.get("domain_id") or self.default_domain, None
-        parent = selectors.project_by(project_id=above)
+        parent = project_by(project_id=above)
         if parent is not None and self.allows_in(self.rules["POST"], parent.domain_id):
             return body.get("domain_id") or parent.domain_id, parent
         same = (body.get("domain_id") or above) == above and self.allows_in(self.rules["POST"], above)
-        if parent is None and same and selectors.domain_by(domain_id=above) is not None:
+        if parent is None and same and domain_by(domain_id=above) is not None:
             return above, None
         raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
 
@@ -87,7 +91,7 @@ class ProjectView(RecordView[Project]):
 
     def look_up(self, key: str) -> Project | None:
         """Find the project."""
-        return selectors.project_by(project_id=key)
+        return project_by(project_id=key)
 
     @property
     def project(self) -> Project:
@@ -109,7 +113,7 @@ class OneProjectView(ProjectView):
     @functools.cached_property
     def acting_domain(self) -> Domain | None:
         """The domain of this id."""
-        return None if self.found else selectors.domain_by(domain_id=self.kwargs["project_id"].replace("\0", "")[:64])
+        return None if self.found else domain_by(domain_id=self.kwargs["project_id"].replace("\0", "")[:64])
 
     def policy_target(self) -> dict[str, object]:
         """A domain is in itself."""
@@ -132,12 +136,12 @@ class OneProjectView(ProjectView):
         above = project.parent_id.hex if project.parent_id else project.domain_id
         present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
         fields.refuse_change(body, present, "parent_id")
-        services.update_project(project, **fields.changes(body, COLUMNS, "name", "enabled", "tags"))
+        update_project(project, **fields.changes(body, COLUMNS, "name", "enabled", "tags"))
         return Response({"project": shapes.project(request, project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Remove a project that owns nothing and has no children."""
-        services.delete_project(self.project)
+        delete_project(self.project)
         return Response(status=204)
 
     def _sees(self, projects: list[Project]) -> list[Project]:
@@ -145,5 +149,5 @@ class OneProjectView(ProjectView):
         if policy.allows(self.context, "identity:list_projects", {"domain_id": self.project.domain_id}):
             return projects
         user_id = self.context.user_id
-        open_to = {project.id for project in selectors.projects_of(user_id)} if user_id and projects else set()
+        open_to = {project.id for project in projects_of(user_id)} if user_id and projects else set()
         return [project for project in projects if project.id in open_to]

@@ -12,9 +12,11 @@ from portal.api.identity import fields, lists
 from portal.api.identity.base import CollectionView, DomainView, RecordView
 from portal.api.identity.directory import schemas, shapes
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import directory, policy, selectors, services
+from provisioning.identity import policy
+from provisioning.identity.directory.lists import groups_of, projects, users
 from provisioning.identity.models import Project, User
-from provisioning.identity.services.users import UserChanges, UserFields
+from provisioning.identity.selectors.lookups import project_by, user_by
+from provisioning.identity.services.users import UserChanges, UserFields, create_user, delete_user, update_user
 
 COLUMNS = frozenset(
     {"id", "name", "domain_id", "description", "enabled", "email", "password", "default_project_id", "options"}
@@ -33,7 +35,7 @@ class UsersView(CollectionView):
     def get(self, request: Request) -> Response:
         """List users."""
         everybody = self.sees_all(request)
-        found = directory.users(
+        found = users(
             lists.read(request, lists.USERS),
             within=self.within if everybody else None,
             only=None if everybody else self.context.user_id,
@@ -47,7 +49,7 @@ class UsersView(CollectionView):
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
         given: UserFields = {}
         _read(self, body, given)
-        made = services.create_user(domain, body["name"], **given)
+        made = create_user(domain, body["name"], **given)
         return Response({"user": shapes.user(request, made)}, status=201)
 
 
@@ -58,7 +60,7 @@ class UserView(RecordView[User]):
 
     def look_up(self, key: str) -> User | None:
         """Find the user."""
-        return selectors.user_by(user_id=key)
+        return user_by(user_id=key)
 
     @property
     def user(self) -> User:
@@ -91,14 +93,14 @@ class OneUserView(UserView):
         _read(self, body, changes)
         if "name" in body:
             changes["name"] = body["name"]
-        services.update_user(user, **changes)
+        update_user(user, **changes)
         return Response({"user": shapes.user(request, user)})
 
     def delete(self, request: Request, user_id: str) -> Response:
         """Remove a user; what the user made stays with the projects."""
         user = self.user
         self.refuse_operators(user)
-        services.delete_user(user)
+        delete_user(user)
         return Response(status=204)
 
 
@@ -111,7 +113,7 @@ class UserProjectsView(UserView):
     def get(self, request: Request, user_id: str) -> Response:
         """List the projects on which the user has a role."""
         user = self.user
-        found = directory.projects(lists.read(request, lists.PROJECTS), within=self.within, open_to=user.id)
+        found = projects(lists.read(request, lists.PROJECTS), within=self.within, open_to=user.id)
         path = f"/users/{user.id.hex}/projects"
         return Response(lists.answer(request, "projects", found, shapes.project, path))
 
@@ -125,7 +127,7 @@ class UserGroupsView(UserView):
     def get(self, request: Request, user_id: str) -> Response:
         """List the groups that the user is in."""
         user = self.user
-        found = directory.groups_of(user, lists.read(request, lists.GROUPS), within=self.within)
+        found = groups_of(user, lists.read(request, lists.GROUPS), within=self.within)
         return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
 
 
@@ -151,7 +153,7 @@ def _default_project(view: DomainView, project_id: str | None) -> Project | None
     """Return the project; for the administrator of a domain those of other domains are not there."""
     if project_id is None:
         return None
-    found = selectors.project_by(project_id=project_id)
+    found = project_by(project_id=project_id)
     target = {"domain_id": found.domain_id if found else None}
     if found is None or not policy.allows(view.context, "identity:list_projects", target):
         raise InvalidInputError(f"There is no project {project_id}.", field="default_project_id")

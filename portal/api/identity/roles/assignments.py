@@ -15,8 +15,7 @@ from portal.api.identity.lists import flag, parameters
 from portal.api.identity.roles import shapes
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
-from provisioning.identity import selectors
-from provisioning.identity.selectors import MOST_ASSIGNMENTS, AssignmentFilters
+from provisioning.identity.selectors.assignment_lists import MOST_ASSIGNMENTS, AssignmentFilters, assignments, names_of
 
 INHERITED = "scope.OS-INHERIT:inherited_to"
 PARAMETERS = (
@@ -50,9 +49,9 @@ class RoleAssignmentsView(ServiceView):
         filters = _filters(request, self.context.domain_id)
         _check(request, filters, effective=effective)
         page = read_page(request, MOST_ASSIGNMENTS)
-        found = selectors.assignments(filters, effective=effective, limit=page.limit + 1)
+        found = assignments(filters, effective=effective, limit=page.limit + 1)
         shown = found[: page.limit]
-        names = selectors.names_of(shown) if flag(request, "include_names") else None
+        names = names_of(shown) if flag(request, "include_names") else None
         body = {
             "role_assignments": [shapes.assignment(request, each, names) for each in shown],
             "links": list_links(request, "/role_assignments"),

@@ -12,9 +12,11 @@ from portal.api.identity.domain_scoped import DomainScopedView
 from portal.api.identity.listing import list_links
 from portal.api.identity.roles import shapes
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors, services
 from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
+from provisioning.identity.selectors.grants import granted_roles, has_grant
+from provisioning.identity.selectors.role_lookups import brings_admin
+from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant
 
 
 class _GrantsView(DomainScopedView):
@@ -31,7 +33,7 @@ class _GrantsView(DomainScopedView):
             "domain_id": target.domain_id if target else None,
             "actor_domain_id": actor.domain_id if actor else None,
             "role_domain_id": role.domain_id if role else None,
-            "brings_admin": not isinstance(record, Role) or selectors.brings_admin(record),
+            "brings_admin": not isinstance(record, Role) or brings_admin(record),
         }
         return found | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
 
@@ -51,7 +53,7 @@ class GrantsView(_GrantsView):
 
     def get(self, request: Request, **kwargs: str) -> Response:
         """List the roles."""
-        items = [shapes.role(request, role) for role in selectors.granted_roles(**self.where())]
+        items = [shapes.role(request, role) for role in granted_roles(**self.where())]
         path = request.path.partition("/v3")[2].rstrip("/")
         return Response({"roles": items, "links": list_links(request, path)})
 
@@ -82,22 +84,20 @@ class GrantView(_GrantsView):
 
     def get(self, request: Request, **kwargs: str) -> Response:
         """Answer 204 when the role was given so, else 404."""
-        if not selectors.has_grant(self.role(), **self.where()):
+        if not has_grant(self.role(), **self.where()):
             target = self._addressed("project_id", "domain_id")
             actor = self._addressed("user_id", "group_id")
-            raise NotFoundError(
-                services.no_assignment(self.role(), actor.record, target.record if target else "system")
-            )
+            raise NotFoundError(no_assignment(self.role(), actor.record, target.record if target else "system"))
         return Response(status=204)
 
     def put(self, request: Request, **kwargs: str) -> Response:
         """Give the role; it makes no difference when it was given already."""
-        services.grant(self.role(), **self.where())
+        grant(self.role(), **self.where())
         return Response(status=204)
 
     def delete(self, request: Request, **kwargs: str) -> Response:
         """Take the role away, at once."""
-        services.revoke_grant(self.role(), **self.where())
+        revoke_grant(self.role(), **self.where())
         return Response(status=204)
 
 

@@ -11,8 +11,9 @@ from portal.api.identity.domain_scoped import DomainScopedView
 from portal.api.identity.listing import list_links
 from portal.api.identity.roles import shapes
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Role
+from provisioning.identity.selectors.role_lookups import brings_admin, implied_roles, implies, inferences
+from provisioning.identity.services.roles import imply, unimply
 
 
 class ImpliedRolesView(DomainScopedView):
@@ -29,7 +30,7 @@ class ImpliedRolesView(DomainScopedView):
     def get(self, request: Request, prior_role_id: str) -> Response:
         """List what the role implies itself."""
         prior = self.role("prior_role_id")
-        body = shapes.inference(request, prior, selectors.implied_roles(prior))
+        body = shapes.inference(request, prior, implied_roles(prior))
         return Response(
             {"role_inference": body, "links": fragments.self_link(request, f"/roles/{prior.id.hex}/implies")}
         )
@@ -52,7 +53,7 @@ class ImpliedRoleView(DomainScopedView):
         return {
             "domain_id": self.context.domain_id if seen else prior.domain_id,
             "role_domain_id": implied.domain_id,
-            "brings_admin": not isinstance(implied.record, Role) or selectors.brings_admin(implied.record),
+            "brings_admin": not isinstance(implied.record, Role) or brings_admin(implied.record),
         }
 
     def get(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
@@ -67,17 +68,17 @@ class ImpliedRoleView(DomainScopedView):
 
     def put(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
         """Let the first role imply the second (201)."""
-        services.imply(self.role("prior_role_id"), self.role("implied_role_id"))
+        imply(self.role("prior_role_id"), self.role("implied_role_id"))
         return self._shown(request, 201)
 
     def delete(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
         """End the implication."""
-        services.unimply(self.role("prior_role_id"), self.role("implied_role_id"))
+        unimply(self.role("prior_role_id"), self.role("implied_role_id"))
         return Response(status=204)
 
     def _check(self) -> None:
         prior, implied = self.role("prior_role_id"), self.role("implied_role_id")
-        if not selectors.implies(prior, implied):
+        if not implies(prior, implied):
             raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
 
     def _shown(self, request: Request, status: int) -> Response:
@@ -94,5 +95,5 @@ class RoleInferencesView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List what every role implies itself."""
-        found = [shapes.inference(request, prior, implied) for prior, implied in selectors.inferences()]
+        found = [shapes.inference(request, prior, implied) for prior, implied in inferences()]
         return Response({"role_inferences": found, "links": list_links(request, "/role_inferences")})

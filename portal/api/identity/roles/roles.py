@@ -13,7 +13,9 @@ from portal.api.identity.fields import further
 from portal.api.identity.listing import listed, query_of
 from portal.api.identity.roles import schemas, shapes
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.lookups import domain_by
+from provisioning.identity.selectors.role_lookups import roles
+from provisioning.identity.services.roles import create_role, delete_role, update_role
 
 _KNOWN = frozenset({"name", "description", "domain_id", "options"})
 
@@ -65,7 +67,7 @@ class RolesView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the roles of the whole cloud, or those of the domain that is asked for."""
-        found = selectors.roles(domain_id=request.query_params.get("domain_id"))
+        found = roles(domain_id=request.query_params.get("domain_id"))
         items = (shapes.role(request, role) for role in found)
         return Response(listed(request, "roles", items, filters=("name",)))
 
@@ -73,10 +75,10 @@ class RolesView(ServiceView):
         """Create a role (201)."""
         values = _values(self.checked_body())
         domain_id = values.pop("domain_id", None)
-        domain = selectors.domain_by(domain_id=domain_id) if domain_id is not None else None
+        domain = domain_by(domain_id=domain_id) if domain_id is not None else None
         if domain_id is not None and domain is None:
             raise InvalidInputError(f"Could not find domain: {domain_id[:64]}.", field="domain_id")
-        made = services.create_role(values.pop("name"), domain=domain, **values)
+        made = create_role(values.pop("name"), domain=domain, **values)
         return Response({"role": shapes.role(request, made)}, status=201)
 
 
@@ -110,10 +112,10 @@ class RoleView(DomainScopedView):
         values = _values(self.checked_body())
         if values.pop("domain_id", self.role().domain_id) != self.role().domain_id:
             raise InvalidInputError("The domain of a role cannot be changed.", field="domain_id")
-        changed = services.update_role(self.role(), **values)
+        changed = update_role(self.role(), **values)
         return Response({"role": shapes.role(request, changed)})
 
     def delete(self, request: Request, role_id: str) -> Response:
         """Delete a role with its assignments."""
-        services.delete_role(self.role())
+        delete_role(self.role())
         return Response(status=204)

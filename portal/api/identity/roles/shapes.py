@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from portal.api.common import links
 from portal.api.identity import fragments
 from provisioning.identity.models import Role
-from provisioning.identity.selectors import Assignment, Names
-from provisioning.identity.services import is_immutable
+from provisioning.identity.selectors.assignment_lists import Assignment, Names
+from provisioning.identity.services.roles import is_immutable
 
 Shape = dict[str, Any]
 

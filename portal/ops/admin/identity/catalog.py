@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from portal.ops.admin.base import TabularInline, Written
 from provisioning.identity import services
 from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
 
 
 class Record(Written):
@@ -60,7 +61,7 @@ class RegionAdmin(Record):
         return ("id",) if obj else ()
 
     def create(self, data: dict[str, Any]) -> Region:
-        return services.create_region(data["id"], description=data["description"], parent=data["parent"])
+        return create_region(data["id"], description=data["description"], parent=data["parent"])
 
 
 class EndpointPart(TabularInline):
@@ -94,9 +95,7 @@ class ServiceAdmin(Record):
     rules = _rules("service")
 
     def create(self, data: dict[str, Any]) -> Service:
-        return services.create_service(
-            data["type"], name=data["name"], description=data["description"], enabled=data["enabled"]
-        )
+        return create_service(data["type"], name=data["name"], description=data["description"], enabled=data["enabled"])
 
 
 @admin.register(Endpoint)
@@ -111,6 +110,6 @@ class EndpointAdmin(Record):
     rules = _rules("endpoint")
 
     def create(self, data: dict[str, Any]) -> Endpoint:
-        return services.create_endpoint(
+        return create_endpoint(
             data["service"], data["interface"], data["url"], region=data["region"], enabled=data["enabled"]
         )

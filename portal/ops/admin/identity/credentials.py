@@ -7,8 +7,10 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from portal.ops.admin.base import Readable
-from provisioning.identity import services
 from provisioning.identity.models import ApplicationCredential, Credential, SignIn
+from provisioning.identity.services.application_credentials import delete_application_credential
+from provisioning.identity.services.credentials import delete_credential
+from provisioning.identity.services.sign_ins import end_sign_in
 
 
 class Endable(Readable):
@@ -35,7 +37,7 @@ class SignInAdmin(Endable):
 
     def delete_model(self, request: HttpRequest, obj: SignIn) -> None:
         """End the session: its tokens are void at once."""
-        services.end_sign_in(obj)
+        end_sign_in(obj)
 
 
 @admin.register(ApplicationCredential)
@@ -57,7 +59,7 @@ class ApplicationCredentialAdmin(Endable):
 
     def delete_model(self, request: HttpRequest, obj: ApplicationCredential) -> None:
         """Remove it: its tokens are void at once."""
-        services.delete_application_credential(obj)
+        delete_application_credential(obj)
 
 
 @admin.register(Credential)
@@ -74,4 +76,4 @@ class CredentialAdmin(Endable):
 
     def delete_model(self, request: HttpRequest, obj: Credential) -> None:
         """Remove it."""
-        services.delete_credential(obj)
+        delete_credential(obj)

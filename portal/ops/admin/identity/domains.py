@@ -9,8 +9,8 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from portal.ops.admin.identity.parts import RolesOnDomain, WithParts
-from provisioning.identity import services
 from provisioning.identity.models import Domain
+from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
 
 @admin.register(Domain)
@@ -37,12 +37,12 @@ class DomainAdmin(WithParts):
         """Write through the services."""
         values = {name: form.cleaned_data[name] for name in form.changed_data}
         if change:
-            services.update_domain(Domain.objects.get(id=obj.id), **values)
+            update_domain(Domain.objects.get(id=obj.id), **values)
             return
-        made = services.create_domain(obj.name, description=obj.description, enabled=obj.enabled)
+        made = create_domain(obj.name, description=obj.description, enabled=obj.enabled)
         obj.pk = obj.id = made.id
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: Domain) -> None:
         """Remove a closed domain with its people, groups and empty projects."""
-        services.delete_domain(obj)
+        delete_domain(obj)

@@ -9,8 +9,8 @@ from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
 from portal.ops.admin.identity.parts import MemberPart, RolesOfSomebody, WithParts
-from provisioning.identity import services
 from provisioning.identity.models import Group
+from provisioning.identity.services.groups import create_group, delete_group, update_group
 
 
 @admin.register(Group)
@@ -52,12 +52,12 @@ class GroupAdmin(WithParts):
         """Write through the services."""
         if change:
             values = {name: form.cleaned_data[name] for name in form.changed_data}
-            services.update_group(Group.objects.get(id=obj.id), **values)
+            update_group(Group.objects.get(id=obj.id), **values)
             return
-        made = services.create_group(obj.domain, obj.name, description=obj.description)
+        made = create_group(obj.domain, obj.name, description=obj.description)
         obj.pk = obj.id = made.id
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
         """Remove the group; its members lose what it gave them at once."""
-        services.delete_group(obj)
+        delete_group(obj)

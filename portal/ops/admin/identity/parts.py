@@ -9,8 +9,12 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from portal.ops.admin.base import TabularInline, Written
-from provisioning.identity import policy, services
+from provisioning.identity import policy
 from provisioning.identity.models import GroupMembership, ImpliedRole, ProjectTag, RoleAssignment
+from provisioning.identity.services.assignments import grant, revoke_grant
+from provisioning.identity.services.groups import add_to_group, remove_from_group
+from provisioning.identity.services.projects import add_tag, remove_tag
+from provisioning.identity.services.roles import imply, unimply
 
 DEFAULT_DOMAIN = "default"
 
@@ -104,16 +108,16 @@ def _of(row: RoleAssignment) -> dict[str, Any]:
 
 
 _GIVE: dict[type[Model], Callable[[Any], object]] = {
-    RoleAssignment: lambda row: services.grant(row.role, **_of(row)),
-    GroupMembership: lambda row: services.add_to_group(row.group, row.user),
-    ImpliedRole: lambda row: services.imply(row.prior, row.implied),
-    ProjectTag: lambda row: services.add_tag(row.project, row.name),
+    RoleAssignment: lambda row: grant(row.role, **_of(row)),
+    GroupMembership: lambda row: add_to_group(row.group, row.user),
+    ImpliedRole: lambda row: imply(row.prior, row.implied),
+    ProjectTag: lambda row: add_tag(row.project, row.name),
 }
 _TAKE: dict[type[Model], Callable[[Any], object]] = {
-    RoleAssignment: lambda row: services.revoke_grant(row.role, **_of(row)),
-    GroupMembership: lambda row: services.remove_from_group(row.group, row.user),
-    ImpliedRole: lambda row: services.unimply(row.prior, row.implied),
-    ProjectTag: lambda row: services.remove_tag(row.project, row.name),
+    RoleAssignment: lambda row: revoke_grant(row.role, **_of(row)),
+    GroupMembership: lambda row: remove_from_group(row.group, row.user),
+    ImpliedRole: lambda row: unimply(row.prior, row.implied),
+    ProjectTag: lambda row: remove_tag(row.project, row.name),
 }
 
 

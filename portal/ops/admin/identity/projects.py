@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.ops.admin.base import confirmed, each
 from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
-from provisioning.identity import services
 from provisioning.identity.models import Project
+from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
 from provisioning.quotas import selectors as quotas
 
 LAUNCH = ("instances", "cores", "ram")
@@ -79,29 +79,25 @@ class ProjectAdmin(WithParts):
         """Write through the services."""
         if change:
             values = {name: form.cleaned_data[name] for name in form.changed_data}
-            services.update_project(Project.objects.get(id=obj.id), **values)
+            update_project(Project.objects.get(id=obj.id), **values)
             return
-        made = services.create_project(
-            obj.domain, obj.name, parent=obj.parent, description=obj.description, enabled=obj.enabled
-        )
+        made = create_project(obj.domain, obj.name, parent=obj.parent, description=obj.description, enabled=obj.enabled)
         obj.pk = obj.id = made.id
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: Project) -> None:
         """Remove a project that owns nothing any more."""
-        services.delete_project(obj)
+        delete_project(obj)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
         """Open them."""
-        each(request, queryset, lambda _, row: services.set_project_enabled(row, enabled=True), "Projects enabled")
+        each(request, queryset, lambda _, row: set_project_enabled(row, enabled=True), "Projects enabled")
 
     @admin.action(description="Disable: nobody can work in them", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[Project]) -> HttpResponse | None:
         """Close them, after a question."""
         question = confirmed(self, request, queryset, "disable", "Close these projects for everybody?")
         if question is None:
-            each(
-                request, queryset, lambda _, row: services.set_project_enabled(row, enabled=False), "Projects disabled"
-            )
+            each(request, queryset, lambda _, row: set_project_enabled(row, enabled=False), "Projects disabled")
         return question

@@ -10,8 +10,9 @@ from django.http import HttpRequest
 
 from portal.ops.admin.base import Written
 from portal.ops.admin.identity.parts import ImpliedPart, WithParts
-from provisioning.identity import services
 from provisioning.identity.models import Role, RoleAssignment
+from provisioning.identity.services.assignments import grant, revoke_grant
+from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 
 @admin.register(Role)
@@ -40,22 +41,22 @@ class RoleAdmin(WithParts):
         """Where a role is stays, and what Novella itself counts on."""
         if obj is None:
             return ()
-        return ("domain", "name", "description") if services.is_immutable(obj) else ("domain",)
+        return ("domain", "name", "description") if is_immutable(obj) else ("domain",)
 
     def save_model(self, request: HttpRequest, obj: Role, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the services."""
         if change:
             if form.changed_data:
                 values = {name: form.cleaned_data[name] for name in form.changed_data}
-                services.update_role(Role.objects.get(id=obj.id), **values)
+                update_role(Role.objects.get(id=obj.id), **values)
             return
-        made = services.create_role(obj.name, domain=obj.domain, description=obj.description)
+        made = create_role(obj.name, domain=obj.domain, description=obj.description)
         obj.pk = obj.id = made.id
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: Role) -> None:
         """Remove the role; whoever had it loses it at once."""
-        services.delete_role(obj)
+        delete_role(obj)
 
 
 @admin.register(RoleAssignment)
@@ -81,11 +82,11 @@ class RoleAssignmentAdmin(Written):
         """Give the role through the service."""
         data = form.cleaned_data
         where = {name: data[name] for name in ("user", "group", "project", "domain", "system", "inherited")}
-        services.grant(data["role"], **where)
+        grant(data["role"], **where)
         obj.pk = RoleAssignment.objects.get(role=data["role"], **where).pk
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: RoleAssignment) -> None:
         """Take the role through the service."""
         where = {name: getattr(obj, name) for name in ("user", "group", "project", "domain", "system", "inherited")}
-        services.revoke_grant(obj.role, **where)
+        revoke_grant(obj.role, **where)

@@ -19,8 +19,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from portal.ops.admin.base import ModelForm, confirmed, each
 from portal.ops.admin.identity.parts import RolesOfSomebody, WithParts
 from provisioning.common.errors import NovellaError
-from provisioning.identity import services
+from provisioning.identity.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.users import create_user, delete_user, revoke_all, set_user_enabled, update_user
 
 NEW = ("password", "email", "description", "default_project", "enabled")
 
@@ -84,7 +86,7 @@ class UserAdmin(WithParts):
     @admin.display(description="locked out", empty_value="")
     def locked(self, user: User) -> str | None:
         """Say whether too many wrong passwords have locked the account."""
-        return "after wrong passwords" if services.lockout_of(user) is not None else None
+        return "after wrong passwords" if lockout_of(user) is not None else None
 
     def get_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         """A new user has a first password; later a page of its own sets one."""
@@ -117,38 +119,38 @@ class UserAdmin(WithParts):
         """Write through the services."""
         data = form.cleaned_data
         if change:
-            services.update_user(User.objects.get(id=obj.id), **{name: data[name] for name in form.changed_data})
+            update_user(User.objects.get(id=obj.id), **{name: data[name] for name in form.changed_data})
             return
-        made = services.create_user(obj.domain, obj.name, **{name: data[name] for name in NEW})
+        made = create_user(obj.domain, obj.name, **{name: data[name] for name in NEW})
         obj.pk = obj.id = made.id
         obj._state.adding = False
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         """Remove the user; what the user made stays with the projects."""
-        services.delete_user(obj)
+        delete_user(obj)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Let them in."""
-        each(request, queryset, lambda _, row: services.set_user_enabled(row, enabled=True), "Users enabled")
+        each(request, queryset, lambda _, row: set_user_enabled(row, enabled=True), "Users enabled")
 
     @admin.action(description="Disable: lock out at once", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         """Lock them out, after a question."""
         question = confirmed(self, request, queryset, "disable", "Lock these users out?")
         if question is None:
-            each(request, queryset, lambda _, row: services.set_user_enabled(row, enabled=False), "Users disabled")
+            each(request, queryset, lambda _, row: set_user_enabled(row, enabled=False), "Users disabled")
         return question
 
     @admin.action(description="Sign out everywhere: void all tokens", permissions=["change"])
     def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """End every session and token of theirs."""
-        each(request, queryset, lambda _, row: services.revoke_all(row), "Users signed out")
+        each(request, queryset, lambda _, row: revoke_all(row), "Users signed out")
 
     @admin.action(description="Lift the lock after wrong passwords", permissions=["change"])
     def unlock(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Let them try again now."""
-        each(request, queryset, lambda _, row: services.lift_lockout(row), "Locks lifted")
+        each(request, queryset, lambda _, row: lift_lockout(row), "Locks lifted")
 
     def get_urls(self) -> list[URLPattern]:
         """Add the page that sets a password."""
@@ -163,7 +165,7 @@ class UserAdmin(WithParts):
         form = PasswordForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
-                services.set_password(user, form.cleaned_data["password"], by_admin=user.pk != request.user.pk)
+                set_password(user, form.cleaned_data["password"], by_admin=user.pk != request.user.pk)
             except NovellaError as error:
                 form.add_error("password", error.message)
             else:

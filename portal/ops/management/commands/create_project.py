@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from portal.ops import named
-from provisioning.identity import services
-from provisioning.quotas import services as quotas
+from provisioning.identity.services.projects import create_project
+from provisioning.quotas.services.limits import set_limit
 
 
 class Command(BaseCommand):
@@ -38,9 +38,7 @@ class Command(BaseCommand):
         limits = dict(named.quota(text) for text in options["quota"])
         parent = named.project(options["parent"], domain) if options["parent"] else None
         with named.told(), transaction.atomic():
-            project = services.create_project(
-                domain, options["name"], parent=parent, description=options["description"]
-            )
+            project = create_project(domain, options["name"], parent=parent, description=options["description"])
             for resource, limit in limits.items():
-                quotas.set_limit(project.id, resource, limit)
+                set_limit(project.id, resource, limit)
         self.stdout.write(f"Made project {project.name} ({project.id.hex}).")

@@ -9,9 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from portal.ops import named
-from provisioning.identity import selectors, services
 from provisioning.identity.models import Domain, Project, User
-from provisioning.identity.services.users import UserFields
+from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.users import UserFields, create_user, update_user
 
 
 class Command(BaseCommand):
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         """Make or change the user, and say which."""
         domain = named.domain(options["domain"])
         with named.told():
-            known = selectors.user_by(name=options["name"], domain_id=domain.id)
+            known = user_by(name=options["name"], domain_id=domain.id)
         if known is not None and not options["update"]:
             raise CommandError(f"There is a user {known.name} in the domain {domain.name}. --update changes it.")
         if known is None and not (options["generate"] or options["password_stdin"]):
@@ -56,12 +57,12 @@ class Command(BaseCommand):
         if password is not None:
             fields["password"] = password
         if known is None:
-            user = services.create_user(domain, options["name"], **fields)
+            user = create_user(domain, options["name"], **fields)
         else:
             user = known
-            services.update_user(user, **fields)
+            update_user(user, **fields)
         for role in roles:
-            services.grant(role, user=user, project=project)
+            grant(role, user=user, project=project)
         return user, password
 
     def _fields(

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import named
-from provisioning.identity import selectors, services
+from provisioning.identity.selectors.grants import has_grant
+from provisioning.identity.services.assignments import grant
 
 
 class Command(BaseCommand):
@@ -46,8 +47,8 @@ class Command(BaseCommand):
         elif options["domain"]:
             target = {"domain": named.domain(options["domain"])}
         with named.told():
-            known = selectors.has_grant(role, **actor, **target, inherited=options["inherited"])
-            services.grant(role, **actor, **target, inherited=options["inherited"])
+            known = has_grant(role, **actor, **target, inherited=options["inherited"])
+            grant(role, **actor, **target, inherited=options["inherited"])
         (who,), (where,) = actor.values(), target.values()
         place = "the system" if options["system"] else where.name
         has, already = ("had", " already") if known else ("has", "")

@@ -9,7 +9,9 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from portal.ops import locks, named
-from provisioning.identity import services
+from provisioning.identity.lockout import lift_lockout
+from provisioning.identity.services.passwords import set_password
+from provisioning.identity.services.users import set_user_enabled
 
 
 class Command(BaseCommand):
@@ -29,15 +31,15 @@ class Command(BaseCommand):
         user = named.user(options["name"], named.domain(options["domain"]))
         password = named.password(options)
         with named.told(), transaction.atomic():
-            services.set_password(user, password, by_admin=True)
+            set_password(user, password, by_admin=True)
             if options["enable"]:
-                services.set_user_enabled(user, enabled=True)
+                set_user_enabled(user, enabled=True)
         self.stdout.write(f"Set the password of {user.name} ({user.id.hex}).")
         if options["generate"]:
             self.stdout.write(f"Password: {password}")
         if not user.enabled:
             self.stdout.write(f"{user.name} is disabled: --enable lets the user in.")
         if locks.are_shared():
-            services.lift_lockout(user)
+            lift_lockout(user)
         else:
             self.stdout.write(locks.ELSEWHERE)

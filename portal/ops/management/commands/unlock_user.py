@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import locks, named
-from provisioning.identity import services
+from provisioning.identity.lockout import lift_lockout, lockout_of
 
 
 class Command(BaseCommand):
@@ -26,8 +26,8 @@ class Command(BaseCommand):
         user = named.user(options["name"], named.domain(options["domain"]))
         if not locks.are_shared():
             raise CommandError(locks.ELSEWHERE)
-        until = services.lockout_of(user)
-        services.lift_lockout(user)
+        until = lockout_of(user)
+        lift_lockout(user)
         if until is None:
             self.stdout.write(f"{user.name} was not locked out.")
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import services
+from provisioning.identity.services.flush import flush
 
 
 class Command(BaseCommand):
@@ -26,5 +26,5 @@ class Command(BaseCommand):
         """Remove, and say how many of each kind."""
         if not 0 <= options["days"] <= 36_500:
             raise CommandError("--days must be from 0 to 36500.")
-        removed = services.flush(credentials_after=timedelta(days=options["days"]))
+        removed = flush(credentials_after=timedelta(days=options["days"]))
         self.stdout.write("Removed: " + ", ".join(f"{number} {kind}" for kind, number in removed.items()) + ".")

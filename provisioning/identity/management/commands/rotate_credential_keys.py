@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import keys, services
+from provisioning.identity import keys
+from provisioning.identity.services.credentials import encrypt_again
 
 
 class Command(BaseCommand):
@@ -25,7 +26,7 @@ class Command(BaseCommand):
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         number = keys.CREDENTIALS.add()
-        changed, lost = services.encrypt_again(keys.CREDENTIALS.newest())
+        changed, lost = encrypt_again(keys.CREDENTIALS.newest())
         where = settings.CREDENTIAL_KEYS_DIR
         if lost:
             raise CommandError(

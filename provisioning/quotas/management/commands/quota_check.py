@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from provisioning.quotas import services
+from provisioning.quotas.services.repair import examine, repair
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write a line for each thing that is wrong."""
-        found = services.repair() if options["repair"] else services.examine()
+        found = repair() if options["repair"] else examine()
         for finding in found:
             self.stdout.write(str(finding))
         if not found:

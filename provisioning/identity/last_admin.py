@@ -1,4 +1,4 @@
-"""Nobody may lock everybody out: what would leave the cloud without an administrator is refused."""
+"""Refuses changes that would leave the cloud without an administrator."""
 
 from __future__ import annotations
 

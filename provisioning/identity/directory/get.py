@@ -6,8 +6,8 @@ from django.db.models import Q
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
+from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import Domain, Group, GroupMembership, RoleAssignment, User
-from provisioning.identity.safeguard import roles_bringing_admin
 
 
 def domain(domain_id: str) -> Domain:

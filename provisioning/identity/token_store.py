@@ -1,4 +1,4 @@
-"""What a token says, kept without the token: for what was asked with it and must end with it."""
+"""Stores what a token says, without the token itself, for work that must stop when the token is revoked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.selectors import context_of
+from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.tokens import TokenData
 
 

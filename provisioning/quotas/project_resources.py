@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from provisioning.identity import ownership
+from provisioning.identity import project_resources
 from provisioning.quotas import registry
-from provisioning.quotas.services import forget
+from provisioning.quotas.services.ledger import forget
 
 _OF_OPERATORS = "Made by those who manage identity: the project or user it names holds nothing by it."
 _LEDGER = "The limits and the ledger themselves."
@@ -12,8 +12,8 @@ _LEDGER = "The limits and the ledger themselves."
 
 def register() -> None:
     """Let the ledger go with its project or user, and say why identity's records and its own are not limited."""
-    ownership.register("quotas", None, forget)
-    ownership.register_of_users("quotas", forget)
+    project_resources.register("quotas", None, forget)
+    project_resources.register_of_users("quotas", forget)
     registry.leave_free(
         {
             "identity.Project": _OF_OPERATORS,

@@ -1,10 +1,11 @@
-"""Who has more power than the caller: nobody may take it by resetting a password, or by joining a group."""
+"""Keeps callers from taking an administrator's power, by a new password for one or a place in a group of theirs."""
 
 from __future__ import annotations
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
-from provisioning.identity import directory, policy
+from provisioning.identity import policy
+from provisioning.identity.directory.get import is_admin_somewhere
 from provisioning.identity.models import Group, User
 
 
@@ -16,7 +17,7 @@ def is_superior(context: RequestContext, record: User | Group) -> bool:
     if policy.allows(context, "admin_required"):
         return False
     own = policy.allows(context, "domain_admin", {"domain_id": record.domain_id})
-    return directory.is_admin_somewhere(record, but_on=record.domain_id if own else None)
+    return is_admin_somewhere(record, but_on=record.domain_id if own else None)
 
 
 def refuse_superior(context: RequestContext, record: User | Group) -> None:

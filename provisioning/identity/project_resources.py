@@ -1,7 +1,7 @@
-"""What projects own elsewhere: the apps above say so here, and a project goes only when it owns nothing.
+"""The resources that projects own in other apps: a project can be deleted only when it owns none that count.
 
 An app registers in ``AppConfig.ready``: what somebody has to remove first (servers, networks …) with a ``count``,
-and what is only furniture (a default security group, quota rows) with a ``remove``.
+and what is deleted with its project (a default security group, quota rows) with a ``remove``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Remove = Callable[[Ids], object]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A kind of thing, in the plural (``servers``): how many some projects own, and how what is furniture goes."""
+    """A kind of resource, in the plural (``servers``): how to count them, or how they go with their owner."""
 
     kind: str
     count: Count | None
@@ -60,12 +60,12 @@ def refuse_owners(project_ids: Ids, who: str) -> None:
         raise ConflictError(f"{who} still owns {things}. Remove these first.")
 
 
-def remove_furniture(project_ids: Ids) -> None:
+def remove_with_projects(project_ids: Ids) -> None:
     """Take away what goes with the projects."""
     _remove(_of_projects, project_ids)
 
 
-def remove_of_users(user_ids: Ids) -> None:
+def remove_with_users(user_ids: Ids) -> None:
     """Take away what goes with the users."""
     _remove(_of_users, user_ids)
 
