@@ -68,8 +68,6 @@ class FakeDriver(ComputeDriver):
         Raises ValueError when there is no such step or kind of failure.
         """
         self.fault = FaultPoint(fail_at, kind) if fail_at is not None else None
-        self.foreign: set[str] = set()
-        """Names of domains that somebody else made."""
         self._journal = None if state_dir is None else state_dir / "fake-hypervisor.jsonl"
         self._total = (vcpus, memory_mb, disk_gb)
         self._changed = threading.Condition()
@@ -108,26 +106,11 @@ class FakeDriver(ComputeDriver):
             state, here = self._state, set(self._state.guests)
             found = [Belonging(kind="disk", name=uuid, instance_id=uuid) for uuid in sorted(state.disks - here)]
             found += [Belonging(kind="seed", name=uuid, instance_id=uuid) for uuid in sorted(state.seeds - here)]
-        return found + [Belonging(kind="foreign_domain", name=name) for name in sorted(self.foreign)]
+        return found
 
     def has_disk(self, uuid: str) -> bool:
         with self._changed:
             return uuid in self._state.disks
-
-    def undefine(self, uuid: str) -> None:
-        """Lose the domain and keep the disks, as when somebody removes a guest by hand."""
-        with self._changed:
-            self._state.guests.pop(uuid, None)
-            self._write(uuid)
-
-    def leftovers(self) -> dict[str, set[str]]:
-        """Return everything this hypervisor keeps, by kind: uuids of ``disks``, ``seeds`` and ``domains``."""
-        with self._changed:
-            return {
-                "disks": set(self._state.disks),
-                "seeds": set(self._state.seeds),
-                "domains": set(self._state.guests),
-            }
 
     # ----- building -------------------------------------------------------------------------------------------------
 
@@ -229,11 +212,6 @@ class FakeDriver(ComputeDriver):
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
         self._define_anew(spec.uuid, attempt, rescued=False)
 
-    def rescued(self) -> set[str]:
-        """Return the uuids of the guests that run from another disk than their own."""
-        with self._changed:
-            return {uuid for uuid, guest in self._state.guests.items() if guest.rescued}
-
     def _define_anew(self, uuid: str, attempt: int, *, rescued: bool) -> None:
         with self._changed:
             guest = self._guest(uuid)
@@ -318,12 +296,6 @@ class FakeDriver(ComputeDriver):
             self._write(uuid)
             self._changed.notify_all()
         self._tell(uuid, power)
-
-    def crash(self, uuid: str) -> None:
-        """Let the guest die by itself, as a panic or a dead QEMU process would."""
-        with self._changed:
-            self._power(self._guest(uuid), PowerState.CRASHED)
-        self._tell(uuid, PowerState.CRASHED)
 
     def destroy(self, uuid: str) -> None:
         with self._changed:

@@ -20,8 +20,8 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
-from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
+from tests.agent.watched_driver import WatchedDriver
 
 PATIENCE = 60.0
 """Seconds a test waits for something that should come at once."""
@@ -126,9 +126,9 @@ class Stage:
 
     def is_clean(self) -> bool:
         """Say whether nothing of any guest is left."""
-        assert isinstance(self.driver, FakeDriver)
+        assert isinstance(self.driver, WatchedDriver)
         assert isinstance(self.network, FakeNetwork)
-        return not any((*self.driver.leftovers().values(), self.network.plugged, self.network.filtered))
+        return not any((*self.driver.kept().values(), self.network.plugged, self.network.filtered))
 
 
 def make_stage(
@@ -140,11 +140,11 @@ def make_stage(
     workers: int = 3,
 ) -> Stage:
     """A host that is not started yet; on the same folder it is the next process of the same host."""
-    driver = driver or FakeDriver(state_dir)
+    driver = driver or WatchedDriver(state_dir)
     network = network or FakeNetwork()
     images = FakeImageCache()
     threads = Threads(workers)
-    if after_step is None and isinstance(driver, FakeDriver) and driver.fault is not None:
+    if after_step is None and isinstance(driver, WatchedDriver) and driver.fault is not None:
         after_step = driver.fault.strike
     services = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
@@ -193,7 +193,7 @@ class Gate:
         assert await asyncio.to_thread(self.reached.wait, PATIENCE)
 
 
-class FlakyDriver(FakeDriver):
+class FlakyDriver(WatchedDriver):
     """A hypervisor that goes away: the first ``failures`` calls of ``method`` raise ``error``."""
 
     def __init__(self, state_dir: Path, method: str, error: Exception, failures: int = 1_000_000) -> None:

@@ -14,8 +14,8 @@ from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.engine.context import WATCHABLE
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, build, destroy, make_spec, make_stage, on_stage
+from tests.agent.watched_driver import WatchedDriver
 
 
 async def test_the_steps_are_taken_in_order_and_reported_with_times(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_a_step_that_lasts_is_announced_while_it_goes_on(tmp_path: Path) -
 @pytest.mark.parametrize("step", BUILD_STEPS)
 @pytest.mark.parametrize("kind", ["retryable", "fatal"])
 async def test_a_failed_step_leaves_nothing_behind(tmp_path: Path, step: str, kind: str) -> None:
-    driver = FakeDriver(tmp_path, fail_at=step, kind=kind)
+    driver = WatchedDriver(tmp_path, fail_at=step, kind=kind)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         command = build(make_spec())
         end = await stage.do(command)
@@ -89,7 +89,7 @@ async def test_a_bug_in_a_step_is_undone_and_told_without_its_insides(
 
 
 async def test_a_hung_step_reports_nothing_until_the_instance_is_destroyed(tmp_path: Path) -> None:
-    driver = FakeDriver(tmp_path, fail_at="define_domain", kind="hang")
+    driver = WatchedDriver(tmp_path, fail_at="define_domain", kind="hang")
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         hung, free = make_spec(), make_spec(number=2)
         command = build(hung)
@@ -119,7 +119,7 @@ class StubbornNetwork(FakeNetwork):
 async def test_an_undo_that_fails_at_first_is_tried_again(tmp_path: Path) -> None:
     network = StubbornNetwork()
     network.failures = 3
-    driver = FakeDriver(tmp_path, fail_at="start_guest")
+    driver = WatchedDriver(tmp_path, fail_at="start_guest")
     async with on_stage(make_stage(tmp_path, driver=driver, network=network)) as stage:
         assert (await stage.do(build(make_spec()))).retryable
         assert stage.is_clean()
@@ -127,7 +127,7 @@ async def test_an_undo_that_fails_at_first_is_tried_again(tmp_path: Path) -> Non
 
 async def test_what_an_undo_could_not_remove_is_removed_later(tmp_path: Path) -> None:
     network = StubbornNetwork()
-    driver = FakeDriver(tmp_path, fail_at="plug_network")
+    driver = WatchedDriver(tmp_path, fail_at="plug_network")
     async with on_stage(make_stage(tmp_path, driver=driver, network=network)) as stage:
         end = await stage.do(build(make_spec()))
         assert (end.kind, end.retryable) == ("failed", True)  # no guest was made: another host may try

@@ -12,13 +12,13 @@ import pytest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.virt.errors import HypervisorUnavailableError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, Gate, build, destroy, make_spec, make_stage, on_stage, power
+from tests.agent.watched_driver import WatchedDriver
 
 
 def boots(driver: object, uuid: str) -> int:
     """How many times the guest was started."""
-    assert isinstance(driver, FakeDriver)
+    assert isinstance(driver, WatchedDriver)
     return driver.console_output(uuid, 0, 1_000_000).data.count(b"SeaBIOS")
 
 
@@ -178,7 +178,7 @@ async def test_one_instance_has_one_command_at_a_time(tmp_path: Path) -> None:
     working: dict[str, int] = {}
     lock = threading.Lock()
 
-    class Watchful(FakeDriver):
+    class Watchful(WatchedDriver):
         def _inside(self, uuid: str) -> None:
             with lock:
                 working[uuid] = working.get(uuid, 0) + 1

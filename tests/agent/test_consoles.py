@@ -18,21 +18,21 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import make_spec
+from tests.agent.watched_driver import WatchedDriver
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[FakeDriver]:
-    driver = FakeDriver(tmp_path)
+def driver(tmp_path: Path) -> Iterator[WatchedDriver]:
+    driver = WatchedDriver(tmp_path)
     driver.init_host()
     yield driver
     driver.close()
 
 
 @pytest.fixture
-def spec(driver: FakeDriver) -> InstanceSpec:
+def spec(driver: WatchedDriver) -> InstanceSpec:
     """A guest that runs."""
     spec = make_spec()
     driver.define(spec, 1)
@@ -56,7 +56,7 @@ def take(client: socket.socket, count: int) -> bytes:
     return data
 
 
-def test_a_screen_of_one_colour_that_changes_with_a_key(driver: FakeDriver, spec: InstanceSpec) -> None:
+def test_a_screen_of_one_colour_that_changes_with_a_key(driver: WatchedDriver, spec: InstanceSpec) -> None:
     with contextlib.closing(look(driver.console_socket(spec.uuid, "vnc"))) as screen:
         assert take(screen, 12) == b"RFB 003.008\n"
         screen.sendall(b"RFB 003.008\n")
@@ -77,7 +77,7 @@ def test_a_screen_of_one_colour_that_changes_with_a_key(driver: FakeDriver, spec
         assert take(screen, 24)[-4:] != first[-4:]
 
 
-def test_a_line_prompts_and_echoes(driver: FakeDriver, spec: InstanceSpec) -> None:
+def test_a_line_prompts_and_echoes(driver: WatchedDriver, spec: InstanceSpec) -> None:
     with contextlib.closing(look(driver.console_socket(spec.uuid, "serial"))) as line:
         prompt = b"\r\nweb-1 login: "
         assert take(line, len(prompt)) == prompt
@@ -85,7 +85,7 @@ def test_a_line_prompts_and_echoes(driver: FakeDriver, spec: InstanceSpec) -> No
         assert take(line, 4 + len(prompt)) == b"root" + prompt
 
 
-def test_consoles_end_with_the_power_and_come_back(driver: FakeDriver, spec: InstanceSpec) -> None:
+def test_consoles_end_with_the_power_and_come_back(driver: WatchedDriver, spec: InstanceSpec) -> None:
     path = driver.console_socket(spec.uuid, "serial")
     with contextlib.closing(look(path)) as line:
         take(line, 2)
@@ -105,7 +105,7 @@ def test_consoles_end_with_the_power_and_come_back(driver: FakeDriver, spec: Ins
 
 
 def test_a_long_state_folder_has_consoles_too(tmp_path: Path) -> None:
-    driver = FakeDriver(tmp_path / ("long" * 20))
+    driver = WatchedDriver(tmp_path / ("long" * 20))
     (tmp_path / ("long" * 20)).mkdir()
     driver.init_host()
     spec = make_spec()
@@ -117,7 +117,7 @@ def test_a_long_state_folder_has_consoles_too(tmp_path: Path) -> None:
     assert not path.parent.exists()
 
 
-async def test_a_host_without_a_way_out_says_so(driver: FakeDriver, spec: InstanceSpec) -> None:
+async def test_a_host_without_a_way_out_says_so(driver: WatchedDriver, spec: InstanceSpec) -> None:
     threads = Threads(1)
     desk = CallHandler(HostServices(driver, FakeNetwork(), FakeImageCache(), threads))
     answer = await desk.answer(OpenConsoleCall(instance_id=spec.uuid, protocol="vnc", tunnel="t"))

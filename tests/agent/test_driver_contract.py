@@ -9,9 +9,9 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import make_spec
 from tests.agent.driver_contract import DriverContract, until
+from tests.agent.watched_driver import WatchedDriver
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def base() -> None:
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> FakeDriver:
-    driver = FakeDriver(tmp_path)
+def driver(tmp_path: Path) -> WatchedDriver:
+    driver = WatchedDriver(tmp_path)
     driver.init_host()
     return driver
 
@@ -37,35 +37,37 @@ class TestFakeDriver(DriverContract):
 
 class TestFakeDriverInMemory(DriverContract):
     @pytest.fixture
-    def driver(self) -> FakeDriver:
-        driver = FakeDriver()
+    def driver(self) -> WatchedDriver:
+        driver = WatchedDriver()
         driver.init_host()
         return driver
 
 
-def launch(driver: FakeDriver, spec: InstanceSpec) -> None:
+def launch(driver: WatchedDriver, spec: InstanceSpec) -> None:
     DriverContract().launch(driver, spec, None)
 
 
-def test_guests_survive_the_agent(driver: FakeDriver, spec: InstanceSpec, tmp_path: Path) -> None:
+def test_guests_survive_the_agent(driver: WatchedDriver, spec: InstanceSpec, tmp_path: Path) -> None:
     launch(driver, spec)
     driver.close()
-    again = FakeDriver(tmp_path)
+    again = WatchedDriver(tmp_path)
     again.init_host()
     assert again.guests() == driver.guests()
-    assert again.leftovers() == {"disks": {spec.uuid}, "seeds": {spec.uuid}, "domains": {spec.uuid}}
+    assert again.kept() == {"disks": {spec.uuid}, "seeds": {spec.uuid}, "domains": {spec.uuid}}
 
 
-def test_a_journal_cut_short_loses_only_the_last_change(driver: FakeDriver, spec: InstanceSpec, tmp_path: Path) -> None:
+def test_a_journal_cut_short_loses_only_the_last_change(
+    driver: WatchedDriver, spec: InstanceSpec, tmp_path: Path
+) -> None:
     launch(driver, spec)
     with (tmp_path / "fake-hypervisor.jsonl").open("ab") as journal:
         journal.write(b'{"uuid":"' + spec.uuid.encode())
-    again = FakeDriver(tmp_path)
+    again = WatchedDriver(tmp_path)
     again.init_host()
     assert [guest.power_state for guest in again.guests()] == [PowerState.RUNNING]
 
 
-def test_the_journal_stays_small(driver: FakeDriver, spec: InstanceSpec, tmp_path: Path) -> None:
+def test_the_journal_stays_small(driver: WatchedDriver, spec: InstanceSpec, tmp_path: Path) -> None:
     launch(driver, spec)
     for _ in range(2_600):
         driver.stop(spec.uuid, 1)
@@ -75,19 +77,19 @@ def test_the_journal_stays_small(driver: FakeDriver, spec: InstanceSpec, tmp_pat
 
 
 def test_a_full_host_refuses_a_disk(spec: InstanceSpec) -> None:
-    driver = FakeDriver(disk_gb=1)
+    driver = WatchedDriver(disk_gb=1)
     driver.init_host()
     launch(driver, spec)
     with pytest.raises(RetryableHostError):
         driver.create_disk(make_spec(number=2), None)
 
 
-def test_an_image_larger_than_the_flavor_is_refused(driver: FakeDriver) -> None:
+def test_an_image_larger_than_the_flavor_is_refused(driver: WatchedDriver) -> None:
     with pytest.raises(ImageUnacceptableError):
         driver.create_disk(make_spec(root_gb=1, min_disk=2), None)
 
 
-def test_the_console_shows_name_and_address_and_never_changes(driver: FakeDriver, spec: InstanceSpec) -> None:
+def test_the_console_shows_name_and_address_and_never_changes(driver: WatchedDriver, spec: InstanceSpec) -> None:
     launch(driver, spec)
 
     def text() -> str:
@@ -104,4 +106,4 @@ def test_the_console_shows_name_and_address_and_never_changes(driver: FakeDriver
 @pytest.mark.parametrize(("step", "kind"), [("no_such_step", "retryable"), ("create_disk", "sometimes")])
 def test_an_unknown_fault_is_refused(step: str, kind: str) -> None:
     with pytest.raises(ValueError, match="step"):
-        FakeDriver(fail_at=step, kind=kind)
+        WatchedDriver(fail_at=step, kind=kind)

@@ -13,9 +13,9 @@ from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterf
 from compute_agent.contract.messages import Command
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
 from tests.agent.test_resize import dying_at
+from tests.agent.watched_driver import WatchedDriver
 
 ATTACHING = ("plug_network", "apply_firewall", "attach_interface")
 DETACHING = ("detach_interface", "unplug_network")
@@ -40,7 +40,7 @@ def detach(spec: InstanceSpec) -> Command:
 
 def plugged(stage: Stage, spec: InstanceSpec) -> tuple[list[str], list[str]]:
     """What the hypervisor and the network have: hardware addresses and ports."""
-    assert isinstance(stage.driver, FakeDriver)
+    assert isinstance(stage.driver, WatchedDriver)
     assert isinstance(stage.network, FakeNetwork)
     return [card.mac_address for card in stage.driver.diagnostics(spec.uuid).nics], stage.network.cards[spec.uuid]
 
@@ -49,7 +49,7 @@ def of(spec: InstanceSpec) -> tuple[list[str], list[str]]:
     return [port.mac_address for port in spec.ports], [port.id for port in spec.ports]
 
 
-class Clumsy(FakeDriver):
+class Clumsy(WatchedDriver):
     """A hypervisor that fails at cards."""
 
     def __init__(self, state_dir: Path, *methods: str) -> None:

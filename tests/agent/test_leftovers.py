@@ -9,8 +9,8 @@ import pytest
 from compute_agent.contract.messages import MOST_BELONGINGS, Belonging, ResourceAudit
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, power
+from tests.agent.watched_driver import WatchedDriver
 
 
 async def told(stage: Stage) -> set[tuple[str, str, str]]:
@@ -19,8 +19,8 @@ async def told(stage: Stage) -> set[tuple[str, str, str]]:
     return {(each.kind, each.name, each.instance_id) for each in report.belongings}
 
 
-def fake(stage: Stage) -> FakeDriver:
-    assert isinstance(stage.driver, FakeDriver)
+def fake(stage: Stage) -> WatchedDriver:
+    assert isinstance(stage.driver, WatchedDriver)
     return stage.driver
 
 
@@ -35,7 +35,7 @@ async def test_what_is_left_of_a_guest_is_told(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-        fake(stage).undefine(spec.uuid)
+        fake(stage).lose_domain(spec.uuid)
         assert await told(stage) == {(kind, spec.uuid, spec.uuid) for kind in ("disk", "seed", "plug")}
         await stage.do(destroy(spec.uuid))
         assert await told(stage) == set()
@@ -104,7 +104,7 @@ async def test_a_guest_that_was_removed_by_hand_is_made_again_from_its_disk(tmp_
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-        fake(stage).undefine(spec.uuid)
+        fake(stage).lose_domain(spec.uuid)
         end = await stage.do(power(spec.uuid, action))
         assert (end.kind, end.power_state) == ("finished", 1)
         assert [(guest.uuid, guest.attempt) for guest in stage.driver.guests()] == [(spec.uuid, 1)]

@@ -33,9 +33,9 @@ from compute_agent.link.dial import here
 from compute_agent.link.errors import StartError
 from compute_agent.link.portal_link import PortalLink
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage
 from tests.agent.small_portal import SmallPortal, small_portal
+from tests.agent.watched_driver import WatchedDriver
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +226,7 @@ async def test_a_portal_that_was_away_is_found_again_and_told_everything(tmp_pat
 
 
 async def test_the_heart_beats_while_everything_else_is_stuck(tmp_path: Path) -> None:
-    driver = FakeDriver(tmp_path, fail_at="plug_network", kind="hang")
+    driver = WatchedDriver(tmp_path, fail_at="plug_network", kind="hang")
     stage = make_stage(tmp_path, driver=driver)
     async with small_portal(heartbeat=0.02) as portal, linked(stage, enrolled(tmp_path, portal)):
         await portal.connected()

@@ -14,11 +14,11 @@ import pytest
 
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import Guest
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import PATIENCE, FlakyDriver, Stage, build, make_spec, make_stage, on_stage, power
+from tests.agent.watched_driver import WatchedDriver
 
 
-class SlowLister(FakeDriver):
+class SlowLister(WatchedDriver):
     """A hypervisor whose answer takes its time on the way back."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -92,7 +92,7 @@ async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tm
 async def test_a_late_build_leaves_nothing_although_its_beginning_was_forgotten(tmp_path: Path) -> None:
     """A power failure takes the note that it began, and not the disk."""
     command = build(make_spec(), deadline=time.time() - 60)
-    driver = FakeDriver(tmp_path)
+    driver = WatchedDriver(tmp_path)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         driver.create_disk(make_spec(command.instance_id), None)
         assert (await stage.do(command)).error_code == "deadline_passed"

@@ -8,8 +8,8 @@ import pytest
 
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, Stage, build, destroy, make_spec, make_stage, on_stage, power
+from tests.agent.watched_driver import WatchedDriver
 
 
 def changes(stage: Stage) -> list[tuple[str, int, int | None]]:
@@ -67,7 +67,7 @@ async def test_a_guest_that_dies_is_told_once(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec, attempt=2))
-        assert isinstance(stage.driver, FakeDriver)
+        assert isinstance(stage.driver, WatchedDriver)
         stage.driver.crash(spec.uuid)
         await stage.until(lambda: changes(stage))
         await stage.host.check()
@@ -75,7 +75,7 @@ async def test_a_guest_that_dies_is_told_once(tmp_path: Path) -> None:
 
 
 async def test_a_guest_that_dies_while_its_build_ends_is_told(tmp_path: Path) -> None:
-    class Dying(FakeDriver):
+    class Dying(WatchedDriver):
         def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
             state = super().wait_for_boot(uuid, timeout)
             self.crash(uuid)
@@ -90,7 +90,7 @@ async def test_a_guest_that_dies_while_its_build_ends_is_told(tmp_path: Path) ->
 
 async def test_a_change_that_was_not_heard_is_found_by_the_regular_check(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
-        assert isinstance(stage.driver, FakeDriver)
+        assert isinstance(stage.driver, WatchedDriver)
         stopped, vanished = make_spec(), make_spec(number=2)
         for spec in (stopped, vanished):
             await stage.do(build(spec))

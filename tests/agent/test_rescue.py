@@ -14,9 +14,9 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
 from tests.agent.test_restart import killed_at
+from tests.agent.watched_driver import WatchedDriver
 
 RESCUE_STEPS = ("fetch_image", "stop_guest", "create_disk", "start_guest", "wait_for_boot")
 UNRESCUE_STEPS = ("stop_guest", "define_domain", "start_guest", "wait_for_boot")
@@ -50,7 +50,7 @@ def rebuild(spec: InstanceSpec, *, start: bool = True) -> Command:
 
 
 def rescued(stage: Stage) -> set[str]:
-    assert isinstance(stage.driver, FakeDriver)
+    assert isinstance(stage.driver, WatchedDriver)
     return stage.driver.rescued()
 
 

@@ -19,9 +19,9 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from compute_agent.servers import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_state import FakeGuest
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
+from tests.agent.watched_driver import WatchedDriver
 
 
 class _DiedError(BaseException):
@@ -64,7 +64,7 @@ def resize(spec: InstanceSpec, *, start: bool = True, deadline: float = 0.0) -> 
 
 
 def guest_of(stage: Stage, spec: InstanceSpec) -> FakeGuest:
-    assert isinstance(stage.driver, FakeDriver)
+    assert isinstance(stage.driver, WatchedDriver)
     return stage.driver._guest(spec.uuid)
 
 
@@ -168,7 +168,7 @@ async def test_a_resize_whose_deadline_passed_meanwhile_leaves_a_guest_that_runs
         assert size(stage, spec) == (OLD if step in {"stop_guest", "resize_guest"} else NEW)
 
 
-class Broken(FakeDriver):
+class Broken(WatchedDriver):
     """A hypervisor that cannot do some things, each as often as is said."""
 
     def __init__(self, state_dir: Path, error: Exception, **often: int) -> None:

@@ -17,9 +17,9 @@ import pytest
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HypervisorUnavailableError
-from compute_agent.virt.fake import FakeDriver
 from tests.agent.cast import PATIENCE, FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, power
 from tests.agent.small_portal import SmallPortal, small_portal
+from tests.agent.watched_driver import WatchedDriver
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +60,7 @@ async def test_a_build_that_fails_after_the_restart_is_undone(tmp_path: Path, st
     command = build(make_spec())
     async with killed_at(tmp_path, "define_domain") as stage:
         stage.host.accept(command)
-    driver = FakeDriver(tmp_path, fail_at=step)
+    driver = WatchedDriver(tmp_path, fail_at=step)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         assert (await stage.end_of(command)).kind == "failed"
         assert stage.is_clean()

@@ -27,9 +27,9 @@ from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import Gate, Stage, build, make_spec, make_stage, on_stage, order
+from tests.agent.watched_driver import WatchedDriver
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"
 STEPS = ["copy_disk", "upload_image"]
@@ -101,11 +101,11 @@ def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Takes]:
 
 
 def stage_of(
-    folder: Path, portal: Takes, *, driver: FakeDriver | None = None, after_step: AfterStep | None = None
+    folder: Path, portal: Takes, *, driver: WatchedDriver | None = None, after_step: AfterStep | None = None
 ) -> Stage:
     store(folder, Credential("host-1", "secret-1", enrolled=True))
     settings = AgentSettings(host="host-1", state_dir=folder, portal_url=portal.url)
-    driver = driver or FakeDriver(folder)
+    driver = driver or WatchedDriver(folder)
     network, images, threads = FakeNetwork(), FakeImageCache(), Threads(3)
     sender = ImageSender(settings, here)
     parts = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, outgoing=sender)
@@ -196,7 +196,7 @@ async def test_a_copy_that_fails_leaves_the_guest_as_it_was(tmp_path: Path, port
         assert stage.driver.power_state(uuid) == PowerState.RUNNING
 
 
-class NoRoom(FakeDriver):
+class NoRoom(WatchedDriver):
     """A host without room for copies, that leaves what it has begun."""
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import libvirt
 
-from compute_agent.contract.build import PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import interface_xml
+from compute_agent.virt.libvirt.domains import Domains
 
 log = logging.getLogger(__name__)
 
@@ -77,3 +78,15 @@ def _find(domain: Any, port: PortRef, which: int) -> str | None:
         if address is not None and address.get("address", "").lower() == port.mac_address.lower():
             return ET.tostring(card, encoding="unicode")
     return None
+
+
+class InterfaceOperations(Domains):
+    """Plugging cards in and taking them out."""
+
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        attach(self._domain(spec.uuid), port)
+
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        domain = self._find(spec.uuid)
+        if domain is not None:
+            detach(domain, port)

@@ -1,96 +1,130 @@
-"""Power states: libvirt's numbers into Nova's, and a board where threads wait for what the events say."""
+"""Power, and a password set by the agent inside the guest."""
 
 from __future__ import annotations
 
-import threading
+import logging
 import time
-from collections.abc import Collection
+from typing import Any
 
 import libvirt
 
 from compute_agent.contract.power import PowerState
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.domains import Domains
 
-_STATES = {
-    libvirt.VIR_DOMAIN_NOSTATE: PowerState.NOSTATE,
-    libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
-    libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
-    libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.SHUTDOWN,
-    libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
-    libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
-    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
+log = logging.getLogger(__name__)
+
+OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
+PRESS_AGAIN = 5.0
+"""Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
+_NO_AGENT = {
+    libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
+    libvirt.VIR_ERR_AGENT_UNSYNCED,
+    libvirt.VIR_ERR_OPERATION_INVALID,
+    libvirt.VIR_ERR_CONFIG_UNSUPPORTED,
+    libvirt.VIR_ERR_ARGUMENT_UNSUPPORTED,
 }
-_EVENTS = {
-    libvirt.VIR_DOMAIN_EVENT_STARTED: PowerState.RUNNING,
-    libvirt.VIR_DOMAIN_EVENT_RESUMED: PowerState.RUNNING,
-    libvirt.VIR_DOMAIN_EVENT_SUSPENDED: PowerState.PAUSED,
-    libvirt.VIR_DOMAIN_EVENT_STOPPED: PowerState.SHUTDOWN,
-    libvirt.VIR_DOMAIN_EVENT_PMSUSPENDED: PowerState.SUSPENDED,
-    libvirt.VIR_DOMAIN_EVENT_CRASHED: PowerState.CRASHED,
-}
-_ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
-_DIED_EVENTS = frozenset({libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED, libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED})
-_DIED_REASONS = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED, libvirt.VIR_DOMAIN_SHUTOFF_FAILED})
 
 
-def from_state(state: int, reason: int) -> PowerState:
-    """Translate ``virDomainGetState``: a guest that is off because QEMU died has crashed."""
-    if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in _DIED_REASONS:
-        return PowerState.CRASHED
-    return _STATES.get(state, PowerState.NOSTATE)
+class PowerOperations(Domains):
+    """Starting, stopping, pausing, saving and interrupting a guest."""
 
+    def start(self, uuid: str) -> None:
+        self._start(uuid)
 
-def from_event(event: int, detail: int) -> PowerState | None:
-    """Translate a lifecycle event; None when it changes no power state."""
-    if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in _DIED_EVENTS:
-        return PowerState.CRASHED
-    return _EVENTS.get(event)
+    def _start(self, uuid: str, flags: int = 0) -> None:
+        domain = self._domain(uuid)
+        self._states.know(uuid, self._state(domain))
+        try:
+            domain.createWithFlags(flags)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID and domain.isActive():
+                return
+            with translated("start the guest"):
+                raise
 
+    def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
+        # The state now, then events: one that came between the two has written the board already.
+        if self._state(self._domain(uuid)) is PowerState.RUNNING:
+            return PowerState.RUNNING
+        state = self._states.wait(uuid, {PowerState.RUNNING, PowerState.CRASHED}, timeout)
+        if state is not PowerState.RUNNING:
+            said = "stopped while it was starting" if state in OFF else "did not run in time"
+            raise RetryableHostError(f"The guest {said}.", detail=f"power state {state!r} after at most {timeout} s")
+        return state
 
-class PowerStates:
-    """The newest power state of every guest of Novella's, written by the event thread; others wait in front of it."""
+    def stop(self, uuid: str, timeout: float) -> None:
+        domain = self._domain(uuid)
+        if not self._shut_down(uuid, domain, timeout):
+            self._power_off(uuid)
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self._changed = threading.Condition()
-        self._states: dict[str, PowerState] = {}
-        self._since: dict[str, float] = {}
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        domain = self._domain(uuid)
+        if hard or not self._shut_down(uuid, domain, timeout):
+            self._power_off(uuid)
+        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # what was saved by a suspend is not gone on with
 
-    def know(self, uuid: str, state: PowerState) -> bool:
-        """Put a guest on the board, or its newest state; say whether that is news."""
-        with self._changed:
-            news = self._states.get(uuid) != state
-            if state not in _ON:
-                self._since.pop(uuid, None)
-            elif self._states.get(uuid) not in _ON:
-                self._since[uuid] = time.time()
-            self._states[uuid] = state
-            self._changed.notify_all()
-            return news
+    def pause(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("pause the guest"):
+            if self._state(domain) is not PowerState.PAUSED:
+                self._check_active(domain)
+                domain.suspend()
+        self._states.know(uuid, PowerState.PAUSED)
 
-    def knows(self, uuid: str) -> bool:
-        """Say whether the guest is Novella's and on the board."""
-        return uuid in self._states
+    def unpause(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("let the guest go on"):
+            if self._state(domain) is not PowerState.RUNNING:
+                domain.resume()
+        self._states.know(uuid, PowerState.RUNNING)
 
-    def known(self) -> list[str]:
-        """List the guests on the board."""
-        with self._changed:
-            return list(self._states)
+    def suspend(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("save the guest"):
+            if domain.isActive():
+                domain.managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
+        self._states.know(uuid, PowerState.SHUTDOWN)
 
-    def running_since(self, uuid: str) -> float | None:
-        """Return when the guest was seen to be powered on, in Unix seconds; None when it is off."""
-        with self._changed:
-            return self._since.get(uuid)
+    def resume(self, uuid: str) -> None:
+        self._start(uuid)
 
-    def forget(self, uuid: str) -> None:
-        """Take a guest off the board."""
-        with self._changed:
-            self._states.pop(uuid, None)
-            self._since.pop(uuid, None)
-            self._changed.notify_all()
+    def crash_dump(self, uuid: str) -> None:
+        domain = self._domain(uuid)
+        with translated("interrupt the guest"):
+            self._check_active(domain)
+            domain.injectNMI()
 
-    def wait(self, uuid: str, wanted: Collection[PowerState], timeout: float) -> PowerState | None:
-        """Wait at most ``timeout`` seconds until the guest is in one of ``wanted``; return its state, if any."""
-        with self._changed:
-            self._changed.wait_for(lambda: uuid not in self._states or self._states[uuid] in wanted, timeout)
-            return self._states.get(uuid)
+    def set_password(self, uuid: str, user: str, password: str) -> None:
+        domain = self._domain(uuid)
+        try:
+            domain.setUserPassword(user, password)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() in _NO_AGENT:
+                raise UnsupportedError("The guest's agent does not answer.", detail=str(error)) from error
+            with translated("set the password"):
+                raise
+
+    @staticmethod
+    def _check_active(domain: Any) -> None:
+        if not domain.isActive():
+            raise UnsupportedError("The guest does not run.")
+
+    def _shut_down(self, uuid: str, domain: Any, timeout: float) -> bool:
+        """Press the power button until the guest is off, at most ``timeout`` seconds; say whether it is."""
+        deadline = time.monotonic() + timeout
+        while True:
+            state = self._state(domain)
+            self._states.know(uuid, state)
+            left = deadline - time.monotonic()
+            if state in OFF:
+                return True
+            if left <= 0 or state is not PowerState.RUNNING:
+                return False
+            try:
+                domain.shutdown()
+            except libvirt.libvirtError as error:
+                log.info("guest %s could not be asked to stop: %s", uuid, error)
+            if self._states.wait(uuid, OFF, min(left, PRESS_AGAIN)) in OFF:
+                return True

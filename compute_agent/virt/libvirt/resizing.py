@@ -22,6 +22,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, MIB
+from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
 
@@ -195,3 +196,20 @@ def _ephemeral(part: Path, before: Path, size: int) -> None:
 def _swap(part: Path, _before: Path, size: int) -> None:
     os.truncate(part, size)
     run_program("mkswap", "-L", "swap0", str(part))
+
+
+class ResizeOperations(Domains):
+    """Giving a guest another size, and keeping or giving up that."""
+
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        self._power_off(spec.uuid)
+        enlarge(spec, self._folder(spec.uuid))
+        self._redefine(spec, attempt)
+
+    def confirm_resize(self, uuid: str) -> None:
+        keep(self._find(uuid), self._paths.instance(uuid))
+
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        self._power_off(spec.uuid)
+        restore(spec, self._folder(spec.uuid))
+        self._redefine(spec, attempt)

@@ -14,10 +14,11 @@ from typing import Any
 
 import libvirt
 
-from compute_agent.virt.driver import Stopped
+from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, StoppedError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import LEAST_FREE
+from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
 
 log = logging.getLogger(__name__)
@@ -163,3 +164,11 @@ def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) ->
         if stopped():
             raise StoppedError(_BROKEN_OFF) from error
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
+
+
+class SnapshotOperations(Domains):
+    """Copying disks."""
+
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
+        domain = self._domain(uuid)
+        copy_disk(domain, self._paths.instance(uuid).root_disk, target, disk_format, stopped)

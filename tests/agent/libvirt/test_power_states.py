@@ -10,7 +10,7 @@ import pytest
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import Connection, host_error
-from compute_agent.virt.libvirt.power import PowerStates, from_event, from_state
+from compute_agent.virt.libvirt.power_states import PowerStates, from_event, from_state
 
 
 @pytest.mark.parametrize(

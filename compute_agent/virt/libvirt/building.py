@@ -1,0 +1,48 @@
+"""Making a guest's files and removing a guest with all of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.virt.driver import BootFiles
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.libvirt import boot, disks, seed
+from compute_agent.virt.libvirt.domain_xml import domain_name
+from compute_agent.virt.libvirt.domains import Domains
+
+
+class BuildOperations(Domains):
+    """Disks, seeds, and the end of a guest."""
+
+    def has_disk(self, uuid: str) -> bool:
+        return self._paths.instance(uuid).root_disk.exists()
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
+        if base is None:
+            raise RetryableHostError("The host has no image to start from.", detail="create_disk without a base")
+        self._power_off(spec.uuid)
+        paths = self._folder(spec.uuid)
+        boot.remove_rescue(paths)
+        disks.create_disks(spec, base.absolute(), paths, keep_ephemeral=keep_ephemeral)
+
+    def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
+        paths = self._folder(spec.uuid)
+        boot.install(files, paths.kernel, paths.ramdisk)
+
+    def create_seed(self, spec: InstanceSpec) -> None:
+        seed.write_seed(spec, self._folder(spec.uuid))
+
+    def destroy(self, uuid: str) -> None:
+        self._power_off(uuid)
+        self._undefine(uuid)
+        self._states.forget(uuid)
+        self._paths.emulator_log(domain_name(uuid)).unlink(missing_ok=True)
+        folder = self._paths.instance(uuid).folder
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise RetryableHostError("The guest's disks could not be removed.", detail=str(error)) from error

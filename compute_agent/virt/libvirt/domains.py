@@ -1,0 +1,160 @@
+"""The domains of this host that Novella made: how they are found, what state they are in, and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libvirt
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.power import PowerState
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.driver import Guest, PowerListener
+from compute_agent.virt.errors import HostError, InstanceNotFoundError
+from compute_agent.virt.libvirt import kvm
+from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
+from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
+from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
+from compute_agent.virt.libvirt.power_states import PowerStates, from_event, from_state
+
+UNDEFINE = (
+    libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+    | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+)
+"""What goes with a domain that is removed."""
+
+
+class Domains:
+    """What every group of the driver's methods works with; each group is a subclass, and the driver is all of them."""
+
+    def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
+        """Take ``virt_type`` from ``kvm.prepare``, or decide it here; connects in ``init_host``."""
+        self._paths = HostPaths(settings.state_dir.absolute())
+        self._virt_type = virt_type or kvm.choose(settings.virt_type)
+        uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
+        self._hypervisor = Connection(uri, self._lifecycle, self._resync)
+        self._states = PowerStates()
+        self._listener: PowerListener | None = None
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        self._listener = listener
+
+    def guests(self) -> list[Guest]:
+        with translated("list its guests"):
+            seen = [(mark, unless_gone(domain.state)) for domain, mark in self._marked()]
+        found = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
+        return sorted(found, key=lambda guest: guest.uuid)
+
+    def power_state(self, uuid: str) -> PowerState:
+        return self._state(self._domain(uuid))
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        paths = self._folder(spec.uuid)
+        self._power_off(spec.uuid)
+        self._undefine(spec.uuid)
+        xml = domain_xml(spec, attempt, paths, self._virt_type)
+        with translated("define the guest"):
+            self._hypervisor.get().defineXML(xml)
+        self._states.know(spec.uuid, PowerState.SHUTDOWN)
+
+    def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
+        """Put another definition in the place of the guest's own, which stays when that fails."""
+        xml = domain_xml(spec, attempt, self._folder(spec.uuid), self._virt_type)
+        domain = self._find(spec.uuid)
+        with translated("define the guest"):
+            if domain is not None and domain.hasManagedSaveImage():
+                domain.managedSaveRemove()
+            self._hypervisor.get().defineXML(xml)
+        self._states.know(spec.uuid, PowerState.SHUTDOWN)
+
+    def _folder(self, uuid: str) -> InstancePaths:
+        paths = self._paths.instance(uuid)
+        paths.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return paths
+
+    def _marked(self) -> list[tuple[Any, Mark]]:
+        """List the domains with Novella's mark; the others are nobody's business here."""
+        found = []
+        for domain in self._hypervisor.get().listAllDomains():
+            mark = self._mark(domain)
+            if mark is not None:
+                found.append((domain, mark))
+        return found
+
+    @staticmethod
+    def _mark(domain: Any) -> Mark | None:
+        try:
+            return read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
+        except (libvirt.libvirtError, ValueError):  # without the mark, or gone meanwhile
+            return None
+
+    def _domain(self, uuid: str) -> Any:
+        """Return Novella's domain; raises InstanceNotFoundError, also for a domain that is not Novella's."""
+        with translated("find the guest"):
+            domain = self._hypervisor.get().lookupByUUIDString(uuid)
+        if self._mark(domain) is None:
+            raise InstanceNotFoundError(
+                "There is no such guest on this host.", detail="a domain without Novella's mark"
+            )
+        return domain
+
+    def _find(self, uuid: str) -> Any | None:
+        """Return Novella's domain or None; raises HostError when the uuid belongs to a domain that is not Novella's."""
+        try:
+            return self._domain(uuid)
+        except InstanceNotFoundError as error:
+            if error.detail.startswith("a domain without"):
+                raise HostError("The host has a guest of this id that is not Novella's.") from error
+            return None
+
+    @staticmethod
+    def _state(domain: Any) -> PowerState:
+        with translated("say the guest's state"):
+            return from_state(*domain.state())
+
+    def _power_off(self, uuid: str) -> None:
+        """Take the power from the guest if it is there and has any."""
+        domain = self._find(uuid)
+        if domain is None:
+            return
+        with translated("power the guest off"):
+            if not domain.isActive():
+                return
+            try:
+                domain.destroy()
+            except libvirt.libvirtError as error:
+                # It may have stopped by itself between the two calls.
+                if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
+                    raise
+
+    def _undefine(self, uuid: str) -> None:
+        domain = self._find(uuid)
+        if domain is None:
+            return
+        try:
+            domain.undefineFlags(UNDEFINE)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                with translated("remove the guest"):
+                    raise
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def _lifecycle(self, uuid: str, event: int, detail: int) -> None:
+        state = from_event(event, detail)
+        if state is not None and self._states.knows(uuid):
+            self._tell(uuid, state)
+
+    def _resync(self) -> None:
+        """Learn the guests and their states anew: events may have been missed."""
+        for guest in self.guests():
+            if self._states.knows(guest.uuid):
+                self._tell(guest.uuid, guest.power_state)
+            else:
+                self._states.know(guest.uuid, guest.power_state)
+
+    def _tell(self, uuid: str, state: PowerState) -> None:
+        if self._states.know(uuid, state) and self._listener is not None:
+            self._listener(uuid, state)

@@ -1,0 +1,61 @@
+"""The host itself: connected, measured, looked through for what is left over, its console logs kept small."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from compute_agent.contract.messages import Belonging
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.driver import HostCapacity
+from compute_agent.virt.libvirt import capacity, console_log, leftovers
+from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.domain_xml import VirtType
+from compute_agent.virt.libvirt.domains import Domains
+from compute_agent.virt.processes import Reaper
+
+log = logging.getLogger(__name__)
+
+TRIM_INTERVAL = 2.0
+"""Seconds between two looks at the console logs."""
+
+
+class HostOperations(Domains):
+    """Connecting, measuring, listing."""
+
+    def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
+        super().__init__(settings, virt_type)
+        self._closing = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self._reaper: Reaper | None = None
+
+    def init_host(self) -> None:
+        self._paths.prepare()
+        if self._reaper is None and self._hypervisor.embedded:
+            self._reaper = Reaper()
+        self._hypervisor.open()
+        self._resync()
+        if self._keeper is None or not self._keeper.is_alive():
+            self._closing.clear()
+            self._keeper = threading.Thread(target=self._keep_logs_small, name="console-logs", daemon=True)
+            self._keeper.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._hypervisor.close()
+
+    def capacity(self) -> HostCapacity:
+        with translated("measure the host"):
+            domains = [domain for domain, _ in self._marked()]
+            return capacity.measure(self._hypervisor.get(), domains, self._paths.instances, self._virt_type)
+
+    def belongings(self) -> list[Belonging]:
+        return leftovers.listed(self._hypervisor, self._paths)
+
+    def _keep_logs_small(self) -> None:
+        while not self._closing.wait(TRIM_INTERVAL):
+            for uuid in self._states.known():
+                try:
+                    console_log.trim(self._paths.instance(uuid).console_log)
+                except OSError:
+                    log.exception("the console log of %s could not be cut", uuid)

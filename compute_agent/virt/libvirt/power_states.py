@@ -1,0 +1,96 @@
+"""Power states: libvirt's numbers into Nova's, and a board where threads wait for what the events say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+
+import libvirt
+
+from compute_agent.contract.power import PowerState
+
+_STATES = {
+    libvirt.VIR_DOMAIN_NOSTATE: PowerState.NOSTATE,
+    libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
+    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.SHUTDOWN,
+    libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
+    libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
+    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
+}
+_EVENTS = {
+    libvirt.VIR_DOMAIN_EVENT_STARTED: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_EVENT_RESUMED: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_EVENT_SUSPENDED: PowerState.PAUSED,
+    libvirt.VIR_DOMAIN_EVENT_STOPPED: PowerState.SHUTDOWN,
+    libvirt.VIR_DOMAIN_EVENT_PMSUSPENDED: PowerState.SUSPENDED,
+    libvirt.VIR_DOMAIN_EVENT_CRASHED: PowerState.CRASHED,
+}
+_ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
+_DIED_EVENTS = frozenset({libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED, libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED})
+_DIED_REASONS = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED, libvirt.VIR_DOMAIN_SHUTOFF_FAILED})
+
+
+def from_state(state: int, reason: int) -> PowerState:
+    """Translate ``virDomainGetState``: a guest that is off because QEMU died has crashed."""
+    if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in _DIED_REASONS:
+        return PowerState.CRASHED
+    return _STATES.get(state, PowerState.NOSTATE)
+
+
+def from_event(event: int, detail: int) -> PowerState | None:
+    """Translate a lifecycle event; None when it changes no power state."""
+    if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in _DIED_EVENTS:
+        return PowerState.CRASHED
+    return _EVENTS.get(event)
+
+
+class PowerStates:
+    """The newest power state of every guest of Novella's, written by the event thread; others wait in front of it."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._changed = threading.Condition()
+        self._states: dict[str, PowerState] = {}
+        self._since: dict[str, float] = {}
+
+    def know(self, uuid: str, state: PowerState) -> bool:
+        """Put a guest on the board, or its newest state; say whether that is news."""
+        with self._changed:
+            news = self._states.get(uuid) != state
+            if state not in _ON:
+                self._since.pop(uuid, None)
+            elif self._states.get(uuid) not in _ON:
+                self._since[uuid] = time.time()
+            self._states[uuid] = state
+            self._changed.notify_all()
+            return news
+
+    def knows(self, uuid: str) -> bool:
+        """Say whether the guest is Novella's and on the board."""
+        return uuid in self._states
+
+    def known(self) -> list[str]:
+        """List the guests on the board."""
+        with self._changed:
+            return list(self._states)
+
+    def running_since(self, uuid: str) -> float | None:
+        """Return when the guest was seen to be powered on, in Unix seconds; None when it is off."""
+        with self._changed:
+            return self._since.get(uuid)
+
+    def forget(self, uuid: str) -> None:
+        """Take a guest off the board."""
+        with self._changed:
+            self._states.pop(uuid, None)
+            self._since.pop(uuid, None)
+            self._changed.notify_all()
+
+    def wait(self, uuid: str, wanted: Collection[PowerState], timeout: float) -> PowerState | None:
+        """Wait at most ``timeout`` seconds until the guest is in one of ``wanted``; return its state, if any."""
+        with self._changed:
+            self._changed.wait_for(lambda: uuid not in self._states or self._states[uuid] in wanted, timeout)
+            return self._states.get(uuid)

@@ -1,0 +1,31 @@
+"""A guest that boots from another disk for a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.virt.driver import BootFiles
+from compute_agent.virt.errors import InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.libvirt import boot, disks, seed
+from compute_agent.virt.libvirt.domains import Domains
+
+
+class RescueOperations(Domains):
+    """Rescuing a guest and giving it its own disk again."""
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        if base is None:
+            raise RetryableHostError("The host has no image to start from.", detail="rescue without a base")
+        paths = self._paths.instance(spec.uuid)
+        if not paths.root_disk.exists():
+            raise InstanceNotFoundError("The guest has no disk to be rescued.")
+        self._power_off(spec.uuid)
+        disks.create_rescue_disk(base.absolute(), paths)
+        boot.install(files, paths.rescue_kernel, paths.rescue_ramdisk)
+        seed.write_seed(spec, paths, paths.rescue_seed)
+        self.define(spec, attempt)
+
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        self.define(spec, attempt)
+        boot.remove_rescue(self._folder(spec.uuid))
