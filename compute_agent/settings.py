@@ -41,5 +41,5 @@ class AgentSettings:
 
     @property
     def simulated(self) -> bool:
-        """Say whether the hypervisor is the fake one."""
+        """Return whether the hypervisor is the fake one."""
         return self.driver.partition(":")[0] == "fake"

@@ -1,4 +1,4 @@
-"""What every frame and order on the agent's WebSocket is."""
+"""What every frame and command on the agent's WebSocket is."""
 
 from __future__ import annotations
 

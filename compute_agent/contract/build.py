@@ -92,7 +92,7 @@ class PortRef(Frozen, frozen=True):
     network: NetworkRef
     fixed_ips: list[FixedAddress]
     port_security: bool = True
-    security_group_ids: list[str] = []  # the groups it is a member of; none is known of a port of an older build
+    security_group_ids: list[str] = []  # the groups it is a member of
     security_rules: list[SecurityRule] = []
     tag: str = ""  # what the guest's owner calls it
 

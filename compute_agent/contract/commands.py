@@ -1,6 +1,6 @@
-"""Orders: what the portal may want of a host for one instance.  Durable, ordered per instance, repeatable.
+"""Commands: what the portal may want of a host for one instance.  Durable, ordered per instance, repeatable.
 
-Each is carried out again from its start when the agent dies in it, so every order must succeed on what an unfinished
+Each is carried out again from its start when the agent dies in it, so every command must succeed on what an unfinished
 run of itself has left.
 """
 
@@ -149,12 +149,12 @@ CommandBody = (
 
 
 def spec_of(body: CommandBody) -> InstanceSpec | None:
-    """Return what the guest is made of once the order is carried out; None when the order does not change it."""
+    """Return what the guest is made of once the command is carried out; None when the command does not change it."""
     return getattr(body, "instance", None)
 
 
 def images_of(body: CommandBody) -> set[str]:
-    """Return the ids of the images whose bits the order needs."""
+    """Return the ids of the images whose bits the command needs."""
     if isinstance(body, BuildRequest | RebuildRequest | RescueRequest):
         return {image.id for image in image_refs(body.instance)}
     return set()

@@ -39,8 +39,7 @@ class Threads:
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
     """Do ``work`` in a thread of ``pool``; when the caller is cancelled, it still waits for the thread to end.
 
-    A hypervisor call cannot be broken off: whoever stops the agent waits for what runs, or gives up on the process as a
-    whole.
+    A call of the hypervisor cannot be interrupted: a stopping agent waits for what runs, or ends the whole process.
     """
     future = asyncio.get_running_loop().run_in_executor(pool, work)
     try:

@@ -63,9 +63,9 @@ class ImageCache:
     def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
         """Return the image's bits, fetched for the instance if they are not here.
 
-        Who asks while another fetches the same bits waits for that.  Raises ImageUnacceptableError when the bits are
-        not what the record says, ImageFetchError when they do not come, RetryableHostError when the host has no room.
-        After an error nothing is left.
+        Callers that want the same bits wait for the first to fetch them.  Raises ImageUnacceptableError when the bits
+        are not what the record says, ImageFetchError when they do not come, RetryableHostError without room.  After an
+        error nothing is left.
         """
         began = time.monotonic()
         name = _name(image)

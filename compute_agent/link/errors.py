@@ -2,7 +2,7 @@
 
 
 class StartError(Exception):
-    """The agent cannot start; the message is the sentence, ``exit_code`` tells the supervisor what kind it is."""
+    """The agent cannot start; the message is for the operator, ``exit_code`` for the supervisor."""
 
     exit_code = 2
 
@@ -23,6 +23,6 @@ class RefusedByPortalError(Exception):
     """The portal does not let this host in; ``final`` when only an operator can change that."""
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
-        """Keep the portal's sentence."""
+        """``reason`` is the portal's sentence."""
         super().__init__(reason)
         self.final = final

@@ -1,4 +1,4 @@
-"""Fetches an image's bits from the portal, for the image cache; the right to them comes with an order."""
+"""Fetches an image's bits from the portal, for the image cache; the right to them comes with a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends the copy of a guest's disk to the portal as the data of an image; the right to it comes with an order."""
+"""Sends the copy of a guest's disk to the portal as the data of an image; the right to it comes with a command."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ JUDGE_TIMEOUT = 600.0
 """Seconds that the portal may take to judge and store the data once it has all of it."""
 PAUSE, PAUSE_MAX = 0.25, 10.0
 """Seconds before the next try; doubles."""
-GLANCE = 0.1
+POLL = 0.1
+"""Seconds between two checks whether to stop."""
 FINAL = frozenset({400, 403, 404, 410, 413, 415})
-"""Answers that no other try will change: the order was withdrawn, the image deleted, the data refused."""
+"""Answers that no other try will change: the command was withdrawn, the image deleted, the data refused."""
 LONGEST = 300
 """Characters of the portal's reason."""
 
@@ -63,26 +64,28 @@ class ImageSender:
     def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
         """Send the file's bytes, again and again while the portal cannot be reached or cannot take them now.
 
-        Raises ImageSendError when the portal will never take them, StoppedError when ``stopped`` says so.
+        Raises ImageSendError when the portal will never take them, StoppedError when ``stopped`` returns True.
         """
         pause = PAUSE
         while True:
             try:
-                status, said = self._try(path, image_path(instance_uuid, image_id), stopped)
+                status, reason = self._try(path, image_path(instance_uuid, image_id), stopped)
             except (OSError, http.client.HTTPException) as error:
-                status, said = 0, repr(error)
+                status, reason = 0, repr(error)
             if 200 <= status < 300:
                 return
             if status in FINAL:
-                raise ImageSendError(said or "The image could not be sent.", detail=f"the portal answers HTTP {status}")
-            log.warning("Image %s could not be sent, trying again: %s %s", image_id, status or "", said)
+                raise ImageSendError(
+                    reason or "The image could not be sent.", detail=f"the portal answers HTTP {status}"
+                )
+            log.warning("Image %s could not be sent, trying again: %s %s", image_id, status or "", reason)
             _wait(pause, stopped)
             pause = min(2 * pause, PAUSE_MAX)
 
     def _try(self, path: Path, address: str, stopped: Stopped) -> tuple[int, str]:
         """Return the portal's status and reason."""
         if stopped():
-            raise _broken_off()
+            raise _stopped()
         with contextlib.closing(self._portal.connect()) as connection:
             length = {"Content-Type": "application/octet-stream", "Content-Length": str(path.stat().st_size)}
             with contextlib.suppress(_AnsweredError):
@@ -97,7 +100,7 @@ class ImageSender:
         with path.open("rb") as file:
             while piece := file.read(CHUNK):
                 if stopped():
-                    raise _broken_off()
+                    raise _stopped()
                 # Over TLS a socket also becomes readable for reasons of its own.
                 if not self._portal.encrypted and select.select([connection.sock], [], [], 0)[0]:
                     raise _AnsweredError
@@ -105,7 +108,7 @@ class ImageSender:
 
 
 def _reason(response: http.client.HTTPResponse) -> str:
-    """Return what the portal says in words, fit for the owner of the image."""
+    """Return the portal's reason in words fit for the owner of the image."""
     if not str(response.headers.get("Content-Type", "")).startswith("text/plain"):
         return ""
     return response.read(4 * LONGEST).decode(errors="replace").strip()[:LONGEST]
@@ -115,9 +118,9 @@ def _wait(seconds: float, stopped: Stopped) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if stopped():
-            raise _broken_off()
-        time.sleep(GLANCE)
+            raise _stopped()
+        time.sleep(POLL)
 
 
-def _broken_off() -> StoppedError:
+def _stopped() -> StoppedError:
     return StoppedError("The image could not be sent in time.")

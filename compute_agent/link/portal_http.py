@@ -15,7 +15,7 @@ ANSWER_TIMEOUT = 60.0
 
 
 def image_path(instance_uuid: str, image_id: str) -> str:
-    """Return where the bits of an image are fetched and sent, by the right that an order about the instance gives."""
+    """Return where the bits of an image are fetched and sent, by the right that a command about the instance gives."""
     return f"/agent/v1/instances/{quote(instance_uuid)}/images/{quote(image_id)}"
 
 
@@ -44,6 +44,6 @@ class PortalHttp:
         return connection
 
     def headers(self) -> dict[str, str]:
-        """Return what says who asks."""
+        """Return the headers that authenticate this host."""
         secret = load_or_make(self._settings.state_dir, self._settings.host).secret
         return {"Authorization": f"Bearer {secret}", "X-Novella-Host": self._settings.host, "Connection": "close"}

@@ -44,7 +44,7 @@ STEADY = 5.0
 """Seconds a connection must have stood for the next one to be tried at once."""
 ANSWER_TIMEOUT = 15.0
 MAX_FRAME = 8 * 1024 * 1024
-SAY_AGAIN = 60.0
+LOG_AGAIN = 60.0
 """Seconds until the same trouble is logged again."""
 
 
@@ -74,7 +74,7 @@ class PortalLink:
         near = urlsplit(settings.portal_url).hostname in {"127.0.0.1", "::1", "localhost"}
         self._pause_max = PAUSE_MAX_NEAR if near else PAUSE_MAX
         self._refusals = 0
-        self._said: tuple[str, float] = ("", 0.0)
+        self._logged: tuple[str, float] = ("", 0.0)
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
@@ -84,10 +84,10 @@ class PortalLink:
             try:
                 await self._connect_once()
             except RefusedByPortalError as error:
-                self._say(f"the portal refuses this host: {error}")
+                self._log_trouble(f"the portal refuses this host: {error}")
                 pause = max(pause, self._pause_after_refusal(final=error.final))
             except (OSError, TimeoutError, WebSocketException, ContractError, HostError, StartError) as error:
-                self._say(f"not connected to {self._settings.portal_url}: {_reason(error)}")
+                self._log_trouble(f"not connected to {self._settings.portal_url}: {_reason(error)}")
             except Exception:
                 log.exception("%s: the link broke.", self._settings.host)
             if time.monotonic() - began > STEADY:
@@ -112,7 +112,7 @@ class PortalLink:
         try:
             return self._token.read() is not None
         except StartError as error:
-            self._say(str(error))
+            self._log_trouble(str(error))
             return False
 
     async def _connect_once(self) -> None:
@@ -160,17 +160,17 @@ class PortalLink:
         if not self._credential.enrolled:
             self._credential.enrolled = True
             store(self._settings.state_dir, self._credential)
-        self._said = ("", 0.0)
+        self._logged = ("", 0.0)
         log.info("%s: connected to %s.", self._settings.host, self._settings.portal_url)
         return answer
 
-    def _say(self, trouble: str) -> None:
+    def _log_trouble(self, trouble: str) -> None:
         """Log a trouble when it is new, and once a minute while it lasts."""
         now = time.monotonic()
-        said, at = self._said
-        if trouble != said or now - at >= SAY_AGAIN:
+        logged, at = self._logged
+        if trouble != logged or now - at >= LOG_AGAIN:
             log.warning("%s: %s; trying again.", self._settings.host, trouble)
-            self._said = (trouble, now)
+            self._logged = (trouble, now)
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""One dnsmasq for each bridge: it answers the cards it knows with their fixed addresses, and nobody else."""
+"""One dnsmasq for each bridge: it answers the cards it knows with their fixed addresses, and no other."""
 
 from __future__ import annotations
 

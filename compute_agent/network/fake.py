@@ -8,10 +8,9 @@ from compute_agent.network.host_network import HostNetwork
 
 
 class FakeNetwork(HostNetwork):
-    """Keeps the books and touches nothing: the network of simulated hosts."""
+    """Notes what would be plugged, and touches nothing."""
 
     def __init__(self) -> None:
-        """Start with nothing plugged."""
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
         self.cards: dict[str, list[str]] = {}

@@ -75,7 +75,7 @@ def apply(text: str) -> None:
 
 
 def installed() -> bool:
-    """Say whether both tables are there."""
+    """Return whether both tables are there."""
     try:
         tables = run_program("nft", "list", "tables").decode().split("\n")
     except ProgramError:

@@ -1,4 +1,4 @@
-"""The contract between the manager and the host's network: bridges, DHCP, taps and filters."""
+"""The contract of the host's network: bridges, DHCP, taps and filters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def unplug(self, uuid: str) -> None:
-        """Remove leases, taps and filters of the instance, and a bridge (with its DHCP server) nobody uses any more."""
+        """Remove leases, taps and filters of the instance, and bridges (with DHCP servers) that no guest uses."""
 
     @abc.abstractmethod
     def restore(self, specs: list[InstanceSpec]) -> None:

@@ -139,7 +139,7 @@ class LinuxNetwork(HostNetwork):
         self._filter()
 
     def _serve(self, bridge: str) -> None:
-        """Let the bridge and its DHCP server be there when anybody uses it, and be gone when nobody does."""
+        """Make the bridge and its DHCP server when a guest uses them, and remove them when none does."""
         network = self._records.networks().get(bridge)
         server = self._dhcp(bridge)
         if network is None:

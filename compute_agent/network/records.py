@@ -26,7 +26,7 @@ class Records:
     """One JSON file for each instance in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there; a file that cannot be read is left alone and said in the log."""
+        """Read what is there; a file that cannot be read is left alone and logged."""
         self._folder = folder
         self._plugged: dict[str, Plugged] = {}
         for path in sorted(folder.glob("*.json")):
@@ -57,7 +57,7 @@ class Records:
         return record
 
     def uuids(self) -> set[str]:
-        """Say which instances are plugged."""
+        """Return the ids of the instances that are plugged."""
         return set(self._plugged)
 
     def ports_of(self, uuid: str) -> list[PortRef]:

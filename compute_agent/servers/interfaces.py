@@ -73,8 +73,8 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
             self.network.unplug_card(before, request.port)
         except Exception as failure:
             log.exception("Server %s: a card could not be taken back.", before.uuid)
-            said = error.message if isinstance(error, HostError) else "The host could not plug the card in."
-            raise NotTakenBackError(f"{said} The card could not be taken back.") from failure
+            reason = error.message if isinstance(error, HostError) else "The host could not plug the card in."
+            raise NotTakenBackError(f"{reason} The card could not be taken back.") from failure
 
 
 class DetachInterface(GuestHandler[DetachInterfaceRequest]):

@@ -1,4 +1,4 @@
-"""What is on the host that none of its guests accounts for, as the audit tells it."""
+"""What is on the host that none of its guests accounts for, as the audit lists it."""
 
 from __future__ import annotations
 

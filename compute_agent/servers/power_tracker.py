@@ -1,4 +1,4 @@
-"""What this host knows of its guests' power, and what the portal is told when it changes without a command."""
+"""What this host knows of its guests' power, and the reports of changes that no command made."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class PowerTracker:
     """Attempt and last reported power state of every guest; for the event loop's thread only."""
 
     def __init__(self, outbox: Outbox, busy: Callable[[str], bool]) -> None:
-        """``busy`` says whether a command for the instance is being carried out: then the command's own end tells the
-        state.
+        """``busy`` returns whether a command for the instance is being carried out: then the state is reported with the
+        end of that command.
         """
         self._outbox = outbox
         self._busy = busy
         self._guests: dict[str, Guest] = {}
-        self._heard: dict[str, PowerState] = {}
+        self._unreported: dict[str, PowerState] = {}
         self._clock = 0
         self._known_since: dict[str, int] = {}
 
     def __contains__(self, uuid: str) -> bool:
-        """Say whether the instance has a guest here."""
+        """Return whether the instance has a guest here."""
         return uuid in self._guests
 
     def load(self, guests: Iterable[Guest]) -> None:
@@ -33,27 +33,27 @@ class PowerTracker:
         self._guests = {guest.uuid: guest for guest in guests}
 
     def reported(self, guest: Guest) -> None:
-        """Note the state that a command's end has told."""
+        """Note the state that is reported with a command's end."""
         self._guests[guest.uuid] = guest
         self._touch(guest.uuid)
 
     def forget(self, uuid: str) -> None:
-        """The guest was destroyed by a command."""
+        """Forget a guest that a command has removed."""
         self._guests.pop(uuid, None)
         self._known_since.pop(uuid, None)
 
     def power_changed(self, uuid: str, state: PowerState) -> None:
-        """Hear of a change from the hypervisor."""
+        """Take a change that the hypervisor announces."""
         if self._busy(uuid):
-            self._heard[uuid] = state
+            self._unreported[uuid] = state
         else:
-            self._tell(uuid, state)
+            self._report(uuid, state)
 
     def settle(self, uuid: str) -> None:
-        """After a command: tell what happened since its end was told."""
-        state = self._heard.pop(uuid, None)
+        """Report, after a command, what changed since its end was reported."""
+        state = self._unreported.pop(uuid, None)
         if state is not None:
-            self._tell(uuid, state)
+            self._report(uuid, state)
 
     def mark(self) -> int:
         """Return a mark for ``compare``, taken before the hypervisor is asked."""
@@ -61,19 +61,19 @@ class PowerTracker:
         return self._clock
 
     def compare(self, guests: Iterable[Guest], mark: int) -> None:
-        """Tell what changed unheard; a guest that the hypervisor no longer has is in no state.
+        """Report changes that were not announced; a guest that the hypervisor no longer has is in no state.
 
-        What was learnt of a guest since ``mark`` is newer than the list, which says nothing about that guest then.
+        Of guests that were heard of since ``mark`` the list is out of date, and is not used.
         """
         found = {guest.uuid: guest for guest in guests}
         for uuid in list(self._guests):
             if not self._busy(uuid) and self._known_since.get(uuid, 0) < mark:
-                self._tell(uuid, found[uuid].power_state if uuid in found else PowerState.NOSTATE)
+                self._report(uuid, found[uuid].power_state if uuid in found else PowerState.NOSTATE)
 
     def _touch(self, uuid: str) -> None:
         self._known_since[uuid] = self._clock
 
-    def _tell(self, uuid: str, state: PowerState) -> None:
+    def _report(self, uuid: str, state: PowerState) -> None:
         guest = self._guests.get(uuid)
         if guest is None:
             return

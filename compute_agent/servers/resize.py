@@ -72,8 +72,8 @@ class Resize(GuestHandler[ResizeRequest]):
                     await asyncio.sleep(pause)
             else:
                 return
-        said = error.message if isinstance(error, HostError) else "The host could not resize the server."
-        raise NotRestoredError(f"{said} It could not be brought back to what it was.") from error
+        reason = error.message if isinstance(error, HostError) else "The host could not resize the server."
+        raise NotRestoredError(f"{reason} It could not be brought back to what it was.") from error
 
     def _give_back(self, before: InstanceSpec, attempt: int, *, start: bool) -> None:
         self.driver.stop(before.uuid, 0)

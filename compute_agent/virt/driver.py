@@ -1,8 +1,8 @@
 """The contract every hypervisor driver keeps.  Its docstrings are the specification;
 ``tests/agent/test_driver_contract.py`` holds both drivers to it.
 
-All methods are synchronous and are called from worker threads of the manager, several at once for different instances,
-never two at once for the same instance.  Every method is idempotent: after a crash the manager calls it again from the
+All methods are synchronous and are called from worker threads, several at once for different instances,
+never two at once for the same instance.  Every method is idempotent: after a crash it is called again from the
 start.
 """
 
@@ -18,11 +18,11 @@ from compute_agent.contract.messages import Belonging, Diagnostics
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
-"""Asked now and then by long work: whether to leave off."""
+"""Asked now and then by long work: whether to stop before its end."""
 
 
 def never() -> bool:
-    """Go on to the end."""
+    """Never stop before the end."""
     return False
 
 
@@ -87,7 +87,7 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Let go of the hypervisor; guests go on."""
+        """Disconnect from the hypervisor; guests keep running."""
 
     @abc.abstractmethod
     def capacity(self) -> HostCapacity:
@@ -109,7 +109,7 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def has_disk(self, uuid: str) -> bool:
-        """Say whether the instance's root disk is here, with or without a domain."""
+        """Return whether the instance's root disk is here, with or without a domain."""
 
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
@@ -170,7 +170,7 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def power_state(self, uuid: str) -> PowerState:
-        """Say what the hypervisor says now.  Raises InstanceNotFoundError."""
+        """Return the guest's power state as the hypervisor has it now.  Raises InstanceNotFoundError."""
 
     @abc.abstractmethod
     def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
@@ -242,10 +242,10 @@ class ComputeDriver(abc.ABC):
     @abc.abstractmethod
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         """Write a consistent copy of the root disk as a whole image of ``disk_format`` (qcow2 or raw) to ``target``,
-        whether the guest runs, is paused or is off; a running guest goes on.  What is there is replaced.
+        whether the guest runs, is paused or is off; a running guest keeps running.  What is there is replaced.
 
-        Raises StoppedError when ``stopped`` says so before the end, RetryableHostError without room; then there is no
-        file.
+        Raises StoppedError when ``stopped`` returns True before the end, RetryableHostError without room; then there is
+        no file.
         """
 
     @abc.abstractmethod
@@ -271,4 +271,4 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def on_power_change(self, listener: PowerListener) -> None:
-        """Register the one listener that hears of every power change of Novella's guests."""
+        """Register the one listener that is called for every power change of Novella's guests."""

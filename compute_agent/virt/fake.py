@@ -1,7 +1,7 @@
 """The fake driver: everything a hypervisor keeps, kept in memory and in a journal, so that a machine without QEMU can
 be a cloud.
 
-Its guests survive the agent as real ones do.  Its cousins fail at a chosen step of a build (``FaultPoint``).
+Its guests survive the agent as real ones do.  It can be made to fail at a chosen step of every build (``FaultPoint``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMPACT_AFTER = 5_000
 
 
 class FakeDriver(ComputeDriver):
-    """A hypervisor of books: every call is a change of state and a line in the journal."""
+    """A hypervisor that is a state in memory: every change of it is also a line in the journal."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class FakeDriver(ComputeDriver):
         self._write(guest.uuid)
 
     def _stopped(self, uuid: str) -> FakeGuest:
-        """Return a guest that is off, as whoever changes its size must see to."""
+        """Return a guest that is off.  Raises UnsupportedError for one that runs."""
         guest = self._guest(uuid)
         if guest.power == PowerState.RUNNING:
             raise UnsupportedError("The guest runs.")
@@ -257,7 +257,7 @@ class FakeDriver(ComputeDriver):
         with self._changed:
             size = max(1, self._guest(uuid).disk_gb) << 30
         if stopped():
-            raise StoppedError("The copy of the disk was broken off.")
+            raise StoppedError("The copy of the disk was stopped.")
         fake_disk.write(target, disk_format, size)
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:

@@ -49,7 +49,7 @@ class FakeConsoles:
             return self._open[key].path
 
     def end(self, uuid: str | None = None) -> None:
-        """Close the consoles of one guest (None: of all), and whoever looks at them."""
+        """Close the consoles of one guest (None: of all), with their connections."""
         with self._lock:
             for key in [key for key in self._open if uuid in {None, key[0]}]:
                 self._open.pop(key).close()

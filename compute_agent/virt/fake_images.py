@@ -13,7 +13,6 @@ class FakeImageCache:
     """The image cache of a simulated host: knows which images it would hold, and fetches no bits."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = threading.Lock()
         self._images: dict[str, ImageRef] = {}
 

@@ -1,4 +1,4 @@
-"""The books of the fake hypervisor: its guests, what it keeps of each instance, and what a guest writes."""
+"""The state of the fake hypervisor: its guests, what it keeps of each instance, and what a guest writes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class State:
 
 
 def read_state(journal: bytes) -> State:
-    """Return what a journal tells, the newest line of each instance counting."""
+    """Return the state that a journal describes; the newest line of each instance counts."""
     state, decoder = State(), msgspec.json.Decoder(Entry)
     for line in journal.split(b"\n"):
         try:

@@ -25,13 +25,13 @@ class Reaper:
     """Takes daemons that this process started out of the process table the moment they end.
 
     They have no parent any more: the machine's first process inherits them and collects them when it pleases, and until
-    then whoever asks (libvirt after it ended a guest or a probe) is told that they still run.  So this process inherits
-    them.  Children that somebody here waits for are left to him: they belong to our session, or they lead one and have
-    not become one of the daemons' programs (libvirt's own go-betweens).
+    then they seem to run still (to libvirt, after it ended a guest or a probe).  So this process inherits
+    them.  Children that other code of this process waits for are left to it: they belong to our session, or they lead
+    one and have not become one of the daemons' programs (libvirt's own go-betweens).
     """
 
     def __init__(self) -> None:
-        """Become the heir of what this process starts."""
+        """Let orphans of what this process starts become its children."""
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             log.warning("orphans of this process stay with the machine's first process")
         self._session = os.getsid(0)
@@ -45,7 +45,7 @@ class Reaper:
             daemons = [pid for pid in self._children() if self._is_daemon(pid)]
             for pid in daemons:
                 collect(pid)
-            # What else has ended is about to be collected by who waits for it.
+            # Other ended children are about to be collected by the code that waits for them.
             pause = SHORT_PAUSE if daemons else min(pause * 2, LONG_PAUSE)
             time.sleep(pause)
 
@@ -59,7 +59,7 @@ class Reaper:
         return found
 
     def _is_daemon(self, pid: int) -> bool:
-        """Say whether the child has ended and nobody here waits for it."""
+        """Return whether the child has ended and no other code of this process waits for it."""
         try:
             before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         except OSError:
@@ -71,7 +71,7 @@ class Reaper:
 
 
 def is_ours(pid: int, marks: Iterable[Path]) -> bool:
-    """Say whether the command line of ``pid`` names one of ``marks`` (a folder or a file under it)."""
+    """Return whether the command line of ``pid`` names one of ``marks`` (a folder or a file under it)."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

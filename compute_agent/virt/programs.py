@@ -11,8 +11,8 @@ from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-GLANCE = 0.2
-"""Seconds between two looks at a program that runs long."""
+POLL = 0.2
+"""Seconds between two checks of a program that runs long."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProgramError(f"{name}: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
-        raise ProgramError(f"{name} exited with {done.returncode}: {said}")
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
+        raise ProgramError(f"{name} exited with {done.returncode}: {output}")
     return done.stdout
 
 
 def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None:
-    """Run ``command`` as ``run_program`` does, unless ``stopped`` says to leave off: then it is killed.
+    """Run ``command`` as ``run_program`` does, unless ``stopped`` returns True: then it is killed.
 
     Raises ProgramError.
     """
@@ -70,12 +70,12 @@ def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None
     ) as process:
         while True:
             try:
-                _, said = process.communicate(timeout=GLANCE)
+                _, output = process.communicate(timeout=POLL)
             except subprocess.TimeoutExpired:
                 if stopped() or time.monotonic() > deadline:
                     process.kill()
             else:
                 break
     if process.returncode != 0:
-        text = said.decode(errors="replace").strip()[-500:]
+        text = output.decode(errors="replace").strip()[-500:]
         raise ProgramError(f"{name} exited with {process.returncode}: {text}")

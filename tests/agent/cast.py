@@ -63,21 +63,21 @@ def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1,
     )
 
 
-def order(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:
+def make_command(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:
     """A command as the portal would send it."""
     return Command(id=str(uuid.uuid4()), instance_id=instance, attempt=attempt, body=body, deadline=deadline)
 
 
 def build(spec: InstanceSpec, attempt: int = 1, *, deadline: float = 0.0) -> Command:
-    return order(BuildRequest(instance=spec), spec.uuid, attempt, deadline=deadline)
+    return make_command(BuildRequest(instance=spec), spec.uuid, attempt, deadline=deadline)
 
 
 def destroy(instance: str, attempt: int = 1) -> Command:
-    return order(DestroyRequest(), instance, attempt)
+    return make_command(DestroyRequest(), instance, attempt)
 
 
 def power(instance: str, action: str, attempt: int = 1) -> Command:
-    return order(PowerRequest(action=action, timeout=1), instance, attempt)  # type: ignore[arg-type]
+    return make_command(PowerRequest(action=action, timeout=1), instance, attempt)  # type: ignore[arg-type]
 
 
 @dataclass

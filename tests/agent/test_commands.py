@@ -36,7 +36,7 @@ async def test_a_command_delivered_twice_has_one_effect(tmp_path: Path) -> None:
         assert boots(stage.driver, spec.uuid) == 1
 
 
-async def test_an_order_of_an_older_attempt_is_superseded(tmp_path: Path) -> None:
+async def test_a_command_of_an_older_attempt_is_superseded(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec, attempt=3))
@@ -197,10 +197,10 @@ async def test_one_instance_has_one_command_at_a_time(tmp_path: Path) -> None:
 
     async with on_stage(make_stage(tmp_path, driver=Watchful(tmp_path))) as stage:
         spec = make_spec()
-        orders = [build(spec)] + [power(spec.uuid, action) for action in ("stop", "start") * 5]
-        for one in orders:
+        commands = [build(spec)] + [power(spec.uuid, action) for action in ("stop", "start") * 5]
+        for one in commands:
             stage.host.accept(one)
-        ends = [await stage.end_of(one) for one in orders]
+        ends = [await stage.end_of(one) for one in commands]
         assert {end.kind for end in ends} == {"finished"}
         assert [end.seq for end in ends] == sorted(end.seq for end in ends)
         states = [end.power_state for end in ends]

@@ -13,7 +13,7 @@ from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterf
 from compute_agent.contract.messages import Command
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
-from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
+from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, power
 from tests.agent.test_resize import dying_at
 from tests.agent.watched_driver import WatchedDriver
 
@@ -31,11 +31,11 @@ def wider(spec: InstanceSpec) -> InstanceSpec:
 
 
 def attach(spec: InstanceSpec, *, deadline: float = 0.0) -> Command:
-    return order(AttachInterfaceRequest(instance=wider(spec), port=second()), spec.uuid, deadline=deadline)
+    return make_command(AttachInterfaceRequest(instance=wider(spec), port=second()), spec.uuid, deadline=deadline)
 
 
 def detach(spec: InstanceSpec) -> Command:
-    return order(DetachInterfaceRequest(instance=spec, port=second()), spec.uuid)
+    return make_command(DetachInterfaceRequest(instance=spec, port=second()), spec.uuid)
 
 
 def plugged(stage: Stage, spec: InstanceSpec) -> tuple[list[str], list[str]]:
@@ -111,7 +111,7 @@ async def test_an_attach_that_dies_goes_on_with_the_next_process(tmp_path: Path,
         assert plugged(stage, spec) == of(wider(spec))
 
 
-async def test_a_card_is_filtered_before_its_order_goes_on(tmp_path: Path) -> None:
+async def test_a_card_is_filtered_before_its_command_goes_on(tmp_path: Path) -> None:
     spec = make_spec()
     command = attach(spec)
     async with on_stage(make_stage(tmp_path)) as stage:
@@ -191,7 +191,7 @@ async def test_a_guest_that_does_not_let_go_keeps_its_card(tmp_path: Path) -> No
 async def test_nothing_is_plugged_for_a_guest_that_is_not_here(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
-        refresh = order(RefreshPortsRequest(instance=spec), spec.uuid)
+        refresh = make_command(RefreshPortsRequest(instance=spec), spec.uuid)
         for command in (attach(spec), refresh):
             assert (await stage.do(command)).error_code == "instance_not_found"
         assert (await stage.do(detach(spec))).kind == "failed"
@@ -216,7 +216,7 @@ async def test_a_delete_stops_an_attach_and_leaves_nothing(tmp_path: Path) -> No
         assert stage.network.cards == {}
 
 
-async def test_orders_of_one_guest_keep_their_turn(tmp_path: Path) -> None:
+async def test_commands_of_one_guest_keep_their_turn(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         commands = [build(spec), attach(spec), power(spec.uuid, "stop"), detach(spec)]
@@ -232,6 +232,6 @@ async def test_a_refresh_is_what_the_network_has(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-        await stage.do(order(RefreshPortsRequest(instance=wider(spec)), spec.uuid))
+        await stage.do(make_command(RefreshPortsRequest(instance=wider(spec)), spec.uuid))
         assert isinstance(stage.network, FakeNetwork)
         assert stage.network.cards[spec.uuid] == of(wider(spec))[1]

@@ -70,7 +70,7 @@ async def test_a_look_that_is_older_than_what_was_told_tells_nothing(tmp_path: P
 
 @pytest.mark.parametrize("runs", [True, False], ids=["runs", "half made"])
 async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tmp_path: Path, runs: bool) -> None:
-    """The memory was lost, not the guest: the order comes again, and too late."""
+    """The memory was lost, not the guest: the command comes again, and too late."""
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
@@ -119,7 +119,7 @@ async def test_a_password_is_not_remembered_once_the_guest_has_it(tmp_path: Path
         await stage.do(build(spec))
     with contextlib.closing(sqlite3.connect(tmp_path / "agent.sqlite3")) as memory:
         [(kept,)] = memory.execute("SELECT description FROM subjects")
-        orders = memory.execute("SELECT body FROM commands").fetchall()
+        bodies = memory.execute("SELECT body FROM commands").fetchall()
     assert spec.uuid.encode() in kept
     assert b"sesame" not in kept
-    assert all(b"sesame" not in body for (body,) in orders)
+    assert all(b"sesame" not in body for (body,) in bodies)

@@ -83,7 +83,7 @@ async def test_nothing_is_touched_before_the_portal_has_spoken(tmp_path: Path, s
 
 
 async def test_guests_that_run_are_left_alone_whatever_the_records_say(tmp_path: Path) -> None:
-    """What is to go from the host is destroyed by order, which can be refused; not by being left out of a list."""
+    """What is to go from the host is destroyed by a command, which can be refused; not by being left out of a list."""
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
@@ -93,7 +93,7 @@ async def test_guests_that_run_are_left_alone_whatever_the_records_say(tmp_path:
         assert [guest.uuid for guest in stage.driver.guests()] == [spec.uuid]
 
 
-async def test_an_order_for_a_server_that_is_elsewhere_is_not_carried_out(tmp_path: Path) -> None:
+async def test_a_command_for_a_server_that_is_elsewhere_is_not_carried_out(tmp_path: Path) -> None:
     spec = make_spec()
     stop = power(spec.uuid, "stop", attempt=1)
     async with on_stage(make_stage(tmp_path)) as stage:

@@ -1,4 +1,4 @@
-"""Power: orders, and changes that nobody ordered."""
+"""Power: commands, and changes that no command made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def changes(stage: Stage) -> list[tuple[str, int, int | None]]:
         (["start"], PowerState.RUNNING),
     ],
 )
-async def test_power_orders_end_with_the_state_they_reached(
+async def test_power_commands_end_with_the_state_they_reached(
     tmp_path: Path, actions: list[str], state: PowerState
 ) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
@@ -39,7 +39,7 @@ async def test_power_orders_end_with_the_state_they_reached(
         assert changes(stage) == []  # the ends of the commands have told it
 
 
-async def test_an_order_for_a_guest_that_is_not_here_fails(tmp_path: Path) -> None:
+async def test_a_command_for_a_guest_that_is_not_here_fails(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.do(power(make_spec().uuid, "start"))
         assert (end.kind, end.error_code, end.retryable) == ("failed", "instance_not_found", False)
@@ -52,7 +52,9 @@ async def test_an_order_for_a_guest_that_is_not_here_fails(tmp_path: Path) -> No
         (KeyError("inside"), "host_error", "The host could not do it."),
     ],
 )
-async def test_a_failed_power_order_leaves_the_guest(tmp_path: Path, error: Exception, code: str, message: str) -> None:
+async def test_a_failed_power_command_leaves_the_guest(
+    tmp_path: Path, error: Exception, code: str, message: str
+) -> None:
     driver = FlakyDriver(tmp_path, "start", error, failures=0)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         spec = make_spec()

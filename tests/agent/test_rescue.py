@@ -14,7 +14,18 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
-from tests.agent.cast import FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
+from tests.agent.cast import (
+    FlakyDriver,
+    Gate,
+    Stage,
+    build,
+    destroy,
+    make_command,
+    make_spec,
+    make_stage,
+    on_stage,
+    power,
+)
 from tests.agent.test_restart import killed_at
 from tests.agent.watched_driver import WatchedDriver
 
@@ -38,15 +49,15 @@ def rescued_spec(spec: InstanceSpec) -> InstanceSpec:
 
 
 def rescue(spec: InstanceSpec, *, ran: bool = True) -> Command:
-    return order(RescueRequest(instance=rescued_spec(spec), ran=ran, timeout=1), spec.uuid)
+    return make_command(RescueRequest(instance=rescued_spec(spec), ran=ran, timeout=1), spec.uuid)
 
 
 def unrescue(spec: InstanceSpec) -> Command:
-    return order(UnrescueRequest(instance=spec, timeout=1), spec.uuid)
+    return make_command(UnrescueRequest(instance=spec, timeout=1), spec.uuid)
 
 
 def rebuild(spec: InstanceSpec, *, start: bool = True) -> Command:
-    return order(RebuildRequest(instance=spec, start=start), spec.uuid)
+    return make_command(RebuildRequest(instance=spec, start=start), spec.uuid)
 
 
 def rescued(stage: Stage) -> set[str]:
@@ -58,7 +69,7 @@ def state_of(stage: Stage) -> list[PowerState]:
     return [guest.power_state for guest in stage.driver.guests()]
 
 
-def test_an_order_needs_every_image_it_names() -> None:
+def test_a_command_needs_every_image_it_names() -> None:
     spec = replace(make_spec(), kernel=image(4, "aki"), ramdisk=image(5, "ari"))
     own = {spec.image.id, image(4).id, image(5).id}
     assert images_of(build(spec).body) == images_of(rebuild(spec).body) == own
@@ -154,13 +165,13 @@ async def test_a_rebuild_broken_off_is_finished_by_the_next_process(tmp_path: Pa
         assert stage.network.plugged == stage.network.filtered == {spec.uuid}
 
 
-ORDERS = [("rescue", step) for step in RESCUE_STEPS]
-ORDERS += [("unrescue", step) for step in UNRESCUE_STEPS]
-ORDERS += [("rebuild", step) for step in BUILD_STEPS]
+COMMANDS = [("rescue", step) for step in RESCUE_STEPS]
+COMMANDS += [("unrescue", step) for step in UNRESCUE_STEPS]
+COMMANDS += [("rebuild", step) for step in BUILD_STEPS]
 
 
-@pytest.mark.parametrize(("name", "step"), ORDERS)
-async def test_a_destroy_ends_an_order_at_the_next_step(tmp_path: Path, name: str, step: str) -> None:
+@pytest.mark.parametrize(("name", "step"), COMMANDS)
+async def test_a_destroy_ends_a_command_at_the_next_step(tmp_path: Path, name: str, step: str) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))

@@ -20,7 +20,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.servers import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.fake_state import FakeGuest
-from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, order, power
+from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
 
 
@@ -29,7 +29,7 @@ class _DiedError(BaseException):
 
 
 class Death(Gate):
-    """Ends an order after the work of one step, as the death of the process would."""
+    """Ends a command after the work of one step, as the death of the process would."""
 
     def __call__(self, step: str, cancelled: threading.Event) -> None:
         super().__call__(step, cancelled)
@@ -60,7 +60,7 @@ def larger(spec: InstanceSpec) -> InstanceSpec:
 
 def resize(spec: InstanceSpec, *, start: bool = True, deadline: float = 0.0) -> Command:
     body = ResizeRequest(instance=larger(spec), old_flavor=spec.flavor, start=start, timeout=1)
-    return order(body, spec.uuid, deadline=deadline)
+    return make_command(body, spec.uuid, deadline=deadline)
 
 
 def guest_of(stage: Stage, spec: InstanceSpec) -> FakeGuest:
@@ -90,7 +90,7 @@ async def test_a_guest_is_resized_and_confirmed(tmp_path: Path, *, start: bool) 
         assert stage.steps(command) == list(STEPS if start else STEPS[:2])
         assert guest_of(stage, spec).before == OLD
         for _ in range(2):
-            end = await stage.do(order(ConfirmResizeRequest(), spec.uuid))
+            end = await stage.do(make_command(ConfirmResizeRequest(), spec.uuid))
             assert (end.kind, end.power_state, guest_of(stage, spec).before) == ("finished", state, None)
 
 
@@ -100,7 +100,7 @@ async def test_a_guest_goes_back(tmp_path: Path, *, start: bool) -> None:
         spec = make_spec()
         await stage.do(build(spec))
         await stage.do(resize(spec))
-        end = await stage.do(order(RevertResizeRequest(instance=spec, start=start), spec.uuid))
+        end = await stage.do(make_command(RevertResizeRequest(instance=spec, start=start), spec.uuid))
         state = PowerState.RUNNING if start else PowerState.SHUTDOWN
         assert (end.kind, end.power_state, size(stage, spec)) == ("finished", state, OLD)
 
@@ -142,7 +142,7 @@ async def test_a_revert_broken_off_is_finished_by_the_next_process(tmp_path: Pat
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
         await stage.do(resize(spec))
-    command = order(RevertResizeRequest(instance=spec), spec.uuid)
+    command = make_command(RevertResizeRequest(instance=spec), spec.uuid)
     async with dying_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path)) as stage:

@@ -131,7 +131,7 @@ async def test_guests_and_their_network_outlive_the_agent(tmp_path: Path) -> Non
         assert states == {specs[0].uuid: 1, specs[1].uuid: 4}
 
 
-async def test_orders_are_fenced_by_guests_the_store_has_forgotten(tmp_path: Path) -> None:
+async def test_commands_are_fenced_by_guests_the_store_has_forgotten(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec, attempt=5))

@@ -28,7 +28,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import Gate, Stage, build, make_spec, make_stage, on_stage, order
+from tests.agent.cast import Gate, Stage, build, make_command, make_spec, make_stage, on_stage
 from tests.agent.watched_driver import WatchedDriver
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"
@@ -92,7 +92,7 @@ class Takes:
 def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Takes]:
     monkeypatch.setattr(image_send, "PAUSE", 0.02)
     monkeypatch.setattr(image_send, "PAUSE_MAX", 0.05)
-    monkeypatch.setattr(image_send, "GLANCE", 0.01)
+    monkeypatch.setattr(image_send, "POLL", 0.01)
     takes = Takes()
     takes.listen()
     yield takes
@@ -122,7 +122,7 @@ async def running(stage: Stage) -> AsyncIterator[str]:
 
 
 def snapshot(uuid: str, *, stop: bool = False, deadline: float = 0.0) -> Command:
-    return order(SnapshotRequest(image_id=IMAGE, stop=stop, timeout=1), uuid, deadline=deadline)
+    return make_command(SnapshotRequest(image_id=IMAGE, stop=stop, timeout=1), uuid, deadline=deadline)
 
 
 def unsent(folder: Path) -> list[str]:
@@ -172,7 +172,7 @@ async def test_a_portal_that_is_away_or_busy_is_tried_again(tmp_path: Path, port
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["after the data", "before the data"])
-async def test_what_the_portal_will_never_take_ends_the_order_with_its_reason(
+async def test_what_the_portal_will_never_take_ends_the_command_with_its_reason(
     tmp_path: Path, portal: Takes, early: bool
 ) -> None:
     portal.answers, portal.early = [(413, "The image is larger than it may be.")], early
@@ -208,7 +208,7 @@ async def test_a_delete_ends_a_snapshot_whose_portal_is_away(tmp_path: Path, por
     stage = stage_of(tmp_path, portal)
     async with running(stage) as uuid:
         portal.close()
-        command, end_it = snapshot(uuid, stop=True), order(DestroyRequest(), uuid, 2)
+        command, end_it = snapshot(uuid, stop=True), make_command(DestroyRequest(), uuid, 2)
         stage.host.accept(command)
         await until(lambda: len(stage.steps(command)) == 2)
         stage.host.accept(end_it)
@@ -260,7 +260,7 @@ async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(
     body = RefreshPortsRequest(instance=type(spec)(**{**as_fields(renamed), "image": other}))
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-        await stage.do(order(body, spec.uuid))
+        await stage.do(make_command(body, spec.uuid))
         records = stage.host.servers.records
         assert records.specs()[spec.uuid].ports == renamed.ports
         assert records.images() == {spec.image.id}

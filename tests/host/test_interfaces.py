@@ -48,13 +48,13 @@ class Stage:
         return replace(self.web, ports=[*self.web.ports, replace(self.card, security_rules=list(rules))])
 
     def plug(self, spec: InstanceSpec) -> None:
-        """What an order to attach does; and one to refresh, when the card is there."""
+        """What a command to attach does; and one to refresh, when the card is there."""
         self.host.network.plug(spec)
         self.host.network.apply_firewall(spec)
         self.host.driver.attach_interface(spec, spec.ports[1])
 
     def unplug(self) -> None:
-        """What an order to detach does."""
+        """What a command to detach does."""
         self.host.driver.detach_interface(self.web, self.card)
         self.host.network.unplug_card(self.web, self.card)
 

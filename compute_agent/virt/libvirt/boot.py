@@ -14,7 +14,7 @@ from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
-"""What a kernel is told when its image does not say (property ``os_command_line``)."""
+"""The kernel's command line when the image has no property ``os_command_line``."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Boot:
 
     @property
     def command_line(self) -> str:
-        """What the kernel is told."""
+        """The kernel's command line."""
         return self.image.properties.get("os_command_line") or COMMAND_LINE
 
 

@@ -107,7 +107,7 @@ class Connection:
     """libvirt behind one URI.  ``embed:/PATH`` runs its QEMU driver in this process with PATH as its root."""
 
     def __init__(self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None]) -> None:
-        """Keep who is told of events, and of a connection that came back (events were missed meanwhile)."""
+        """``on_reopened`` is called when a lost connection is back: events may have been missed meanwhile."""
         self._uri = uri
         self._on_lifecycle = on_lifecycle
         self._on_reopened = on_reopened

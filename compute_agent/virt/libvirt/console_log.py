@@ -26,7 +26,7 @@ _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
-    """Read as ``ComputeDriver.console_output`` says; an absent file reads as an empty one."""
+    """Read the log; the contract is ``ComputeDriver.console_output``.  An absent file reads as an empty one."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

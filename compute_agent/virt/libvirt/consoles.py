@@ -1,4 +1,4 @@
-"""What a guest shows and says: its console log, its sockets, its counters."""
+"""What can be seen of a guest: its console log, its sockets, its counters."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ def _nics(stats: dict[str, Any], tree: ET.Element) -> list[NicDiagnostics]:
     }
     found = []
     for number in range(stats.get("net.count", 0)):
-        said = {name: stats.get(f"net.{number}.{name.replace('_', '.')}") for name in ("rx_drop", "tx_drop")}
+        drops = {name: stats.get(f"net.{number}.{name.replace('_', '.')}") for name in ("rx_drop", "tx_drop")}
         errors = {f"{way}_errors": stats.get(f"net.{number}.{way}.errs") for way in ("rx", "tx")}
         packets = {f"{way}_packets": stats.get(f"net.{number}.{way}.pkts") for way in ("rx", "tx")}
         octets = {f"{way}_octets": stats.get(f"net.{number}.{way}.bytes") for way in ("rx", "tx")}
         tap = str(stats.get(f"net.{number}.name", ""))
-        found.append(NicDiagnostics(mac_address=macs.get(tap, ""), tap=tap, **said, **errors, **packets, **octets))
+        found.append(NicDiagnostics(mac_address=macs.get(tap, ""), tap=tap, **drops, **errors, **packets, **octets))
     return found
 
 

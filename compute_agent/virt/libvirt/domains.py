@@ -75,7 +75,7 @@ class Domains:
         return paths
 
     def _marked(self) -> list[tuple[Any, Mark]]:
-        """List the domains with Novella's mark; the others are nobody's business here."""
+        """List the domains with Novella's mark; the others are never touched."""
         found = []
         for domain in self._hypervisor.get().listAllDomains():
             mark = self._mark(domain)
@@ -145,16 +145,16 @@ class Domains:
     def _lifecycle(self, uuid: str, event: int, detail: int) -> None:
         state = from_event(event, detail)
         if state is not None and self._states.knows(uuid):
-            self._tell(uuid, state)
+            self._report(uuid, state)
 
     def _resync(self) -> None:
-        """Learn the guests and their states anew: events may have been missed."""
+        """Read the guests and their states anew: events may have been missed."""
         for guest in self.guests():
             if self._states.knows(guest.uuid):
-                self._tell(guest.uuid, guest.power_state)
+                self._report(guest.uuid, guest.power_state)
             else:
                 self._states.know(guest.uuid, guest.power_state)
 
-    def _tell(self, uuid: str, state: PowerState) -> None:
+    def _report(self, uuid: str, state: PowerState) -> None:
         if self._states.know(uuid, state) and self._listener is not None:
             self._listener(uuid, state)

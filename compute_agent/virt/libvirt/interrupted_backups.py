@@ -1,7 +1,7 @@
 """Copies of disks whose agent died over them: what the embedded libvirt wrote of one would keep it from the guest.
 
 libvirt notes that a copy (its "backup" job) has begun before it notes of which disk.  When the agent dies in between,
-the next one finds a job of nothing, which never ends: every other order to that guest waits for it.  Without the note
+the next one finds a job of nothing, which never ends: every other request to that guest waits for it.  Without the note
 of the job libvirt knows the guest as it is; what QEMU itself still copies is found by ``snapshots`` and ended.
 """
 

@@ -32,7 +32,7 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Belonging]:
 
 
 def _marked(domain: Any) -> bool | None:
-    """Say whether a domain bears Novella's mark; None when it has gone meanwhile."""
+    """Return whether a domain bears Novella's mark; None when it has gone meanwhile."""
     try:
         read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
     except ValueError:

@@ -50,8 +50,10 @@ class PowerOperations(Domains):
             return PowerState.RUNNING
         state = self._states.wait(uuid, {PowerState.RUNNING, PowerState.CRASHED}, timeout)
         if state is not PowerState.RUNNING:
-            said = "stopped while it was starting" if state in OFF else "did not run in time"
-            raise RetryableHostError(f"The guest {said}.", detail=f"power state {state!r} after at most {timeout} s")
+            happened = "stopped while it was starting" if state in OFF else "did not run in time"
+            raise RetryableHostError(
+                f"The guest {happened}.", detail=f"power state {state!r} after at most {timeout} s"
+            )
         return state
 
     def stop(self, uuid: str, timeout: float) -> None:

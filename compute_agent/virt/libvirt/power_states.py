@@ -1,4 +1,4 @@
-"""Power states: libvirt's numbers into Nova's, and a board where threads wait for what the events say."""
+"""Power states: libvirt's numbers into Nova's, and the newest state of each guest, on which threads can wait."""
 
 from __future__ import annotations
 
@@ -48,32 +48,31 @@ def from_event(event: int, detail: int) -> PowerState | None:
 
 
 class PowerStates:
-    """The newest power state of every guest of Novella's, written by the event thread; others wait in front of it."""
+    """The newest power state of every guest of Novella's, written by the event thread; others wait for a change."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._changed = threading.Condition()
         self._states: dict[str, PowerState] = {}
         self._since: dict[str, float] = {}
 
     def know(self, uuid: str, state: PowerState) -> bool:
-        """Put a guest on the board, or its newest state; say whether that is news."""
+        """Note the newest state of a guest; return whether it was another one before."""
         with self._changed:
-            news = self._states.get(uuid) != state
+            changed = self._states.get(uuid) != state
             if state not in _ON:
                 self._since.pop(uuid, None)
             elif self._states.get(uuid) not in _ON:
                 self._since[uuid] = time.time()
             self._states[uuid] = state
             self._changed.notify_all()
-            return news
+            return changed
 
     def knows(self, uuid: str) -> bool:
-        """Say whether the guest is Novella's and on the board."""
+        """Return whether the guest is known."""
         return uuid in self._states
 
     def known(self) -> list[str]:
-        """List the guests on the board."""
+        """List the guests that are known."""
         with self._changed:
             return list(self._states)
 
@@ -83,7 +82,7 @@ class PowerStates:
             return self._since.get(uuid)
 
     def forget(self, uuid: str) -> None:
-        """Take a guest off the board."""
+        """Forget a guest that is removed."""
         with self._changed:
             self._states.pop(uuid, None)
             self._since.pop(uuid, None)

@@ -126,14 +126,14 @@ def _overlay(disk: Path, size: int) -> None:
 
 
 def _info(disk: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
-    return told
+    info: dict[str, Any] = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
+    return info
 
 
 def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
     """Write what lies in ``before`` into ``disk``, until that does not need it any more."""
-    told = _info(before)
-    under, needed = told.get("full-backing-filename"), int(told["actual-size"]) + LEAST_FREE
+    info = _info(before)
+    under, needed = info.get("full-backing-filename"), int(info["actual-size"]) + LEAST_FREE
     for _ in range(ROUNDS):
         if _info(disk).get("full-backing-filename") != str(before):
             return

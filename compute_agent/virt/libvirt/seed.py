@@ -104,7 +104,7 @@ def _password(password: str) -> dict[str, Any]:
 
 
 def _content_path(number: int) -> str:
-    """Return where in the config drive's tree a file's contents are, as ``meta_data.json`` says it."""
+    """Return where in the config drive's tree a file's contents are, as ``meta_data.json`` names it."""
     return f"/content/{number:04}"
 
 

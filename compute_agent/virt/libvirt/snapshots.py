@@ -30,7 +30,7 @@ AGENT_SECONDS = 5
 """How long an agent inside the guest may take to freeze its file systems."""
 THAWS = 5
 _NOT_COPIED = "The guest's disk could not be copied."
-_BROKEN_OFF = "The copy of the disk was broken off."
+_BROKEN_OFF = "The copy of the disk was stopped."
 
 
 def copy_disk(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
@@ -52,12 +52,12 @@ def copy_disk(domain: Any, disk: Path, target: Path, disk_format: str, stopped: 
 
 def _check_room(disk: Path, target: Path, disk_format: str) -> None:
     try:
-        told = json.loads(run_program("qemu-img", "measure", "-U", "--output=json", "-O", disk_format, str(disk)))
+        measured = json.loads(run_program("qemu-img", "measure", "-U", "--output=json", "-O", disk_format, str(disk)))
     except ProgramError as error:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
     room = os.statvfs(target.parent)
-    if told["required"] + LEAST_FREE > room.f_bavail * room.f_frsize:
-        raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{told['required']} bytes")
+    if measured["required"] + LEAST_FREE > room.f_bavail * room.f_frsize:
+        raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{measured['required']} bytes")
 
 
 def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> bool:
@@ -66,7 +66,7 @@ def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: S
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     target.unlink(missing_ok=True)
     with _frozen(domain, tree):
-        domain.backupBegin(_order(_device(tree, disk), target, disk_format), None, 0)
+        domain.backupBegin(_backup_xml(_device(tree, disk), target, disk_format), None, 0)
     pause = LOOK_FIRST
     while _goes_on(domain):
         if stopped():
@@ -76,13 +76,13 @@ def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: S
         pause = min(2 * pause, LOOK_LAST)
     if not domain.isActive():
         return False
-    told = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED)
-    if told.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not told.get("success", True):
-        raise RetryableHostError(_NOT_COPIED, detail=str(told))
+    stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED)
+    if stats.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not stats.get("success", True):
+        raise RetryableHostError(_NOT_COPIED, detail=str(stats))
     return True
 
 
-def _order(device: str, target: Path, disk_format: str) -> str:
+def _backup_xml(device: str, target: Path, disk_format: str) -> str:
     """Return libvirt's "Backup XML": one disk, pushed to a file; disks that are not named are left out."""
     backup = ET.Element("domainbackup", mode="push")
     disk = ET.SubElement(ET.SubElement(backup, "disks"), "disk", name=device, backup="yes", type="file")
@@ -116,7 +116,7 @@ def _end_job(domain: Any) -> None:
     try:
         domain.abortJob()
     except libvirt.libvirtError as error:
-        log.info("the copy could not be broken off: %s", error)
+        log.info("the copy could not be stopped: %s", error)
     while _goes_on(domain):
         time.sleep(LOOK_FIRST)
 
@@ -145,7 +145,7 @@ def _thaw(domain: Any) -> None:
             domain.fsThaw()
         except libvirt.libvirtError as error:
             if error.get_error_code() in {libvirt.VIR_ERR_AGENT_UNRESPONSIVE, libvirt.VIR_ERR_OPERATION_INVALID}:
-                return  # nobody in there who could have frozen them
+                return  # no agent in the guest that could have frozen them
             log.warning("the guest's file systems could not be thawed: %s", error)
         else:
             return
@@ -167,7 +167,7 @@ def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) ->
 
 
 class SnapshotOperations(Domains):
-    """Copying disks."""
+    """Copying the disks of guests."""
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         domain = self._domain(uuid)
