@@ -17,7 +17,7 @@ class Failure:
 
 
 SUPERSEDED = Failure("superseded", "A newer command has taken the place of this one.", retryable=False)
-CANCELLED = Failure("cancelled", "It was cancelled because the server is being deleted.", retryable=False)
+CANCELLED = Failure("cancelled", "It was cancelled by a command to delete.", retryable=False)
 LATE = Failure("deadline_passed", "The command reached the host too late.", retryable=True)
 UNKNOWN = Failure("unsupported", "This host does not know the command.", retryable=True)
 

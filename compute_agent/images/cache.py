@@ -48,8 +48,6 @@ class CachedImage:
     """Whether they were here already."""
     size: int
     """Bytes fetched, or that would have been."""
-    seconds: float
-    """How long the caller waited for them."""
 
 
 class ImageCache:
@@ -67,7 +65,6 @@ class ImageCache:
         are not what the record says, ImageFetchError when they do not come, RetryableHostError without room.  After an
         error nothing is left.
         """
-        began = time.monotonic()
         name = _name(image)
         path = self._base / name
         with self._locked(name):
@@ -75,7 +72,7 @@ class ImageCache:
             if not cached:
                 self._make(image, instance_uuid, path)
             self._note_use(path, image.id)
-        return CachedImage(path=path, cached=cached, size=image.size, seconds=time.monotonic() - began)
+        return CachedImage(path=path, cached=cached, size=image.size)
 
     def cached(self) -> list[str]:
         """Return the ids of the images held."""

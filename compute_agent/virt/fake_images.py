@@ -40,4 +40,3 @@ class FakeCachedImage:
     cached: bool
     size: int
     path: Path | None = None
-    seconds: float = 0.0
