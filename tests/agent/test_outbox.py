@@ -20,7 +20,7 @@ STEP = StepReport("plug_network", 1.0, 2.0, {})
 
 
 async def frame(outbox: Outbox) -> list[AgentEvent]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         return await outbox.next_frame()
 
 

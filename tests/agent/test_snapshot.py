@@ -130,7 +130,7 @@ def unsent(folder: Path) -> list[str]:
 
 
 async def until(ready: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not ready():
             await asyncio.sleep(0.01)
 

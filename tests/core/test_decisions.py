@@ -240,7 +240,7 @@ def test_only_what_differs_is_written_at_an_audit(cloud: Cloud) -> None:
     def audit(*images: str) -> list[str]:
         with CaptureQueriesContext(connection) as queries:
             audits.audit(host.id, _with_images(cloud, "kelvin", *images))
-        return [query["sql"] for query in queries if "compute_cachedimage" in query["sql"]]
+        return [query["sql"] for query in queries if CachedImage._meta.db_table in query["sql"]]
 
     def kept() -> set[str]:
         return {str(image) for image in CachedImage.objects.values_list("image_id", flat=True)}

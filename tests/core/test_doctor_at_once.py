@@ -88,7 +88,7 @@ def test_two_doctors_mend_what_is_wrong_once(shared_cloud: Cloud) -> None:
 
     def mend() -> None:
         said = examination.examine(["host_counters", "quota"], pause=0)
-        barrier.wait(10)
+        barrier.wait(300)
         treat(said, repair=True)
 
     with ThreadPoolExecutor(2) as pool:

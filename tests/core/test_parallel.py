@@ -34,7 +34,7 @@ from tests.support.scripted_agent import ScriptedAgent
 pytestmark = pytest.mark.both_databases
 
 
-def in_threads(count: int, work: Callable[[int], object], *, within: float = 60) -> list[object]:
+def in_threads(count: int, work: Callable[[int], object], *, within: float = 300) -> list[object]:
     """Run ``work(index)`` in threads that start together; returns results, and exceptions in their place.
 
     A thread that has not ended ``within`` so many seconds fails the test.
@@ -44,7 +44,7 @@ def in_threads(count: int, work: Callable[[int], object], *, within: float = 60)
 
     def run(index: int) -> None:
         try:
-            barrier.wait(60)
+            barrier.wait(300)
             results[index] = work(index)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             results[index] = error

@@ -64,7 +64,7 @@ def at_once(*works: Callable[[], object]) -> list[object]:
 
     def run(index: int) -> None:
         try:
-            start.wait(30)
+            start.wait(300)
             results[index] = works[index]()
         except Exception as error:  # noqa: BLE001 - looked at below
             results[index] = error

@@ -215,6 +215,6 @@ def test_many_guesses_at_once_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert len(results) == 12
     assert results.count("counted") == throttle.FREE

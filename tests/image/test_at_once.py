@@ -31,7 +31,7 @@ def at_once(*works: Callable[[], object]) -> Counter[str]:
     start = threading.Barrier(len(works))
 
     def run(work: Callable[[], object]) -> None:
-        start.wait(30)
+        start.wait(300)
         try:
             work()
             results.append("done")

@@ -219,7 +219,7 @@ def tls(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     yield f"https://{{}}:{listener.getsockname()[1]}/"
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
-    thread.join(5)
+    thread.join(120)
 
 
 def test_the_certificate_must_be_the_hosts(

@@ -104,7 +104,7 @@ def test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first() ->
     start = threading.Barrier(len(loops))
 
     def work(loop: PeriodicLoop) -> None:
-        start.wait(10)
+        start.wait(300)
         loop.run_due()
         loop.run_due()
         connection.close()
@@ -163,7 +163,7 @@ def test_a_job_that_hangs_does_not_hold_up_the_others() -> None:
     finally:
         release.set()
         stop.set()
-        thread.join(30)
+        thread.join(300)
     assert not thread.is_alive()
 
 
@@ -181,7 +181,7 @@ def test_a_group_with_a_job_that_does_not_end_is_ended(monkeypatch: pytest.Monke
     finally:
         release.set()
         stop.set()
-        thread.join(30)
+        thread.join(300)
 
 
 def lease(name: str, **columns: object) -> None:

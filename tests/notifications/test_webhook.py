@@ -295,14 +295,14 @@ def group(transactional_db: None, webhook: Receiver) -> Iterator[Any]:
     for process in running:
         if process.poll() is None:
             process.kill()
-        process.wait(30)
+        process.wait(300)
 
 
 def test_a_worker_that_is_killed_while_it_sends_loses_nothing(group: Any, webhook: Receiver) -> None:
     release = threading.Event()
 
     def answer(_: Received) -> int:
-        release.wait(30)
+        release.wait(300)
         return 204
 
     webhook.answer = answer

@@ -73,7 +73,7 @@ def in_threads(numbers: range, work: Callable[[int], object]) -> Counter[str]:
 
     def run(number: int) -> None:
         try:
-            start.wait(30)
+            start.wait(300)
             work(number)
             answers.append("done")
         except Exception as error:  # noqa: BLE001 - whatever it is, the test shall see it
@@ -85,7 +85,7 @@ def in_threads(numbers: range, work: Callable[[int], object]) -> Counter[str]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(300)
     return Counter(answers)
 
 

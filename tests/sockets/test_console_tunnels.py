@@ -118,7 +118,7 @@ async def place(port: int, people: People, tmp_path: Path) -> AsyncIterator[Plac
 
 async def read(client: ClientConnection, count: int) -> bytes:
     data = bytearray()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while len(data) < count:
             frame = await client.recv()
             assert isinstance(frame, bytes)
@@ -127,7 +127,7 @@ async def read(client: ClientConnection, count: int) -> bytes:
 
 
 async def code_of(client: ClientConnection) -> int:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while True:
             try:
                 await client.recv()
@@ -182,7 +182,7 @@ async def test_the_dial_finds_the_process_that_waits(place: Place) -> None:
             OpenConsoleCall(instance_id=str(place.server.id), protocol="serial", tunnel="nobody-waits")
         )
         assert type(answer).__name__ == "ConsoleOpened"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while (await _again(place)) == "busy":
                 await asyncio.sleep(0.05)
 

@@ -83,7 +83,7 @@ def web_server() -> Iterator[Web]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(120)
 
 
 def answers_of(*addresses: str) -> list[tuple[Any, ...]]:
