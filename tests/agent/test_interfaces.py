@@ -14,7 +14,7 @@ from compute_agent.contract.messages import Command
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, power
-from tests.agent.test_resize import dying_at
+from tests.agent.test_restart import killed_at
 from tests.agent.watched_driver import WatchedDriver
 
 ATTACHING = ("plug_network", "apply_firewall", "attach_interface")
@@ -104,7 +104,7 @@ async def test_an_attach_that_dies_goes_on_with_the_next_process(tmp_path: Path,
     command = attach(spec)
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path)) as stage:
         assert (await stage.end_of(command)).kind == "finished"
@@ -116,7 +116,7 @@ async def test_a_card_is_filtered_before_its_command_goes_on(tmp_path: Path) -> 
     command = attach(spec)
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with dying_at(tmp_path, "attach_interface") as stage:
+    async with killed_at(tmp_path, "attach_interface") as stage:
         stage.host.accept(command)
     gate = Gate("plug_network")
     async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
@@ -134,7 +134,7 @@ async def test_an_attach_that_dies_and_comes_back_too_late_is_undone(
     command = attach(spec, deadline=clock() + 3600)
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     monkeypatch.setattr(time, "time", lambda: clock() + 7200)
     async with on_stage(make_stage(tmp_path)) as stage:
@@ -150,7 +150,7 @@ async def test_a_detach_that_dies_goes_on_with_the_next_process(tmp_path: Path, 
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
         await stage.do(attach(spec))
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path)) as stage:
         assert (await stage.end_of(command)).kind == "finished"

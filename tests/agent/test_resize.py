@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,34 +18,8 @@ from compute_agent.servers import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.fake_state import FakeGuest
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, power
+from tests.agent.test_restart import killed_at
 from tests.agent.watched_driver import WatchedDriver
-
-
-class _DiedError(BaseException):
-    """The process is gone: nothing after this is done, and nothing is reported."""
-
-
-class Death(Gate):
-    """Ends a command after the work of one step, as the death of the process would."""
-
-    def __call__(self, step: str, cancelled: threading.Event) -> None:
-        super().__call__(step, cancelled)
-        if step == self.step:
-            raise _DiedError
-
-
-@contextlib.asynccontextmanager
-async def dying_at(state_dir: Path, step: str) -> AsyncIterator[Stage]:
-    """A host that dies when the given step has done its work and said nothing."""
-    death = Death(step)
-    async with on_stage(make_stage(state_dir, after_step=death)) as stage:
-        yield stage
-        await death.until_reached()
-        stop = asyncio.ensure_future(stage.host.stop(5.0))
-        await asyncio.sleep(0)  # the tasks are cancelled now; only then may the step's thread end
-        death.open.set()
-        await stop
-
 
 STEPS = ("stop_guest", "resize_guest", "start_guest", "wait_for_boot")
 
@@ -119,7 +90,7 @@ async def test_a_restarted_agent_knows_the_new_size(tmp_path: Path) -> None:
 async def test_a_resize_broken_off_after_any_step_is_finished_by_the_next_process(tmp_path: Path, step: str) -> None:
     spec = make_spec()
     command = resize(spec)
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         await stage.do(build(spec)) if step not in {"start_guest", "wait_for_boot"} else await built(stage, spec)
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path)) as stage:
@@ -143,7 +114,7 @@ async def test_a_revert_broken_off_is_finished_by_the_next_process(tmp_path: Pat
         await stage.do(build(spec))
         await stage.do(resize(spec))
     command = make_command(RevertResizeRequest(instance=spec), spec.uuid)
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
@@ -156,7 +127,7 @@ async def test_a_resize_whose_deadline_passed_meanwhile_leaves_a_guest_that_runs
 ) -> None:
     spec = make_spec()
     command = resize(spec, deadline=time.time() + 60)
-    async with dying_at(tmp_path, step) as stage:
+    async with killed_at(tmp_path, step) as stage:
         await built(stage, spec)
         stage.host.accept(command)
     for module in ("runner", "context"):
