@@ -65,7 +65,7 @@ def _images(ids: set[uuid.UUID], context: RequestContext) -> str:
     """Render the rows of images whose import moved on or ended."""
     if not ids or not policy.allows(context, "get_images"):
         return ""
-    images = list(selectors.visible_images(context).filter(pk__in=ids))
+    images = selectors.images_by_id(context, ids)
     rows = [{**row, "said": said_of(row)} for row in image_rows(context, images)]
     shown = [render_to_string("dashboard/images/_row.html", {"row": row}) for row in rows]
     gone = ids - {image.id for image in images}

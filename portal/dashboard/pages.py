@@ -148,7 +148,7 @@ class Page(View):
         return self.page("dashboard/confirm.html", question)
 
     def ask_first(self, title: str, text: str, label: str = "Delete", *, danger: bool = True) -> HttpResponse:
-        """Ask before this page's deed is done: the answer is sent to the same address, or leads back."""
+        """Ask before what this page does: the answer is sent to the same address, or leads back."""
         back = self.back()
         return self.ask(
             {

@@ -238,8 +238,8 @@ def test_what_is_wrong_with_a_domain_is_said_at_its_field(at_operator: Client, n
 
 
 def test_the_domain_of_the_last_administrator_stays(at_operator: Client) -> None:
-    for deed in ("disable", "delete"):
-        at_operator.post(f"/domains/default/{deed}/")
+    for action in ("disable", "delete"):
+        at_operator.post(f"/domains/default/{action}/")
     assert Domain.objects.get().enabled
     answer = at_operator.post("/domains/default/disable/", follow=True)
     assert answer.redirect_chain == [("/domains/", 303)]

@@ -107,9 +107,9 @@ def test_a_hostile_login_name_stays_inside_its_quotes(at_alice: Client, alice: P
 def test_what_happened_since_is_listed(at_alice: Client, web: Instance, cloud: Cloud) -> None:
     at_alice.post(f"/instances/{web.id}/stop/")
     cloud.run()
-    (deed,) = page_of(at_alice, web).context["deeds"]
-    assert (deed.label, deed.failed) == ("Stopped", False)
-    assert deed.seconds is not None
+    (action,) = page_of(at_alice, web).context["later_actions"]
+    assert (action.label, action.failed) == ("Stopped", False)
+    assert action.seconds is not None
 
 
 def test_a_console_log_that_cannot_be_read_says_so(at_alice: Client, alice: Person, cloud: Cloud) -> None:

@@ -54,7 +54,7 @@ def test_what_was_deleted_is_taken_away(alice: Person, cloud: Cloud) -> None:
 def test_the_instances_page_gets_its_own_parts(alice: Person, cloud: Cloud) -> None:
     instance, other = (cloud.launch(alice.context, name=name) for name in ("one", "another"))
     html = render(f"instance/{instance.id}", log_of(alice), alice.context)
-    for part in ("head", "fault", "timeline", "connect", "facts", "deeds"):
+    for part in ("head", "fault", "timeline", "connect", "facts", "actions"):
         assert f'id="instance-{part}"' in html
     assert "another" not in html
     assert render(f"instance/{other.id}", log_of(alice)[:1], alice.context) == ""

@@ -155,9 +155,9 @@ def test_an_empty_project_is_deleted(at_operator: Client, db: None) -> None:
     assert not Project.objects.filter(name="empty").exists()
 
 
-@pytest.mark.parametrize("deed", ["disable", "delete"])
-def test_the_project_of_the_last_administrator_stays(at_operator: Client, operator: Person, deed: str) -> None:
-    answer = at_operator.post(f"/projects/{operator.project_id}/{deed}/", follow=True)
+@pytest.mark.parametrize("action", ["disable", "delete"])
+def test_the_project_of_the_last_administrator_stays(at_operator: Client, operator: Person, action: str) -> None:
+    answer = at_operator.post(f"/projects/{operator.project_id}/{action}/", follow=True)
     assert "without an administrator" in answer.content.decode()
     operator.project.refresh_from_db()
     assert operator.project.enabled
@@ -276,10 +276,10 @@ def test_one_returns_to_where_one_came_from(at_operator: Client, alice: Person, 
     assert at_operator.post(f"{address}remove/").headers["Location"] == f"/projects/{alice.project_id}/"
 
 
-@pytest.mark.parametrize("deed", ["remove", "change"])
-def test_the_last_administrator_keeps_the_role(at_operator: Client, operator: Person, deed: str) -> None:
+@pytest.mark.parametrize("action", ["remove", "change"])
+def test_the_last_administrator_keeps_the_role(at_operator: Client, operator: Person, action: str) -> None:
     address = f"/projects/{operator.project_id}/members/user/{operator.user_id}/"
-    if deed == "remove":
+    if action == "remove":
         answer = at_operator.post(f"{address}remove/", follow=True)
     else:
         answer = at_operator.post(address, {"roles": str(role("member").id)})

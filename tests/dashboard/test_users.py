@@ -237,10 +237,10 @@ def test_a_deleted_user_is_gone(at_operator: Client, at_alice: Client, alice: Pe
     assert not User.objects.filter(name="alice").exists()
 
 
-@pytest.mark.parametrize("deed", ["disable", "delete"])
-def test_the_last_administrator_stays(at_operator: Client, operator: Person, deed: str) -> None:
-    assert "This is you." in at_operator.get(f"/users/{operator.user_id}/{deed}/").content.decode()
-    answer = at_operator.post(f"/users/{operator.user_id}/{deed}/", follow=True)
+@pytest.mark.parametrize("action", ["disable", "delete"])
+def test_the_last_administrator_stays(at_operator: Client, operator: Person, action: str) -> None:
+    assert "This is you." in at_operator.get(f"/users/{operator.user_id}/{action}/").content.decode()
+    answer = at_operator.post(f"/users/{operator.user_id}/{action}/", follow=True)
     assert "without an administrator" in answer.content.decode()
     operator.user.refresh_from_db()
     assert operator.user.enabled

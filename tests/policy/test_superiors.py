@@ -56,8 +56,8 @@ def test_no_page_of_the_dashboard_changes_an_administrator(helper: People) -> No
     before = as_it_was(boss)
     browser.post(f"/users/{boss.id}/password/", {"how": "type", "password": "taken over now"})
     browser.post(f"/users/{boss.id}/edit/", {"name": "nobody"})
-    for deed in ("disable", "sign-out", "delete"):
-        browser.post(f"/users/{boss.id}/{deed}/")
+    for action in ("disable", "sign-out", "delete"):
+        browser.post(f"/users/{boss.id}/{action}/")
     assert as_it_was(boss) == before
     browser.post(f"/users/{helper.bob.user.id}/password/", {"how": "type", "password": "taken over now"})
     assert User.objects.get(id=helper.bob.user.id).check_password("taken over now"), "others are looked after"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.dashboard.identity import domains, groups, members, projects, roles, user_deeds, users
+from portal.dashboard.identity import domains, groups, members, projects, roles, user_actions, users
 from portal.dashboard.quotas import views as quotas
 
 urlpatterns = [
@@ -32,14 +32,14 @@ urlpatterns = [
     path("users/create/", users.UserCreate.as_view(), name="user_create"),
     path("users/<uuid:user_id>/", users.UserDetail.as_view(), name="user_page"),
     path("users/<uuid:user_id>/edit/", users.UserEdit.as_view(), name="user_edit"),
-    path("users/<uuid:user_id>/password/", user_deeds.UserPassword.as_view(), name="user_password"),
+    path("users/<uuid:user_id>/password/", user_actions.UserPassword.as_view(), name="user_password"),
     path("users/<uuid:user_id>/roles/add/", members.RoleGive.as_view(kind="user"), name="user_role_give"),
     path(
         "users/<uuid:user_id>/credentials/<uuid:application_credential_id>/delete/",
-        user_deeds.CredentialDelete.as_view(),
+        user_actions.CredentialDelete.as_view(),
         name="user_credential_delete",
     ),
-    path("users/<uuid:user_id>/<slug:deed>/", user_deeds.UserDeed.as_view(), name="user_deed"),
+    path("users/<uuid:user_id>/<slug:action>/", user_actions.UserActionPage.as_view(), name="user_action"),
     path("groups/", groups.GroupList.as_view(), name="groups"),
     path("groups/create/", groups.GroupCreate.as_view(), name="group_create"),
     path("groups/<uuid:group_id>/", groups.GroupDetail.as_view(), name="group_page"),

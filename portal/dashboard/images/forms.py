@@ -10,7 +10,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
 from provisioning.images.formats import BOOTABLE_FORMATS
 
-SOURCES = (("file", "In a file on this computer"), ("web", "In the web; the cloud fetches it"))
+SOURCES = (("file", "In a file on this computer"), ("web", "On the web; the cloud fetches it"))
 FORMATS = [(name, name) for name in BOOTABLE_FORMATS if name != "ami"]
 
 

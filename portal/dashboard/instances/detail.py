@@ -25,7 +25,7 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
         "attempts": timeline.attempts(_steps(context, instance)),
         "decisions": decisions,
-        "deeds": timeline.deeds(_actions(context, instance)),
+        "later_actions": timeline.later_actions(_actions(context, instance)),
         "connect": connect_for(context, instance, row.addresses),
         "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
         "host": instance.host.name

@@ -49,8 +49,6 @@ def _like_address(text: str) -> bool:
 def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
     """Return the ids of the project's instances with this address, or one that begins so."""
     try:
-        lookup = {"fixed_ips__address": str(ipaddress.ip_address(text))}
+        return network.device_ids_at(context, str(ipaddress.ip_address(text)))
     except ValueError:
-        lookup = {"fixed_ips__address__startswith": text}
-    found = network.ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
-    return [device_id for device_id in found.values_list("device_id", flat=True) if device_id]
+        return network.device_ids_at(context, text, begins=True)

@@ -43,8 +43,8 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """Something that was asked of the instance after its launch."""
+class ActionRow:
+    """An InstanceAction after the launch, as the page shows it."""
 
     label: str
     started: datetime
@@ -84,10 +84,10 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
     return Attempt(number, [bar(step) for step in steps], span, running=running, failed=failed)
 
 
-def deeds(actions: Sequence[InstanceAction]) -> list[Deed]:
+def later_actions(actions: Sequence[InstanceAction]) -> list[ActionRow]:
     """Return what happened after the launch, newest first."""
     return [
-        Deed(
+        ActionRow(
             label=wording.ACTIONS.get(action.action, action.action.replace("_", " ").capitalize()),
             started=action.started_at,
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,

@@ -1,6 +1,6 @@
 """Images as a caller may see them."""
 
-from provisioning.images.selectors.access import image_for, visible_images
+from provisioning.images.selectors.access import image_for, images_by_id, visible_images
 from provisioning.images.selectors.data import data_for, open_data
 from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
 from provisioning.images.selectors.members import answers_for, member_for, members_for
@@ -13,6 +13,7 @@ __all__ = [
     "answers_for",
     "data_for",
     "image_for",
+    "images_by_id",
     "images_for",
     "member_for",
     "members_for",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from django.db.models import Q, QuerySet
 
@@ -47,6 +48,11 @@ def visible_images(context: RequestContext) -> QuerySet[Image]:
     """Return every image the caller may open: those the project may use; operators open all."""
     every = Image.objects.exclude(status=Image.Status.DELETED)
     return every if sees_all(context) else every.filter(usable(context))
+
+
+def images_by_id(context: RequestContext, ids: Iterable[uuid.UUID]) -> list[Image]:
+    """Return those of these images that the caller may open."""
+    return list(visible_images(context).filter(pk__in=list(ids)))
 
 
 def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:

@@ -10,6 +10,7 @@ from provisioning.network.selectors.instances import (
     security_group_names_of,
 )
 from provisioning.network.selectors.records import (
+    device_ids_at,
     network_for,
     networks_for,
     networks_to_choose,
@@ -33,6 +34,7 @@ __all__ = [
     "addresses_of",
     "card_for",
     "cards_of",
+    "device_ids_at",
     "network_for",
     "networks_for",
     "networks_to_choose",

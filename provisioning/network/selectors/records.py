@@ -77,6 +77,13 @@ def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySe
     return every if all_projects and _sees_all(context) else every.filter(_own(context))
 
 
+def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:
+    """Return the ids of the project's instances that have an address; ``begins``: one that begins so."""
+    lookup = {"fixed_ips__address__startswith" if begins else "fixed_ips__address": address}
+    found = ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
+    return [device_id for device_id in found.values_list("device_id", flat=True) if device_id]
+
+
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
     """Return one port; NotFoundError when there is none or it is another project's."""
     return _one(ports_for(context, all_projects=all_projects), identity, PortNotFoundError)

@@ -1,4 +1,4 @@
-"""What is done to a user: letting in and out, passwords, sign-ins, the end."""
+"""What is done to a user: enabling, disabling, signing out, lifting a lockout, a new password, deleting."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from provisioning.identity.services.users import delete_user, revoke_all, set_us
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """One thing done to a user after a question; ``said`` and ``question`` have the user's name as ``{name}``."""
+class UserAction:
+    """Something done to a user after a question; ``said`` and ``question`` have the user's name as ``{name}``."""
 
     name: str
     rule: str
@@ -38,10 +38,10 @@ class Deed:
     danger: bool = True
 
 
-DEEDS = {
+USER_ACTIONS = {
     each.name: each
     for each in (
-        Deed(
+        UserAction(
             "disable",
             "identity:update_user",
             "Disable {name}?",
@@ -50,7 +50,7 @@ DEEDS = {
             "{name} is locked out.",
             lambda user: set_user_enabled(user, enabled=False),
         ),
-        Deed(
+        UserAction(
             "enable",
             "identity:update_user",
             "Enable {name}?",
@@ -60,7 +60,7 @@ DEEDS = {
             lambda user: set_user_enabled(user, enabled=True),
             danger=False,
         ),
-        Deed(
+        UserAction(
             "sign-out",
             "identity:update_user",
             "Sign {name} out everywhere?",
@@ -69,7 +69,7 @@ DEEDS = {
             "{name} is signed out everywhere.",
             revoke_all,
         ),
-        Deed(
+        UserAction(
             "unlock",
             "identity:update_user",
             "Let {name} try again?",
@@ -79,7 +79,7 @@ DEEDS = {
             lift_lockout,
             danger=False,
         ),
-        Deed(
+        UserAction(
             "delete",
             "identity:delete_user",
             "Delete {name}?",
@@ -93,31 +93,33 @@ DEEDS = {
 }
 
 
-class UserDeed(UserPage):
-    """One thing done to one user, after a question."""
+class UserActionPage(UserPage):
+    """Asks before something is done to a user, and does it."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        """Know the deed; its rule is the page's."""
+        """Look up the action; its rule is the page's."""
         super().setup(request, *args, **kwargs)
-        deed = DEEDS.get(str(kwargs["deed"]))
-        if deed is None:
+        action = USER_ACTIONS.get(str(kwargs["action"]))
+        if action is None:
             raise Http404
-        self.deed, self.rule = deed, deed.rule
+        self.action, self.rule = action, action.rule
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID, deed: str) -> HttpResponse:
+    def get(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
         """Ask."""
         user = self.user
-        text = self.deed.text
-        if user.id == self.context.user_id and self.deed.danger:
+        text = self.action.text
+        if user.id == self.context.user_id and self.action.danger:
             text = f"This is you. {text}"
-        return self.ask_first(self.deed.question.format(name=user.name), text, self.deed.label, danger=self.deed.danger)
+        return self.ask_first(
+            self.action.question.format(name=user.name), text, self.action.label, danger=self.action.danger
+        )
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID, deed: str) -> HttpResponse:
+    def post(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
         """Do it."""
         user = self.user
-        self.deed.do(user)
-        to = "dashboard:users" if self.deed.name == "delete" else self.back()
-        return self.go(to, said=self.deed.said.format(name=user.name))
+        self.action.do(user)
+        to = "dashboard:users" if self.action.name == "delete" else self.back()
+        return self.go(to, said=self.action.said.format(name=user.name))
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
