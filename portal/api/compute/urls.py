@@ -1,4 +1,4 @@
-"""Addresses of the Compute API under ``/compute``: the version documents, then each resource's own table."""
+"""URLs of the Compute API under ``/compute``: the version documents, then each resource's own table."""
 
 from django.urls import path, re_path
 

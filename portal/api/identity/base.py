@@ -1,4 +1,4 @@
-"""Records of domains: what lies in another domain does not exist for the administrator of one."""
+"""The bases of views of what belongs to a domain: its administrator is told 404 for what is in another domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the fields of a request to what the services take: known ones, read-only ones, and all others."""
+"""Translates the fields of a request into what the services take: known, read-only and additional ones."""
 
 from __future__ import annotations
 

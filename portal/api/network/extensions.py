@@ -33,7 +33,6 @@ UPDATED = "2026-01-01T00:00:00-00:00"
 
 
 def shape(alias: str) -> dict[str, object]:
-    """Show one extension."""
     name, description = EXTENSIONS[alias]
     return {"alias": alias, "name": name, "description": description, "updated": UPDATED, "links": []}
 
@@ -44,7 +43,6 @@ class Extensions(NetworkView):
     rules = {"GET": "novella:get_extensions"}
 
     def get(self, request: Request) -> Response:
-        """List the extensions."""
         return Response({"extensions": [shape(alias) for alias in EXTENSIONS]})
 
 
@@ -54,7 +52,6 @@ class Extension(NetworkView):
     rules = {"GET": "novella:get_extensions"}
 
     def get(self, request: Request, alias: str) -> Response:
-        """Show one extension."""
         if alias not in EXTENSIONS:
             msg = f"Extension with alias {alias} does not exist"
             raise NotFoundError(msg)

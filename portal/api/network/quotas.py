@@ -79,7 +79,6 @@ class QuotaDetail(QuotaView):
     schemas: ClassVar[Schemas] = {"PUT": _QUOTA}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """The project's limits."""
         return Response({"quota": _limits_of(self.project(project_id))})
 
     def put(self, request: Request, project_id: str) -> Response:

@@ -27,6 +27,19 @@ SORT_KEYS: Mapping[str, str] = {
     "updated_at": "updated_at",
 }
 
+PROVIDER = {
+    "provider:network_type": "get_network:provider:network_type",
+    "provider:physical_network": "get_network:provider:physical_network",
+    "provider:segmentation_id": "get_network:provider:segmentation_id",
+}
+BINDING = {
+    "binding:host_id": "get_port:binding:host_id",
+    "binding:profile": "get_port:binding:profile",
+    "binding:vif_details": "get_port:binding:vif_details",
+    "binding:vif_type": "get_port:binding:vif_type",
+    "binding:vnic_type": "get_port:binding:host_id",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -43,6 +56,13 @@ class Resource:
     related: tuple[str, ...] = ()
     """What a list reads along."""
     makes_default_group: bool = False
+    operator_rules: Mapping[str, str] = field(default_factory=dict)
+    """Attribute → the rule of who sees it; others are shown to everybody."""
+
+    @property
+    def rule(self) -> str:
+        """The rule of who may read it."""
+        return f"get_{self.name}"
 
     @property
     def plural(self) -> str:
@@ -72,6 +92,7 @@ NETWORK = Resource(
     {"provider:network_type": Constant("local")},
     {**SORT_KEYS, "admin_state_up": "admin_state_up", "mtu": "mtu"},
     ("subnets",),
+    operator_rules=PROVIDER,
 )
 SUBNET = Resource(
     "subnet",
@@ -110,6 +131,7 @@ PORT = Resource(
     },
     {"binding:host_id": Column("host")},
     {**SORT_KEYS, "mac_address": "mac_address", "network_id": "network_id", "status": "status"},
+    operator_rules=BINDING,
 )
 SECURITY_GROUP = Resource(
     "security_group",

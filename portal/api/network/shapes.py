@@ -58,7 +58,6 @@ def network(row: Network) -> Shape:
 
 
 def subnet(row: Subnet) -> Shape:
-    """Show a subnet."""
     return {
         **_standard(row),
         "network_id": str(row.network_id),
@@ -116,7 +115,6 @@ def security_group(row: SecurityGroup) -> Shape:
 
 
 def security_group_rule(row: SecurityGroupRule) -> Shape:
-    """Show a rule."""
     return _rule(row, row.group.project_id)
 
 

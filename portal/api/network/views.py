@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
@@ -12,30 +11,11 @@ from portal.api.common.links import endpoint
 from portal.api.common.paging import next_links
 from portal.api.network.base import NetworkView
 from portal.api.network.queries import FIELDS, fields_of, query_of, read_query
-from portal.api.network.resources import (
-    NETWORK,
-    PORT,
-    SECURITY_GROUP,
-    SECURITY_GROUP_RULE,
-    SUBNET,
-    Resource,
-)
+from portal.api.network.resources import RESOURCES, Resource
 from provisioning.network import services
 from provisioning.network.selectors.records import LISTING
 
 ALL_PROJECTS = "novella:get_networks:all_projects"
-PROVIDER = {
-    "provider:network_type": "get_network:provider:network_type",
-    "provider:physical_network": "get_network:provider:physical_network",
-    "provider:segmentation_id": "get_network:provider:segmentation_id",
-}
-BINDING = {
-    "binding:host_id": "get_port:binding:host_id",
-    "binding:profile": "get_port:binding:profile",
-    "binding:vif_details": "get_port:binding:vif_details",
-    "binding:vif_type": "get_port:binding:vif_type",
-    "binding:vnic_type": "get_port:binding:host_id",
-}
 
 
 class ResourceView(NetworkView):
@@ -43,8 +23,6 @@ class ResourceView(NetworkView):
 
     resource: ClassVar[Resource]
     many: ClassVar[bool] = False
-    operator_rules: ClassVar[Mapping[str, str]] = {}
-    """Attribute → the rule of who sees it; others are shown to everybody."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Say for the OpenAPI document what lists and details can be asked for."""
@@ -54,7 +32,7 @@ class ResourceView(NetworkView):
     def show(self, row: Any) -> dict[str, Any]:
         """Return the object in Neutron's words, without the attributes that the caller may not see."""
         shape = self.resource.shape(row)
-        for attribute, rule in self.operator_rules.items():
+        for attribute, rule in self.resource.operator_rules.items():
             if not self.allows(rule):
                 del shape[attribute]
         return shape
@@ -89,120 +67,22 @@ class ResourceView(NetworkView):
         return Response({self.resource.name: cut})
 
 
-class Networks(ResourceView):
-    """``/network/v2.0/networks``."""
-
-    resource = NETWORK
-    many = True
-    rules = {"GET": "get_network"}
-    operator_rules = PROVIDER
-
-    def get(self, request: Request) -> Response:
-        """List them."""
-        return self.list_part(request)
-
-
-class NetworkDetail(ResourceView):
-    """``/network/v2.0/networks/{id}``."""
-
-    resource = NETWORK
-    rules = {"GET": "get_network"}
-    operator_rules = PROVIDER
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
-        return self.detail(request, identity)
+def _view(resource: Resource, *, many: bool) -> type[ResourceView]:
+    """Return the view of a resource's list, or of one object."""
+    members = {
+        "__doc__": f"``/network/v2.0/{resource.path}{'' if many else '/{id}'}``.",
+        "__module__": __name__,
+        "resource": resource,
+        "many": many,
+        "rules": {"GET": resource.rule},
+        "get": ResourceView.list_part if many else ResourceView.detail,
+    }
+    return type(f"{resource.name}_{'list' if many else 'detail'}", (ResourceView,), members)
 
 
-class Subnets(ResourceView):
-    """``/network/v2.0/subnets``."""
-
-    resource = SUBNET
-    many = True
-    rules = {"GET": "get_subnet"}
-
-    def get(self, request: Request) -> Response:
-        """List them."""
-        return self.list_part(request)
-
-
-class SubnetDetail(ResourceView):
-    """``/network/v2.0/subnets/{id}``."""
-
-    resource = SUBNET
-    rules = {"GET": "get_subnet"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
-        return self.detail(request, identity)
-
-
-class Ports(ResourceView):
-    """``/network/v2.0/ports``."""
-
-    resource = PORT
-    many = True
-    rules = {"GET": "get_port"}
-    operator_rules = BINDING
-
-    def get(self, request: Request) -> Response:
-        """List them."""
-        return self.list_part(request)
-
-
-class PortDetail(ResourceView):
-    """``/network/v2.0/ports/{id}``."""
-
-    resource = PORT
-    rules = {"GET": "get_port"}
-    operator_rules = BINDING
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
-        return self.detail(request, identity)
-
-
-class SecurityGroups(ResourceView):
-    """``/network/v2.0/security-groups``."""
-
-    resource = SECURITY_GROUP
-    many = True
-    rules = {"GET": "get_security_group"}
-
-    def get(self, request: Request) -> Response:
-        """List them."""
-        return self.list_part(request)
-
-
-class SecurityGroupDetail(ResourceView):
-    """``/network/v2.0/security-groups/{id}``."""
-
-    resource = SECURITY_GROUP
-    rules = {"GET": "get_security_group"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
-        return self.detail(request, identity)
-
-
-class SecurityGroupRules(ResourceView):
-    """``/network/v2.0/security-group-rules``."""
-
-    resource = SECURITY_GROUP_RULE
-    many = True
-    rules = {"GET": "get_security_group_rule"}
-
-    def get(self, request: Request) -> Response:
-        """List them."""
-        return self.list_part(request)
-
-
-class SecurityGroupRuleDetail(ResourceView):
-    """``/network/v2.0/security-group-rules/{id}``."""
-
-    resource = SECURITY_GROUP_RULE
-    rules = {"GET": "get_security_group_rule"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
-        return self.detail(request, identity)
+VIEWS = {
+    f"{resource.path}{tail}": _view(resource, many=not tail)
+    for resource in RESOURCES
+    for tail in ("", r"/(?P<identity>[^/]+?)")
+}
+"""Path below ``/network/v2.0``, as a pattern → view."""

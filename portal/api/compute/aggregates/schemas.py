@@ -1,4 +1,4 @@
-"""What requests about aggregates may look like."""
+"""JSON schemas of requests about aggregates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of host aggregates and availability zones, below ``/compute``."""
+"""URLs of host aggregates and availability zones, below ``/compute``."""
 
 from __future__ import annotations
 

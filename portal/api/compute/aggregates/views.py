@@ -62,7 +62,6 @@ class AggregatesView(AggregateBase):
     schemas = {"POST": aggregate_schemas.CREATE}
 
     def get(self, request: Request) -> Response:
-        """All aggregates."""
         return Response({"aggregates": [self.shape(aggregate) for aggregate in aggregates_for(self.context)]})
 
     def post(self, request: Request) -> Response:
@@ -83,7 +82,6 @@ class AggregateView(AggregateBase):
     schemas = {"PUT": aggregate_schemas.UPDATE}
 
     def get(self, request: Request, aggregate_id: str) -> Response:
-        """One aggregate."""
         return self.answer(aggregate_for(self.context, self.number(aggregate_id)))
 
     def put(self, request: Request, aggregate_id: str) -> Response:

@@ -49,7 +49,6 @@ class ExtraSpecView(ComputeView):
     schemas = {"PUT": flavor_schemas.spec}
 
     def get(self, request: Request, flavor_id: str, key: str) -> Response:
-        """One extra spec."""
         flavor = selectors.flavor_for(self.context, flavor_id, disabled=True)
         if key not in flavor.extra_specs:
             raise no_such_spec(flavor, key)

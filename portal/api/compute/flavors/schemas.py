@@ -1,4 +1,4 @@
-"""What requests about flavors, their extra specs and their access lists may look like."""
+"""JSON schemas of requests about flavors, their extra specs and their access lists."""
 
 from __future__ import annotations
 

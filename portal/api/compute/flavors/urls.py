@@ -1,4 +1,4 @@
-"""Addresses of flavors, their extra specs and their access lists, below ``/compute``."""
+"""URLs of flavors, their extra specs and their access lists, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -96,7 +96,6 @@ class FlavorsView(FlavorShapes):
         return Response(answer)
 
     def post(self, request: Request) -> Response:
-        """Make a flavor."""
         given = self.checked_body()["flavor"]
         ident = given.get("id")
         flavor = create_flavor(
@@ -136,7 +135,6 @@ class FlavorView(FlavorShapes):
     versions = {"PUT": ((2, 55), NEWEST)}
 
     def get(self, request: Request, flavor_id: str) -> Response:
-        """Show one flavor."""
         return Response({"flavor": self.shape(selectors.flavor_for(self.context, flavor_id, disabled=True))})
 
     def put(self, request: Request, flavor_id: str) -> Response:

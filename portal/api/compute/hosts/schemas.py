@@ -1,4 +1,4 @@
-"""What requests about hosts may look like."""
+"""JSON schemas of requests about hosts."""
 
 from __future__ import annotations
 

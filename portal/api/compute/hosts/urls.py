@@ -1,4 +1,4 @@
-"""Addresses of hosts, below ``/compute``."""
+"""URLs of hosts, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests about hypervisors may look like."""
+"""JSON schemas of requests about hypervisors."""
 
 from __future__ import annotations
 

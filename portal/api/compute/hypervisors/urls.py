@@ -1,4 +1,4 @@
-"""Addresses of hypervisors, below ``/compute``."""
+"""URLs of hypervisors, below ``/compute``."""
 
 from __future__ import annotations
 

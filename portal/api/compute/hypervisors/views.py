@@ -121,7 +121,6 @@ class HypervisorView(HypervisorBase):
     queries = {"GET": hypervisor_schemas.showing}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
-        """Show one hypervisor."""
         query = self.checked_query()
         servers = self.microversion >= BY_UUID and boolean(last(query, "with_servers"))
         [shape] = self.shapes([self.one(hypervisor_id)], detail=True, servers=servers)

@@ -1,4 +1,4 @@
-"""What requests about key pairs may look like."""
+"""JSON schemas of requests about key pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of key pairs, below ``/compute``."""
+"""URLs of key pairs, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests about migrations may look like."""
+"""JSON schemas of requests about migrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of migrations, below ``/compute``."""
+"""URLs of migrations, below ``/compute``."""
 
 from __future__ import annotations
 

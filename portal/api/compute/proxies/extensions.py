@@ -130,7 +130,6 @@ class ExtensionView(ComputeView):
     rules = {"GET": "os_compute_api:extensions"}
 
     def get(self, request: Request, extension: str) -> Response:
-        """Show one extension."""
         if extension not in EXTENSIONS:
             raise NotFoundError("The resource could not be found.")
         return Response({"extension": _shape(extension)})

@@ -48,7 +48,6 @@ class ImageMetadataView(ImageMetadataProxy):
     schemas: ClassVar = {"POST": METADATA_BODY, "PUT": METADATA_BODY}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """All items."""
         return Response({"metadata": self.readable(self.image(image_id))})
 
     def post(self, request: Request, image_id: str) -> Response:
@@ -57,7 +56,6 @@ class ImageMetadataView(ImageMetadataProxy):
         return Response({"metadata": self.change(self.image(image_id), given)})
 
     def put(self, request: Request, image_id: str) -> Response:
-        """Replace all items."""
         given, image = self.checked_body()["metadata"], self.image(image_id)
         removed = [name for name in self.readable(image) if name not in given]
         return Response({"metadata": self.change(image, given, removed)})
@@ -74,11 +72,9 @@ class ImageMetadataItemView(ImageMetadataProxy):
     schemas: ClassVar = {"PUT": META_BODY}
 
     def get(self, request: Request, image_id: str, key: str) -> Response:
-        """One item."""
         return Response({"meta": {key: self._found(self.image(image_id), key)}})
 
     def put(self, request: Request, image_id: str, key: str) -> Response:
-        """Set one item."""
         given = self.checked_body()["meta"]
         if key not in given:
             raise InvalidInputError("Request body and URI mismatch", field=key)
@@ -86,7 +82,6 @@ class ImageMetadataItemView(ImageMetadataProxy):
         return Response({"meta": given})
 
     def delete(self, request: Request, image_id: str, key: str) -> Response:
-        """Remove one item."""
         image = self.image(image_id)
         self._found(image, key)
         self.change(image, {}, [key])

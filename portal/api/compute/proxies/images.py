@@ -65,7 +65,6 @@ class ImageProxy(ProxyView):
         }
 
     def shape(self, image: Image) -> dict[str, Any]:
-        """One image whole."""
         metadata = protections.readable(self.context, image.properties)
         shape = self.brief(image) | {
             "minRam": image.min_ram,
@@ -123,7 +122,6 @@ class ImageView(ImageProxy):
     rules = {"GET": "get_image", "DELETE": "delete_image"}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """Show one image."""
         return Response({"image": self.shape(self.image(image_id))})
 
     def delete(self, request: Request, image_id: str) -> Response:

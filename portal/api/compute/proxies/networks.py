@@ -47,7 +47,6 @@ class NetworkView(NetworksView):
     rules = {"GET": "os_compute_api:os-networks:show"}
 
     def get(self, request: Request, network_id: str = "") -> Response:
-        """Show one network."""
         policy.enforce(self.context, "get_network")
         try:
             network = selectors.network_for(self.context, network_id, all_projects=True)

@@ -40,7 +40,6 @@ class SecurityGroupView(ProxyView):
     rules = {"GET": "os_compute_api:os-security-groups:show"}
 
     def get(self, request: Request, security_group_id: str) -> Response:
-        """Show one group."""
         policy.enforce(self.context, "get_security_group")
         try:
             group = selectors.security_group_for(self.context, security_group_id, all_projects=True)

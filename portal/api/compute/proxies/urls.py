@@ -1,4 +1,4 @@
-"""Addresses of deprecated and removed parts of the Compute API, below ``/compute``."""
+"""URLs of deprecated and removed parts of the Compute API, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of limits and quotas, below ``/compute``."""
+"""URLs of limits and quotas, below ``/compute``."""
 
 from __future__ import annotations
 

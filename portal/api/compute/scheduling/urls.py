@@ -1,4 +1,4 @@
-"""Addresses of what explains where servers are placed, below ``/compute``."""
+"""URLs of what explains where servers are placed, below ``/compute``."""
 
 from __future__ import annotations
 

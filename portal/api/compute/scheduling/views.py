@@ -51,7 +51,6 @@ class SchedulingView(ComputeView):
 
     @staticmethod
     def shape(decision: Explained, *, seeing: bool) -> dict[str, Any]:
-        """One decision."""
         shape: dict[str, Any] = {
             "attempt": decision.attempt,
             "action": decision.action,

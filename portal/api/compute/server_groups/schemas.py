@@ -1,4 +1,4 @@
-"""What requests about server groups may look like."""
+"""JSON schemas of requests about server groups."""
 
 from __future__ import annotations
 

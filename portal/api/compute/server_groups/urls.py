@@ -1,4 +1,4 @@
-"""Addresses of server groups, below ``/compute``."""
+"""URLs of server groups, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -57,7 +57,6 @@ class ServerGroupsView(ServerGroupBase):
         return Response({"server_groups": [self.shape(group, members[group.id]) for group in groups]})
 
     def post(self, request: Request) -> Response:
-        """Make a group."""
         asked = self.checked_body()["server_group"]
         most = asked.get("rules", {}).get("max_server_per_host")
         group = create_server_group(
@@ -75,7 +74,6 @@ class ServerGroupView(ServerGroupBase):
     rules = {"GET": "os_compute_api:os-server-groups:show", "DELETE": "os_compute_api:os-server-groups:delete"}
 
     def get(self, request: Request, server_group_id: str) -> Response:
-        """One group."""
         group = server_group_for(self.context, server_group_id)
         return Response({"server_group": self.shape(group, members_of([group])[group.id])})
 

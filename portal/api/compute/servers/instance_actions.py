@@ -68,7 +68,6 @@ class InstanceActionsView(ComputeView):
         return Response(answer)
 
     def shape(self, action: InstanceAction) -> dict[str, Any]:
-        """One action."""
         shape: dict[str, Any] = {
             "action": action.action,
             "instance_uuid": str(action.instance_id),

@@ -1,4 +1,4 @@
-"""``/servers/{id}/os-interface``: the network cards of a server."""
+"""``/servers/{id}/os-interface``: the network interfaces of a server."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ def attach(version: Version) -> Schema:
     return {"type": "object", "properties": {"interfaceAttachment": inner}, "additionalProperties": False}
 
 
-class CardsView(ComputeView):
+class InterfaceShapes(ComputeView):
     """What both addresses show."""
 
-    def card(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
-        """One card."""
+    def shape(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
         shape: dict[str, Any] = {
             "port_state": _state(instance, port),
             "port_id": str(port.id),
@@ -62,16 +61,16 @@ class CardsView(ComputeView):
         return shape
 
     def one(self, instance: Instance, port_id: str) -> Response:
-        """Answer with the card of a port; NotFoundError when the server has none."""
+        """Answer with the interface of a port; NotFoundError when the server has none."""
         wanted = read_id(port_id)
         for port in network.cards_of(instance.id):
             if port.id == wanted:
-                return Response({"interfaceAttachment": self.card(instance, port, tags_of_cards(instance))})
+                return Response({"interfaceAttachment": self.shape(instance, port, tags_of_cards(instance))})
         raise NotFoundError(f"Instance {instance.id} does not have a port with id {port_id[:64]}")
 
 
-class InterfacesView(CardsView):
-    """The cards of a server, and one more."""
+class InterfacesView(InterfaceShapes):
+    """``GET`` and ``POST``: the interfaces of a server."""
 
     rules = {"GET": "os_compute_api:os-attach-interfaces:list", "POST": "os_compute_api:os-attach-interfaces:create"}
     schemas: ClassVar = {"POST": attach}
@@ -80,8 +79,8 @@ class InterfacesView(CardsView):
         """List them in their order."""
         instance = selectors.instance_for(self.context, server_id)
         tags = tags_of_cards(instance)
-        cards = [self.card(instance, port, tags) for port in network.cards_of(instance.id)]
-        return Response({"interfaceAttachments": cards})
+        shapes = [self.shape(instance, port, tags) for port in network.cards_of(instance.id)]
+        return Response({"interfaceAttachments": shapes})
 
     def post(self, request: Request, server_id: str) -> Response:
         """Plug another one in; it is answered with as it is then, while the host still works on it."""
@@ -91,23 +90,22 @@ class InterfacesView(CardsView):
             raise InvalidInputError("Must not input both network_id and port_id", field="port_id")
         if addresses and "net_id" not in wanted:
             raise InvalidInputError("Must input network_id when request IP address", field="net_id")
-        card = NetworkRequest(
+        wanted = NetworkRequest(
             network_id=wanted.get("net_id"),
             port_id=wanted.get("port_id"),
             fixed_ip=addresses[0]["ip_address"] if addresses else None,
             tag=wanted.get("tag", ""),
         )
-        port_id = attach_interface(self.context, server_id, card)
+        port_id = attach_interface(self.context, server_id, wanted)
         return self.one(selectors.instance_for(self.context, server_id), str(port_id))
 
 
-class InterfaceView(CardsView):
-    """One card of a server."""
+class InterfaceView(InterfaceShapes):
+    """One interface of a server."""
 
     rules = {"GET": "os_compute_api:os-attach-interfaces:show", "DELETE": "os_compute_api:os-attach-interfaces:delete"}
 
     def get(self, request: Request, server_id: str, port_id: str) -> Response:
-        """Show it."""
         return self.one(selectors.instance_for(self.context, server_id), port_id)
 
     def delete(self, request: Request, server_id: str, port_id: str) -> Response:

@@ -64,10 +64,10 @@ def _networks(given: object) -> Networks:
         return "auto"
     if given == "none":
         return "none"
-    return tuple(_card(entry) for entry in given) if isinstance(given, list) else None
+    return tuple(_network(entry) for entry in given) if isinstance(given, list) else None
 
 
-def _card(entry: Mapping[str, Any]) -> NetworkRequest:
+def _network(entry: Mapping[str, Any]) -> NetworkRequest:
     network, port, address = entry.get("uuid"), entry.get("port"), entry.get("fixed_ip")
     if network is None and port is None:
         raise InvalidInputError("Bad networks format: network uuid is not in proper format ''", field="networks")

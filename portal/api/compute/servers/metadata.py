@@ -25,7 +25,6 @@ class MetadataView(ComputeView):
     schemas: ClassVar = {"POST": METADATA_BODY, "PUT": METADATA_BODY}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """All items."""
         return Response({"metadata": selectors.instance_for(self.context, server_id).metadata})
 
     def post(self, request: Request, server_id: str) -> Response:
@@ -34,7 +33,6 @@ class MetadataView(ComputeView):
         return Response({"metadata": merge_metadata(self.context, server_id, given).metadata})
 
     def put(self, request: Request, server_id: str) -> Response:
-        """Replace all items."""
         given = self.checked_body()["metadata"]
         return Response({"metadata": set_metadata(self.context, server_id, given).metadata})
 
@@ -50,14 +48,12 @@ class MetadataItemView(ComputeView):
     schemas: ClassVar = {"PUT": META_BODY}
 
     def get(self, request: Request, server_id: str, key: str) -> Response:
-        """One item."""
         metadata = selectors.instance_for(self.context, server_id).metadata
         if key not in metadata:
             raise NotFoundError("Metadata item was not found")
         return Response({"meta": {key: metadata[key]}})
 
     def put(self, request: Request, server_id: str, key: str) -> Response:
-        """Set one item."""
         given = self.checked_body()["meta"]
         if key not in given:
             raise InvalidInputError("Request body and URI mismatch", field=key)
@@ -65,6 +61,5 @@ class MetadataItemView(ComputeView):
         return Response({"meta": given})
 
     def delete(self, request: Request, server_id: str, key: str) -> Response:
-        """Remove one item."""
         delete_metadata(self.context, server_id, key)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""What requests that make and change a server may look like (Compute API reference, "Servers")."""
+"""JSON schemas of requests that make and change a server (Compute API reference, "Servers")."""
 
 from __future__ import annotations
 

@@ -92,7 +92,6 @@ def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[st
 
 
 def detail(instance: Instance, related: Related, visible: VisibleFields) -> dict[str, Any]:
-    """One server whole."""
     status = api_status(instance.vm_state, instance.task_state)
     host, ident = instance.host, str(instance.id)
     shape: dict[str, Any] = {

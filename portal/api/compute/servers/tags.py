@@ -1,4 +1,4 @@
-"""``/servers/{id}/tags`` (2.26): words that the owner finds servers by."""
+"""``/servers/{id}/tags`` (2.26): words by which the owner finds servers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,13 @@ class TagsView(_TaggedView):
     schemas: ClassVar = {"PUT": TAGS_BODY}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """List them."""
         return Response({"tags": selectors.instance_for(self.context, server_id).tags})
 
     def put(self, request: Request, server_id: str) -> Response:
-        """Replace them."""
         tags = self.checked_body()["tags"]
         return Response({"tags": set_tags(self.context, server_id, tags).tags})
 
     def delete(self, request: Request, server_id: str) -> Response:
-        """Remove them."""
         delete_tags(self.context, server_id)
         return Response(status=204)
 
@@ -69,6 +66,5 @@ class TagView(_TaggedView):
         return Response(status=201, headers=headers)
 
     def delete(self, request: Request, server_id: str, tag: str) -> Response:
-        """Remove it."""
         delete_tag(self.context, server_id, tag)
         return Response(status=204)

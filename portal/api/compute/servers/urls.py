@@ -1,4 +1,4 @@
-"""Addresses of servers and what belongs to them, below ``/compute``."""
+"""URLs of servers and what belongs to them, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -116,7 +116,6 @@ class OneServerView(ServerView):
     schemas: ClassVar = {"PUT": server_schemas.update}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Show one server."""
         return self.shown(selectors.instance_for(self.context, server_id))
 
     def put(self, request: Request, server_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""What requests about compute services may look like."""
+"""JSON schemas of requests about compute services."""
 
 from __future__ import annotations
 

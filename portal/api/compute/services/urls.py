@@ -1,4 +1,4 @@
-"""Addresses of compute services, below ``/compute``."""
+"""URLs of compute services, below ``/compute``."""
 
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ class ServiceBase(ComputeView):
     """What the views of services share."""
 
     def shape(self, service: ComputeService) -> dict[str, Any]:
-        """One service."""
         shape: dict[str, Any] = {
             "id": str(service.id) if self.microversion >= BY_ID else service.number,
             "binary": service.binary,

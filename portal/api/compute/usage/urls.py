@@ -1,4 +1,4 @@
-"""Addresses of usage reports and of the log of usage audits, below ``/compute``."""
+"""URLs of usage reports and of the log of usage audits, below ``/compute``."""
 
 from __future__ import annotations
 

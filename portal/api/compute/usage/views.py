@@ -60,7 +60,6 @@ class UsageBase(ComputeView):
         return read_page(request) if self.microversion >= PAGED else None
 
     def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
-        """One project."""
         shape: dict[str, Any] = {
             "tenant_id": found.project_id.hex,
             "start": timestamp_micro(period.start),

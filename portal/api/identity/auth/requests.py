@@ -1,4 +1,4 @@
-"""Requests for tokens, from the checked body to what is proved and wanted."""
+"""Reads a request for a token: what proves who asks, and which scope is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests for tokens may look like (Identity API v3, "Authentication and token management"; and v2.0)."""
+"""JSON schemas of requests for tokens (Identity API v3, "Authentication and token management"; and v2.0)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed, query_of
+from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.selectors.catalog import endpoints, existing_endpoint, existing_region, existing_service
 from provisioning.identity.services.catalog import create_endpoint, delete_endpoint, update_endpoint
@@ -72,16 +72,13 @@ class EndpointView(ServiceView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.ENDPOINT_UPDATE}
 
     def get(self, request: Request, endpoint_id: str) -> Response:
-        """Show an endpoint."""
         return Response({"endpoint": shapes.endpoint(request, existing_endpoint(endpoint_id))})
 
     def patch(self, request: Request, endpoint_id: str) -> Response:
-        """Change an endpoint."""
         endpoint = existing_endpoint(endpoint_id)
         changed = update_endpoint(endpoint, **_values(self.checked_body()))
         return Response({"endpoint": shapes.endpoint(request, changed)})
 
     def delete(self, request: Request, endpoint_id: str) -> Response:
-        """Delete an endpoint."""
         delete_endpoint(existing_endpoint(endpoint_id))
         return Response(status=204)

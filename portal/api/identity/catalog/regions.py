@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed, query_of
+from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.selectors.catalog import existing_region, regions
 from provisioning.identity.services.catalog import create_region, delete_region, update_region
@@ -39,7 +39,6 @@ class RegionsView(ServiceView):
     queries: ClassVar[Schemas] = {"GET": query_of("parent_region_id")}
 
     def get(self, request: Request) -> Response:
-        """List the regions."""
         items = (shapes.region(request, region) for region in regions())
         return Response(listed(request, "regions", items, filters=("parent_region_id",)))
 
@@ -61,7 +60,6 @@ class RegionView(ServiceView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.REGION_UPDATE}
 
     def get(self, request: Request, region_id: str) -> Response:
-        """Show a region."""
         return Response({"region": shapes.region(request, existing_region(region_id))})
 
     def patch(self, request: Request, region_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""What requests about regions, services and endpoints may look like (Identity API v3, "Service catalog")."""
+"""JSON schemas of requests about regions, services and endpoints (Identity API v3, "Service catalog")."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.catalog import schemas, shapes
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed, query_of
+from portal.api.identity.short_lists import listed, query_of
 from provisioning.identity.selectors.catalog import catalog_services, existing_service
 from provisioning.identity.services.catalog import create_service, delete_service, update_service
 
@@ -56,11 +56,9 @@ class OneServiceView(ServiceView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.SERVICE_UPDATE}
 
     def get(self, request: Request, service_id: str) -> Response:
-        """Show a service."""
         return Response({"service": shapes.service(request, existing_service(service_id))})
 
     def patch(self, request: Request, service_id: str) -> Response:
-        """Change a service."""
         service = existing_service(service_id)
         changed = update_service(service, **_values(self.checked_body()))
         return Response({"service": shapes.service(request, changed)})

@@ -13,7 +13,6 @@ Shape = dict[str, Any]
 
 
 def region(request: Request, record: Region) -> Shape:
-    """Return a region."""
     return {
         **record.extra,
         "id": record.id,

@@ -1,4 +1,4 @@
-"""``/v3/users/{id}/access_rules``: kinds of requests that a user's application credentials are held to."""
+"""``/v3/users/{id}/access_rules``: the requests that a user's application credentials may make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from portal.api.identity.credentials import application_credentials
 from portal.api.identity.credentials.application_credentials import OfUserView
 from provisioning.identity.models import AccessRule
 from provisioning.identity.selectors.application_credentials import access_rules_of, existing_access_rule
-from provisioning.identity.selectors.lookups import existing_user
 from provisioning.identity.services.application_credentials import delete_access_rule
 
 
@@ -23,7 +22,7 @@ class AccessRulesView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them; they are made together with application credentials."""
-        user = existing_user(user_id)
+        user = self.user
         found = (_shape(request, rule) for rule in access_rules_of(user))
         return Response(fragments.listing(request, "access_rules", found, f"/users/{user.id.hex}/access_rules"))
 
@@ -34,13 +33,12 @@ class AccessRuleView(OfUserView):
     rules = {"GET": "identity:get_access_rule", "DELETE": "identity:delete_access_rule"}
 
     def get(self, request: Request, user_id: str, access_rule_id: str) -> Response:
-        """Show one."""
-        rule = existing_access_rule(existing_user(user_id), access_rule_id)
+        rule = existing_access_rule(self.user, access_rule_id)
         return Response({"access_rule": _shape(request, rule)})
 
     def delete(self, request: Request, user_id: str, access_rule_id: str) -> Response:
         """Remove one; 403 while an application credential has it."""
-        rule = existing_access_rule(existing_user(user_id), access_rule_id)
+        rule = existing_access_rule(self.user, access_rule_id)
         delete_access_rule(rule, caller=self.context)
         return Response(status=204)
 

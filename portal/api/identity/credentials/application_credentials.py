@@ -31,6 +31,11 @@ from provisioning.identity.services.application_credentials import (
 class OfUserView(ServiceView):
     """Something of the user that the address names."""
 
+    @property
+    def user(self) -> User:
+        """The user; NotFoundError."""
+        return existing_user(self.kwargs["user_id"])
+
     def policy_target(self) -> dict[str, object]:
         """It is the user's."""
         return {"user_id": self.kwargs["user_id"]}
@@ -44,7 +49,7 @@ class ApplicationCredentialsView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List them, without their secrets."""
-        user = existing_user(user_id)
+        user = self.user
         found = application_credentials_of(user, name=request.query_params.get("name"))
         path = f"/users/{user.id.hex}/application_credentials"
         return Response(
@@ -54,7 +59,7 @@ class ApplicationCredentialsView(OfUserView):
     def post(self, request: Request, user_id: str) -> Response:
         """Make one for the token's project; this answer is the only one with the secret."""
         body = self.checked_body()["application_credential"]
-        user = existing_user(user_id)
+        user = self.user
         record, secret = create_application_credential(
             user,
             self._project(body.get("project_id")),
@@ -86,12 +91,12 @@ class ApplicationCredentialView(OfUserView):
 
     def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
         """Show one, without its secret."""
-        record = existing_application_credential(existing_user(user_id), application_credential_id)
+        record = existing_application_credential(self.user, application_credential_id)
         return Response({"application_credential": shape(request, record)})
 
     def delete(self, request: Request, user_id: str, application_credential_id: str) -> Response:
         """Remove one; its tokens end at once."""
-        record = existing_application_credential(existing_user(user_id), application_credential_id)
+        record = existing_application_credential(self.user, application_credential_id)
         delete_application_credential(record, caller=self.context)
         return Response(status=204)
 

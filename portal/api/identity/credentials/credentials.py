@@ -95,7 +95,6 @@ class CredentialView(ServiceView):
         return _secret({"credential": shape(request, record)})
 
     def delete(self, request: Request, credential_id: str) -> Response:
-        """Remove it."""
         delete_credential(self._record, caller=self.context)
         return Response(status=204)
 

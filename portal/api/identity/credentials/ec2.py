@@ -17,7 +17,6 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
-from provisioning.identity.selectors.lookups import existing_user
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.credentials import EC2, blob_of, credential_id, delete_credential, ec2_keys
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
@@ -32,14 +31,14 @@ class Ec2CredentialsView(OfUserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the user's key pairs, with their secrets."""
-        user = existing_user(user_id)
+        user = self.user
         found = credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
         items = (_shape(request, record) for record in found)
         return _secret(fragments.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
 
     def post(self, request: Request, user_id: str) -> Response:
         """Make a key pair for the user in a project."""
-        user = existing_user(user_id)
+        user = self.user
         project = project_to_enter(user.id, self.checked_body()["tenant_id"])
         access, _ = create_ec2_credential(user, project, caller=self.context)
         record = existing_credential(self.context, credential_id(access), everybody=True)
@@ -61,7 +60,7 @@ class Ec2CredentialView(OfUserView):
         return Response(status=204)
 
     def _record(self, user_id: str, access: str) -> Credential:
-        user = existing_user(user_id)
+        user = self.user
         missing = NotFoundError(f"Could not find credential: {access[:64]}.")
         try:
             found = existing_credential(self.context, credential_id(access), everybody=True)

@@ -1,4 +1,4 @@
-"""What requests about credentials and application credentials may look like (Identity API v3)."""
+"""JSON schemas of requests about credentials and application credentials (Identity API v3)."""
 
 from __future__ import annotations
 

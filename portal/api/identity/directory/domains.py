@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.identity import fields, lists
+from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, DomainView
-from portal.api.identity.directory import schemas, shapes
+from portal.api.identity.directory import lists, schemas, shapes
 from provisioning.identity.directory import get
 from provisioning.identity.directory.lists import domains
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
@@ -29,13 +29,11 @@ class DomainsView(CollectionView):
     what = "domain"
 
     def get(self, request: Request) -> Response:
-        """List domains."""
         within = self.within if self.sees_all(request) else self.context.user_domain_id
         found = domains(lists.read(request, lists.DOMAINS), within=within)
         return Response(lists.answer(request, "domains", found, shapes.domain, "/domains"))
 
     def post(self, request: Request) -> Response:
-        """Make a domain."""
         body = self.checked_body()["domain"]
         fields.refuse(body, "id")
         made = create_domain(
@@ -64,7 +62,6 @@ class OneDomainView(DomainView):
         return {"domain_id": self.kwargs["domain_id"]}
 
     def get(self, request: Request, domain_id: str) -> Response:
-        """Show a domain."""
         return Response({"domain": shapes.domain(request, get.domain(domain_id))})
 
     def patch(self, request: Request, domain_id: str) -> Response:

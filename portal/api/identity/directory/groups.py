@@ -1,4 +1,4 @@
-"""``/v3/groups``, and who is in them."""
+"""``/v3/groups``, and their members."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.identity import fields, lists
+from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, RecordView
-from portal.api.identity.directory import schemas, shapes
+from portal.api.identity.directory import lists, schemas, shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.directory.get import group_or_none, is_in
@@ -38,12 +38,10 @@ class GroupsView(CollectionView):
     what = "group"
 
     def get(self, request: Request) -> Response:
-        """List groups."""
         found = groups(lists.read(request, lists.GROUPS), within=self.within)
         return Response(lists.answer(request, "groups", found, shapes.group, "/groups"))
 
     def post(self, request: Request) -> Response:
-        """Make a group."""
         body = self.checked_body()["group"]
         fields.refuse(body, "id")
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
@@ -62,7 +60,6 @@ class GroupView(RecordView[Group]):
     what = "group"
 
     def look_up(self, key: str) -> Group | None:
-        """Find the group."""
         return group_or_none(key)
 
     @property
@@ -78,7 +75,6 @@ class OneGroupView(GroupView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.GROUP_UPDATE}
 
     def get(self, request: Request, group_id: str) -> Response:
-        """Show a group."""
         return Response({"group": shapes.group(request, self.group)})
 
     def patch(self, request: Request, group_id: str) -> Response:

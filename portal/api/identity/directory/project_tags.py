@@ -27,7 +27,6 @@ class ProjectTagsView(ProjectView):
     schemas: ClassVar[Schemas] = {"PUT": schemas.PROJECT_TAGS}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """List them."""
         return Response(_shape(request, self.project))
 
     def put(self, request: Request, project_id: str) -> Response:

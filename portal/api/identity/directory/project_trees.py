@@ -8,13 +8,14 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.identity import fragments, lists
+from portal.api.identity import fragments
 from portal.api.identity.directory import shapes
+from portal.api.identity.queries import flag, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.trees import parents_of, subtree_of
 
-KNOWN = lists.parameters(
+KNOWN = parameters(
     {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
 )
 """The parameters that ``around`` reads."""
@@ -26,12 +27,10 @@ def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
 
     Lists have only what ``sees`` leaves of them.  InvalidInputError when both forms of one are asked for.
     """
-    wanted = {
-        name for name in ("parents", "subtree") for form in ("list", "ids") if lists.flag(request, f"{name}_as_{form}")
-    }
+    wanted = {name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")}
     shape: fragments.Shape = {}
     for name in sorted(wanted):
-        as_list, as_ids = (lists.flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
+        as_list, as_ids = (flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
         if as_list and as_ids:
             raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
         found = parents_of(project) if name == "parents" else subtree_of(project)

@@ -9,9 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.identity import fields, lists
+from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, RecordView
-from portal.api.identity.directory import project_trees, schemas, shapes
+from portal.api.identity.directory import lists, project_trees, schemas, shapes
+from portal.api.identity.queries import flag
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
 from provisioning.identity.directory import lists as listed
@@ -36,7 +37,7 @@ class ProjectsView(CollectionView):
     def get(self, request: Request) -> Response:
         """List projects; with ``is_domain`` the domains, in the shape of projects."""
         everything = self.sees_all(request)
-        if lists.flag(request, "is_domain"):
+        if flag(request, "is_domain"):
             within = self.within if everything else self.context.user_domain_id
             domains = listed.domains(lists.read(request, lists.DOMAINS), within=within)
             return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
@@ -90,7 +91,6 @@ class ProjectView(RecordView[Project]):
     what = "project"
 
     def look_up(self, key: str) -> Project | None:
-        """Find the project."""
         return project_by(project_id=key)
 
     @property

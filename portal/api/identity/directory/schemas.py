@@ -1,4 +1,4 @@
-"""What requests about domains, projects, users and groups may look like (Identity API v3).
+"""JSON schemas of requests about domains, projects, users and groups (Identity API v3).
 
 Fields that nobody knows are kept with the record; those that are known have one type, and some of them are read only.
 """

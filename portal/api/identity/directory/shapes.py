@@ -9,7 +9,6 @@ from provisioning.identity.models import Domain, Group, Project, User
 
 
 def domain(request: Request, record: Domain) -> fragments.Shape:
-    """Return a domain."""
     return {
         "tags": [],
         "options": {},
@@ -29,7 +28,6 @@ def domain_as_project(request: Request, record: Domain) -> fragments.Shape:
 
 
 def project(request: Request, record: Project) -> fragments.Shape:
-    """Return a project."""
     return {
         "options": {},
         **record.extra,
@@ -46,7 +44,6 @@ def project(request: Request, record: Project) -> fragments.Shape:
 
 
 def user(request: Request, record: User) -> fragments.Shape:
-    """Return a user."""
     shape: fragments.Shape = {
         **record.extra,
         "id": record.id.hex,
@@ -67,7 +64,6 @@ def user(request: Request, record: User) -> fragments.Shape:
 
 
 def group(request: Request, record: Group) -> fragments.Shape:
-    """Return a group."""
     return {
         **record.extra,
         "id": record.id.hex,

@@ -1,4 +1,4 @@
-"""``/v3/users``, and what a user is in."""
+"""``/v3/users``, and the projects and groups of a user."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.identity import fields, lists
+from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, DomainView, RecordView
-from portal.api.identity.directory import schemas, shapes
+from portal.api.identity.directory import lists, schemas, shapes
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
 from provisioning.identity.directory.lists import groups_of, projects, users
@@ -33,7 +33,6 @@ class UsersView(CollectionView):
     what = "user"
 
     def get(self, request: Request) -> Response:
-        """List users."""
         everybody = self.sees_all(request)
         found = users(
             lists.read(request, lists.USERS),
@@ -43,7 +42,6 @@ class UsersView(CollectionView):
         return Response(lists.answer(request, "users", found, shapes.user, "/users"))
 
     def post(self, request: Request) -> Response:
-        """Make a user."""
         body = self.checked_body()["user"]
         fields.refuse(body, "id")
         domain = self.domain_to_make_in(body.get("domain_id", self.default_domain))
@@ -59,7 +57,6 @@ class UserView(RecordView[User]):
     what = "user"
 
     def look_up(self, key: str) -> User | None:
-        """Find the user."""
         return user_by(user_id=key)
 
     @property
@@ -80,7 +77,6 @@ class OneUserView(UserView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.USER_UPDATE}
 
     def get(self, request: Request, user_id: str) -> Response:
-        """Show a user."""
         return Response({"user": shapes.user(request, self.user)})
 
     def patch(self, request: Request, user_id: str) -> Response:

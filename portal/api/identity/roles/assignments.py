@@ -1,4 +1,4 @@
-"""``/v3/role_assignments``: who has which role where, as it was given or as it comes to."""
+"""``/v3/role_assignments``: who has which role where: as it was granted, or in effect."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from portal.api.common.paging import read_page
 from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity.listing import list_links
-from portal.api.identity.lists import flag, parameters
+from portal.api.identity.queries import flag, parameters
 from portal.api.identity.roles import shapes
+from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity.selectors.assignment_lists import MOST_ASSIGNMENTS, AssignmentFilters, assignments, names_of
@@ -22,7 +22,6 @@ PARAMETERS = (
     *("effective", "include_names", "include_subtree", "limit", "user.id", "group.id", "role.id"),
     *("scope.project.id", "scope.domain.id", "scope.system", INHERITED),
 )
-"""What is no id names nothing."""
 
 
 class RoleAssignmentsView(ServiceView):

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
 from portal.api.identity.domain_scoped import DomainScopedView
-from portal.api.identity.listing import list_links
 from portal.api.identity.roles import shapes
+from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
@@ -52,7 +52,6 @@ class GrantsView(_GrantsView):
     rules = {"GET": "identity:list_grants"}
 
     def get(self, request: Request, **kwargs: str) -> Response:
-        """List the roles."""
         items = [shapes.role(request, role) for role in granted_roles(**self.where())]
         path = request.path.partition("/v3")[2].rstrip("/")
         return Response({"roles": items, "links": list_links(request, path)})

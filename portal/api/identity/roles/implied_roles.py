@@ -1,4 +1,4 @@
-"""``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: which roles bring other roles."""
+"""``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: which roles imply which."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.domain_scoped import DomainScopedView
-from portal.api.identity.listing import list_links
 from portal.api.identity.roles import shapes
+from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.role_lookups import brings_admin, implied_roles, implies, inferences
@@ -72,7 +72,6 @@ class ImpliedRoleView(DomainScopedView):
         return self._shown(request, 201)
 
     def delete(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
-        """End the implication."""
         unimply(self.role("prior_role_id"), self.role("implied_role_id"))
         return Response(status=204)
 

@@ -1,4 +1,4 @@
-"""``/v3/roles``: the words that policy rules ask for."""
+"""``/v3/roles``: roles, which policy rules ask for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.domain_scoped import DomainScopedView
 from portal.api.identity.fields import further
-from portal.api.identity.listing import listed, query_of
 from portal.api.identity.roles import schemas, shapes
+from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.selectors.lookups import domain_by
 from provisioning.identity.selectors.role_lookups import roles
@@ -104,7 +104,6 @@ class RoleView(DomainScopedView):
         return {"domain_id": found.domain_id}
 
     def get(self, request: Request, role_id: str) -> Response:
-        """Show a role."""
         return Response({"role": shapes.role(request, self.role())})
 
     def patch(self, request: Request, role_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""What requests about roles may look like (Identity API v3, "Roles")."""
+"""JSON schemas of requests about roles (Identity API v3, "Roles")."""
 
 from __future__ import annotations
 

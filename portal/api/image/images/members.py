@@ -38,7 +38,6 @@ class MemberDetail(ImageView):
     schemas: ClassVar[Schemas] = {"PUT": MEMBER_UPDATE}
 
     def get(self, request: Request, image_id: str, member_id: str) -> Response:
-        """Show one member."""
         return Response(shapes.member(selectors.member_for(self.context, image_id, member_id)))
 
     def put(self, request: Request, image_id: str, member_id: str) -> Response:

@@ -83,7 +83,6 @@ class ImageDetail(ImageView):
     schemas: ClassVar[Schemas] = {"PATCH": IMAGE_PATCH}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """Show an image."""
         return Response(shape_for(self.context, selectors.image_for(self.context, image_id)))
 
     def patch(self, request: Request, image_id: str) -> Response:
@@ -93,7 +92,6 @@ class ImageDetail(ImageView):
         return Response(shape_for(self.context, services.patch(self.context, image_id, changes)))
 
     def delete(self, request: Request, image_id: str) -> Response:
-        """End an image."""
         services.delete(self.context, image_id)
         return Response(status=204)
 
@@ -113,12 +111,10 @@ class ImageTag(ImageView):
     rules = {"PUT": "modify_image", "DELETE": "modify_image"}
 
     def put(self, request: Request, image_id: str, tag: str) -> Response:
-        """Add a tag."""
         services.set_tag(self.context, image_id, tag, present=True)
         return Response(status=204)
 
     def delete(self, request: Request, image_id: str, tag: str) -> Response:
-        """Remove a tag."""
         services.set_tag(self.context, image_id, tag, present=False)
         return Response(status=204)
 

@@ -94,7 +94,6 @@ class TaskDetail(ImageView):
     rules = {"GET": "tasks_api_access"}
 
     def get(self, request: Request, task_id: str) -> Response:
-        """Show a task."""
         return Response(shape(tasks.task_for(self.context, task_id)))
 
 
@@ -114,7 +113,6 @@ def stub(row: ImageTask) -> Shape:
 
 
 def shape(row: ImageTask) -> Shape:
-    """Show a task."""
     return {**stub(row), **_references(row), "input": row.input, "result": row.result, "message": row.message}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from oslo_utils import strutils
 from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
@@ -15,6 +14,7 @@ from portal.api.common.paging import next_query, read_page
 from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
 from portal.api.identity import fragments
+from portal.api.identity.queries import boolean, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
@@ -71,11 +71,6 @@ def query_of(filters: Filters) -> Schema:
     return parameters(schemas)
 
 
-def parameters(schemas: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a query of which every parameter can be left out or repeated; others are passed over."""
-    return {"type": "object", "properties": {name: {"type": "array", "items": one} for name, one in schemas.items()}}
-
-
 def read(request: Request, filters: Filters) -> Part:
     """Return the part of the list that the query asks for; InvalidInputError names the parameter that cannot be.
 
@@ -110,19 +105,6 @@ def answer(
         body["links"]["next"] = f"{endpoint(request, 'identity')}{path}?{query}"
         body["truncated"] = True
     return body
-
-
-def boolean(name: str, text: str) -> bool:
-    """Return what the text says; nothing at all is true, as in Keystone.  Raises InvalidInputError."""
-    try:
-        return not text or bool(strutils.bool_from_string(text, strict=True))
-    except ValueError as error:
-        raise InvalidInputError(f"{name} must be true or false.", field=name) from error
-
-
-def flag(request: Request, name: str) -> bool:
-    """Whether the query has this parameter and does not say that it is false."""
-    return name in request.query_params and boolean(name, request.query_params[name])
 
 
 def _words(name: str, text: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from portal.api.common import links
 from portal.api.common.paging import next_query, read_page
 from portal.api.common.validation import Schema
-from portal.api.identity.lists import boolean, parameters
+from portal.api.identity.queries import boolean, parameters
 from provisioning.common.errors import InvalidInputError
 
 Shape = dict[str, Any]
