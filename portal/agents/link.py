@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from django.conf import settings
 
@@ -65,16 +66,15 @@ class AgentConsumer(Consumer):
         self._news = asyncio.Event()
         self._orders = self._calls = True
         self._subscription: Subscription | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         await self.accept()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: loop.create_task(self._end(REFUSED)))
+        self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: self._start(self._end(REFUSED)))
 
     async def disconnect(self, code: int) -> None:
-        """The link is gone."""
         self._timer.cancel()
         self._closed = True
-        for task in self._tasks:
+        for task in set(self._tasks):
             task.cancel()
         if self._subscription is None or self._host is None:
             return
@@ -129,7 +129,7 @@ class AgentConsumer(Consumer):
         )
         await self._tell(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
-        self._tasks = [asyncio.create_task(self._guard(self._deliver, host.id))]
+        self._start(self._guard(self._deliver, host.id))
 
     def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
         """Be woken for this host, then tell an older link of it to end."""
@@ -150,7 +150,7 @@ class AgentConsumer(Consumer):
                 self._newest_link = max(self._newest_link, event.id)
             forgotten = event.payload.get("link") == "forgotten"  # there is no host any more
             if forgotten or (self._own_event and self._newest_link > self._own_event):
-                asyncio.get_running_loop().create_task(self._end(REPLACED))
+                self._start(self._end(REPLACED))
             return
         if event.kind == "call":
             self._calls = True
@@ -179,6 +179,12 @@ class AgentConsumer(Consumer):
                 await self._news.wait()
             self._news.clear()
 
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task of this link.  It is kept until it ends, because the loop alone keeps no task alive."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def _guard(self, work: Callable[[uuid.UUID], Awaitable[None]], host_id: uuid.UUID) -> None:
         """Run a task of this link; when it fails, the link ends, and the next one starts afresh."""
         try:
@@ -197,7 +203,7 @@ class AgentConsumer(Consumer):
                     await self._tell(EventsAck(seq=max(event.seq for event in events)))
             case CommandAck(ids=ids):
                 if not self._stored:
-                    self._tasks[1:] = [asyncio.create_task(self._guard(self._acknowledge, host_id))]
+                    self._start(self._guard(self._acknowledge, host_id))
                 self._stored += ids
             case Heartbeat():
                 await in_thread(liveness.heartbeat, host_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import uuid
+import weakref
 from typing import Any
 
 import pytest
@@ -34,6 +36,7 @@ from compute_agent.contract.messages import (
 from portal.agents import link
 from provisioning.common.errors import UnavailableError
 from provisioning.compute import host_commands
+from provisioning.events.services import record
 from provisioning.hosts import calls, commands, enrolment
 from provisioning.hosts.models import Host, HostCall, HostCommand
 from tests.support.sockets import WITHIN, Open, Socket, in_db
@@ -304,3 +307,55 @@ async def test_a_host_cannot_answer_for_another_or_twice(open_socket: Open) -> N
     assert await in_db(calls.answer)(one.id, question.id, ConsoleOutput(text="true", offset=4))
     assert not await in_db(calls.answer)(one.id, question.id, answer)
     assert (await asked).text == "true"
+
+
+# ----- tasks ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_acknowledgement_that_is_still_written_ends_with_the_link(
+    open_socket: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await enrol(open_socket)
+    begun: list[asyncio.Task[Any]] = []
+
+    async def hangs(consumer: link.AgentConsumer, _: object) -> None:
+        consumer._stored = []  # they are being written
+        task = asyncio.current_task()
+        assert task is not None
+        begun.append(task)
+        await asyncio.Event().wait()
+
+    socket = await connect(open_socket, host)
+    monkeypatch.setattr(link.AgentConsumer, "_acknowledge", hangs)
+    await tell(socket, CommandAck(ids=[str(uuid.uuid4())]))
+    while not begun:
+        await asyncio.sleep(0)
+    await tell(socket, CommandAck(ids=[str(uuid.uuid4())]))
+    while len(begun) < 2:
+        await asyncio.sleep(0)
+    await socket.disconnect()
+    await asyncio.wait(begun, timeout=WITHIN)
+    assert [task.cancelled() for task in begun] == [True, True]
+
+
+async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
+    open_socket: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    ending: list[weakref.ref[asyncio.Task[Any]]] = []
+
+    async def hangs(*_: object) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        ending.append(weakref.ref(task))
+        del task
+        await asyncio.get_running_loop().create_future()  # nobody else refers to it
+
+    monkeypatch.setattr(link.AgentConsumer, "_end", hangs)
+    await in_db(record)(commands.topic(host.id), "link", {"link": "forgotten"})
+    while not ending:
+        await asyncio.sleep(0.01)
+    gc.collect()
+    assert ending[0]() is not None
+    await socket.disconnect()
