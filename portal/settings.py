@@ -5,8 +5,8 @@ docs/operator-guide.md lists them all."""
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -283,7 +283,7 @@ SCHEDULER_MAX_IO_OPS_PER_HOST = integer("NOVELLA_SCHEDULER_MAX_IO_OPS_PER_HOST",
 SCHEDULER_SUBSET_SIZE = integer("NOVELLA_SCHEDULER_SUBSET_SIZE", 1, 1, 100)
 """One of this many best hosts is chosen at random."""
 try:
-    options_of(SimpleNamespace(**{name: value for name, value in globals().items() if name.startswith("SCHEDULER_")}))
+    options_of(sys.modules[__name__])  # reads the settings above that begin with SCHEDULER_
 except SchedulerSettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 CPU_ALLOCATION_RATIO = env.float("NOVELLA_CPU_ALLOCATION_RATIO", default=4.0)
@@ -381,7 +381,10 @@ METRICS_TOKEN = env.str("NOVELLA_METRICS_TOKEN", default="")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request": {"()": "provisioning.common.tracing.RequestIdFilter"}},
+    "filters": {
+        "request": {"()": "provisioning.common.tracing.RequestIdFilter"},
+        "health": {"()": "portal.common.log_filters.HealthCheckFilter"},
+    },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"},
     },
@@ -391,7 +394,7 @@ LOGGING = {
         "django-q": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "oslo_policy": {"level": "CRITICAL"},  # what is wrong with the rules is said by provisioning.identity.policy
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["health"]},
         "asyncio": {"level": "WARNING"},
     },
 }

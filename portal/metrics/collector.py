@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from django.db import connection
 from django.utils import timezone
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from provisioning.common.database import database_size
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
@@ -137,16 +137,6 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
         for row, value in zip(rows, values, strict=True):
             family.add_metric([row.name], value)
         yield family
-
-
-def database_size() -> int:
-    """Return how many bytes the database takes."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SELECT pg_database_size(current_database())")
-        else:
-            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-        return int(cursor.fetchone()[0])
 
 
 def _gauge(name: str, what: str, value: float) -> Metric:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Q
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
@@ -46,6 +47,16 @@ def alive(now: datetime, path: str = "") -> Q:
     """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
     since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
     return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
+
+
+def usable_hosts() -> int:
+    """Return how many hosts answer, may get new servers and have told what they have."""
+    return Host.objects.filter(alive(timezone.now()), enabled=True, vcpus_total__gt=0).count()
+
+
+def enrolled_hosts() -> set[str]:
+    """Return the names of the hosts that have a credential."""
+    return set(Host.objects.exclude(credential_digest="").values_list("name", flat=True))
 
 
 def hosts_for(context: RequestContext) -> list[Host]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host
@@ -33,3 +35,17 @@ def test_a_disabled_host_does_not_count(db: None, client: Client) -> None:
 
 def test_only_reading_is_allowed(db: None, client: Client) -> None:
     assert client.post("/healthz").status_code == 405
+
+
+def test_the_hosts_are_counted_by_the_database(
+    db: None, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(2) as asked:
+        client.get("/healthz")
+    assert all("COUNT(" in query["sql"] for query in asked.captured_queries)
+
+
+def test_a_cloud_that_starts_writes_no_error(db: None, client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("ERROR", logger="django.request"):
+        assert client.get("/healthz").status_code == 503
+    assert not caplog.records
