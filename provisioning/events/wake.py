@@ -1,25 +1,26 @@
 """Wake-ups between processes: hints that something was committed, never the thing itself.
 
 On SQLite, which means one machine, a listener is a unix datagram socket ``RUN_DIR/wake/<pid>-<random>.<channel>`` and a
-wake-up goes to all of a channel.  On PostgreSQL it is LISTEN/NOTIFY, and reaches every machine.  A lost wake-up costs
-the listener's own poll interval, nothing else.
+wake-up goes to all of a channel.  On PostgreSQL it is LISTEN/NOTIFY, and reaches every machine.  Whoever
+misses a wake-up looks by itself a second later.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import secrets
 import select
 import socket
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Protocol
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 EVENTS = "events"
 QUEUE = "queue"
@@ -44,9 +45,8 @@ def announce(channel: str) -> None:
                 "SELECT pg_notify(%s, '')", [_pg_channel(channel)]
             )  # one per transaction: the server folds equals
         return
-    hook = _POKES[channel]
-    if not _will_run(connection, hook):
-        transaction.on_commit(hook)
+    announced = next(_numbers)
+    transaction.on_commit(lambda: _poke_once(channel, announced))
 
 
 def listener(channel: str) -> Listener:
@@ -56,10 +56,11 @@ def listener(channel: str) -> Listener:
     return _Datagrams(channel)
 
 
-def _will_run(database: BaseDatabaseWrapper, hook: Callable[[], None]) -> bool:
-    """Whether the hook is already registered in this transaction, or in a savepoint that the current one lies in."""
-    now = set(database.savepoint_ids)
-    return any(registered is hook and set(sids) <= now for sids, registered, *_ in database.run_on_commit)
+def _poke_once(channel: str, announced: int) -> None:
+    """Wake the channel, unless this thread has done so since: one transaction may announce the same many times."""
+    if vars(_poked).get(channel, -1) < announced:
+        vars(_poked)[channel] = next(_numbers)
+        poke(channel)
 
 
 def poke(channel: str) -> None:
@@ -81,15 +82,8 @@ def poke(channel: str) -> None:
                     Path(folder, name).unlink(missing_ok=True)
 
 
-def _poke_events() -> None:
-    poke(EVENTS)
-
-
-def _poke_queue() -> None:
-    poke(QUEUE)
-
-
-_POKES: dict[str, Callable[[], None]] = {EVENTS: _poke_events, QUEUE: _poke_queue}
+_numbers = itertools.count()
+_poked = threading.local()  # channel -> number of the last wake-up that this thread has sent
 
 
 def _folder() -> Path:
