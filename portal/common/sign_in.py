@@ -11,6 +11,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any, cast
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.backends import BaseBackend
@@ -273,7 +274,7 @@ def _set_caller(request: HttpRequest, context: RequestContext | None) -> None:
     request.user = cast("User", SimpleLazyObject(lambda: _user_of(context)))
 
     async def auser() -> User | AnonymousUser:
-        return AnonymousUser() if context is None else await User.objects.aget(id=str(context.user_id))
+        return await sync_to_async(_user_of)(context)
 
     request.auser = auser
 
@@ -281,7 +282,7 @@ def _set_caller(request: HttpRequest, context: RequestContext | None) -> None:
 def _user_of(context: RequestContext | None) -> User | AnonymousUser:
     if context is None or context.user_id is None:
         return AnonymousUser()
-    user = User.objects.select_related("domain").filter(id=context.user_id).first()
+    user = user_by(user_id=context.user_id.hex)
     if user is None:
         return AnonymousUser()
     user.is_staff = policy.allows(context, "novella:admin")

@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors import dashboard_lists, lookups, role_lookups
 from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
@@ -60,10 +61,10 @@ def user(text: str, where: Domain) -> User:
 
 def group(text: str, where: Domain) -> Group:
     """Return the group of this name in the domain, or else of this id."""
-    found = Group.objects.filter(name=text, domain=where).first() if "\0" not in text else None
+    found = lookups.group_named(text, where.id)
     key = read_id(text)
     if found is None and key is not None:
-        found = Group.objects.filter(id=key).first()
+        found = dashboard_lists.group_by(key)
     if found is None:
         raise CommandError(f"There is no group {text} in the domain {where.name}.")
     return found
@@ -71,12 +72,13 @@ def group(text: str, where: Domain) -> Group:
 
 def role(text: str) -> Role:
     """Return the role of this name that is of no domain, or else the one of this id."""
-    found = Role.objects.filter(name=text, domain=None).first() if "\0" not in text else None
+    every = role_lookups.roles()
+    found = next((each for each in every if each.name == text), None)
     key = read_id(text)
     if found is None and key is not None:
-        found = Role.objects.filter(id=key).first()
+        found = dashboard_lists.role_by(key)
     if found is None:
-        known = ", ".join(Role.objects.filter(domain=None).order_by("name").values_list("name", flat=True)[:20])
+        known = ", ".join(each.name for each in every[:20])
         raise CommandError(f"There is no role {text}. There are: {known}.")
     return found
 

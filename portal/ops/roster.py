@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from django.db import transaction
 
 from portal.ops.named import DOMAIN
 from portal.ops.roster_file import Problems, Row
 from provisioning.common.errors import NovellaError
-from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
+from provisioning.identity.models import Domain, Group, Project, User
+from provisioning.identity.selectors import dashboard_lists, many, role_lookups
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.bulk_users import prepare_user, store_user
 from provisioning.identity.services.groups import add_to_group, create_group
@@ -28,14 +28,11 @@ from provisioning.identity.services.users import update_user
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
 
-AT_ONCE = 500
-"""Names in one query."""
 HASHING = 4
 """Threads."""
 
 Key = tuple[str, str]
 """Id of the domain, and a name in it."""
-Named = TypeVar("Named", User, Project, Group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class Plan:
         self.new_users: dict[Key, NewUser] = {}
         self._problems = problems
         self._domains = self._find_domains(rows)
-        self._roles = {role.name: role for role in Role.objects.filter(domain=None)}
+        self._roles = {role.name: role for role in role_lookups.roles()}
         rows = [row for row in rows if (row.domain or DOMAIN) in self._domains]
         self._users = self._find(User, ((row, row.user) for row in rows))
         self._projects = self._find(Project, ((row, row.project) for row in rows if row.project))
@@ -127,25 +124,18 @@ class Plan:
 
     def _find_domains(self, rows: Sequence[Row]) -> dict[str, Domain]:
         """Return the domains by what the rows call them: a name, or an id."""
-        every = list(Domain.objects.all())
+        every = dashboard_lists.all_domains()
         found = {domain.name: domain for domain in every} | {domain.id: domain for domain in every}
         for row in rows:
             if (row.domain or DOMAIN) not in found:
                 self._problems.add(row.line, f"There is no domain {row.domain or DOMAIN}.")
         return found
 
-    def _find(self, model: type[Named], wanted: Iterable[tuple[Row, str]]) -> dict[Key, Named]:
+    def _find(self, model: type[many.Named], wanted: Iterable[tuple[Row, str]]) -> dict[Key, many.Named]:
         names: dict[str, set[str]] = {}
         for row, name in wanted:
-            if "\0" not in name:
-                names.setdefault(self._key(row, name)[0], set()).add(name)
-        found: dict[Key, Named] = {}
-        for domain_id, those in names.items():
-            ordered = sorted(those)
-            for begin in range(0, len(ordered), AT_ONCE):
-                part = model._default_manager.filter(domain=domain_id, name__in=ordered[begin : begin + AT_ONCE])
-                found |= {(domain_id, record.name): record for record in part}
-        return found
+            names.setdefault(self._key(row, name)[0], set()).add(name)
+        return many.find_by_name(model, names)
 
     def _check(self, rows: Sequence[Row]) -> None:
         """Look at the rows beside each other: one for each user and project, and no two that contradict."""
@@ -244,7 +234,7 @@ class Plan:
 
     def _plan_memberships(self, rows: Sequence[Row]) -> None:
         groups = {group.id for group in self._groups.values()}
-        present = set(GroupMembership.objects.filter(group__in=groups).values_list("group_id", "user_id"))
+        present = many.memberships_in(groups)
         done: set[tuple[Key, Key]] = set()
         for row in rows:
             user = self._key(row, row.user)
@@ -262,8 +252,7 @@ class Plan:
 
     def _plan_roles(self, rows: Sequence[Row]) -> None:
         projects = {project.id for project in self._projects.values()}
-        given = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
-        present = set(given.values_list("project_id", "user_id", "role_id"))
+        present = many.roles_given_on(projects)
         for row in rows:
             user, project = self._key(row, row.user), self._key(row, row.project)
             person, place = self._users.get(user), self._projects.get(project)

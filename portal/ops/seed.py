@@ -19,6 +19,7 @@ from provisioning.compute import selectors as compute_selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts import enrolment
 from provisioning.identity.models import Project, User
+from provisioning.identity.selectors.lookups import user_by
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog
 from provisioning.identity.services.domains import ensure_domain
@@ -28,8 +29,8 @@ from provisioning.identity.services.users import ensure_user
 from provisioning.images import selectors as image_selectors
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
-from provisioning.network.models import Network, SecurityGroup
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits
@@ -102,7 +103,7 @@ def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
 
 def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
     """Make the user with a generated password kept in ``secrets_dir``; an existing user keeps the password it has."""
-    known = User.objects.filter(domain_id=DOMAIN_ID, name=name).first()
+    known = user_by(name=name, domain_id=DOMAIN_ID)
     path = secrets_dir / f"password-{name}"
     if known is None:
         if not path.exists():
@@ -144,7 +145,8 @@ def flavors(context: RequestContext, seed: Seed) -> None:
 def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
     """Make ``demo-net``, owned by demo and shared, and let SSH and ping into each project's ``default`` group."""
     project_id = _project_id(contexts["demo"])
-    net = Network.objects.filter(project_id=project_id, name=NETWORK_NAME).first()
+    own = network_selectors.networks_for(contexts["demo"])
+    net = next((each for each in own if (each.project_id, each.name) == (project_id, NETWORK_NAME)), None)
     if net is None:
         with transaction.atomic():
             net = network.create_network(project_id, NETWORK_NAME, shared=True, description="Shared by every project.")
@@ -152,12 +154,13 @@ def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
         seed.made.append(f"network {NETWORK_NAME}")
     seed.network = {"id": str(net.id), "name": net.name}
     for context in contexts.values():
-        _open_default_group(_project_id(context))
+        _open_default_group(context)
 
 
-def _open_default_group(project_id: uuid.UUID) -> None:
+def _open_default_group(context: RequestContext) -> None:
     """Allow SSH and ping to guests of the ``default`` group when it is new; later changes are the project's own."""
-    if SecurityGroup.objects.filter(project_id=project_id, name="default").exists():
+    project_id = _project_id(context)
+    if any(group.name == "default" for group in network_selectors.security_groups_for(context)):
         return
     with transaction.atomic():
         group = network.ensure_default_security_group(project_id)

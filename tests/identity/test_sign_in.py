@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import uuid
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.db import connection
 from django.test import Client, RequestFactory
@@ -12,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from portal.common.redirects import safe_next
-from portal.common.sign_in import token_of_cookies
+from portal.common.sign_in import _set_caller, token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token, token_data
 from provisioning.identity.services.assignments import assign_role, remove_role
@@ -282,3 +285,16 @@ def test_every_answer_has_the_headers_that_shut_others_out(people: People) -> No
     assert response["X-Frame-Options"] == "DENY"
     assert response["X-Content-Type-Options"] == "nosniff"
     assert Api(None).get("/plain")["X-Openstack-Request-Id"].startswith("req-")
+
+
+def test_auser_is_the_user(people: People) -> None:
+    request: Any = RequestFactory().get("/")
+    for person in (people.operator, people.alice):
+        _set_caller(request, person.context)
+        known = async_to_sync(request.auser)()
+        assert (known, known.is_staff) == (request.user, request.user.is_staff)
+        assert known.is_staff == (person is people.operator)
+    _set_caller(request, dataclasses.replace(people.alice.context, user_id=uuid.uuid4()))
+    assert async_to_sync(request.auser)().is_anonymous
+    _set_caller(request, None)
+    assert async_to_sync(request.auser)().is_anonymous

@@ -7,6 +7,11 @@ simply be tried again.
 
 The threads of one process do not even look: one at a time is in a transaction, and the next is woken when it ends.
 Threads that looked again and again took the interpreter from the one that all of them waited for.
+
+Measured against Django's own backend with the same options (immediate transactions, WAL, the same timeout), in turns on
+2 busy cores, medians of three runs of 150 short transactions in each thread.  Three processes of four threads, which is
+what a cloud is under load: 6.5 s against 8.7 s, and a longest wait of 0.8 s against 1.9 s.  One process of eight
+threads: 2.6 s against 2.7 s.  Four processes of one thread: 7.6 s against 6.1 s, for looking costs processor time.
 """
 
 from __future__ import annotations

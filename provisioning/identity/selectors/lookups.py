@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity.models import Domain, Project, Role, User
+from provisioning.identity.models import Domain, Group, Project, Role, User
 
 
 def role_records(names: Iterable[str]) -> list[Role]:
@@ -37,6 +37,11 @@ def project_by(
     if domain_id is not None:
         return projects.filter(name=name, domain=domain_id).first()
     return projects.filter(name=name, domain__name=domain_name).first()
+
+
+def group_named(name: str, domain_id: str) -> Group | None:
+    """Return the group of this name in the domain, or None."""
+    return Group.objects.filter(name=name, domain=domain_id).first() if "\0" not in name else None
 
 
 def user_by(

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import seed
 from provisioning.common.errors import NovellaError
-from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import enrolled_hosts
 
 
 class Command(BaseCommand):
@@ -49,6 +49,5 @@ class Command(BaseCommand):
         seed.flavors(contexts["admin"], result)
         seed.networks(contexts, result)
         seed.image(contexts["admin"], path, result, simulated=options["simulated"])
-        enrolled = set(Host.objects.exclude(credential_digest="").values_list("name", flat=True))
-        seed.join_tokens(options["host"], enrolled, result)
+        seed.join_tokens(options["host"], enrolled_hosts(), result)
         return result

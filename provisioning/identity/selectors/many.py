@@ -1,0 +1,36 @@
+"""Many records at once, for imports: a few queries however many names there are."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+from provisioning.identity.models import Group, GroupMembership, Project, RoleAssignment, User
+
+AT_ONCE = 500
+"""Names in one query."""
+
+Named = TypeVar("Named", User, Project, Group)
+
+
+def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Named]:
+    """Return the records of these names, which are given by the ids of their domains, by domain and name."""
+    found: dict[tuple[str, str], Named] = {}
+    for domain_id, those in names.items():
+        ordered = sorted(name for name in those if "\0" not in name)
+        for begin in range(0, len(ordered), AT_ONCE):
+            part = model._default_manager.filter(domain=domain_id, name__in=ordered[begin : begin + AT_ONCE])
+            found |= {(domain_id, record.name): record for record in part}
+    return found
+
+
+def memberships_in(groups: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    """Return who is in these groups, as pairs of group and user."""
+    return set(GroupMembership.objects.filter(group__in=groups).values_list("group_id", "user_id"))
+
+
+def roles_given_on(projects: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID | None, uuid.UUID]]:
+    """Return the roles that users have on these projects themselves, as project, user and role."""
+    given = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
+    return set(given.values_list("project_id", "user_id", "role_id"))
