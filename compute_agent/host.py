@@ -131,12 +131,12 @@ class Host:
         def measure() -> ResourceAudit:
             cached = services.images.cached()
             report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
-            return replace(report, belongings=leftovers.find(services, described))
+            return replace(report, leftovers=leftovers.find(services, described))
 
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
-        found = leftovers.without(report.belongings, {subject.id for subject in busy})
-        return replace(report, belongings=found)
+        found = leftovers.without(report.leftovers, {subject.id for subject in busy})
+        return replace(report, leftovers=found)
 
     async def idle(self) -> None:
         """Wait until no command is being carried out."""

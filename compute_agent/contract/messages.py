@@ -18,26 +18,30 @@ from compute_agent.contract.commands import CommandBody
 
 T = TypeVar("T")
 
+SERVER = "server"
+"""The kind of subject that a server is."""
+
 CONTRACT_VERSION = 1
 """Raised when an older side could no longer understand a newer one; ``Hello`` with another version is refused with a
 sentence.
 """
 
 
-# ----- commands: portal -> agent, durable, ordered per instance -------------------------------------------------------
+# ----- commands: portal -> agent, durable, ordered per subject --------------------------------------------------------
 
 
 class Command(Message, frozen=True):
-    """One durable order for one instance.
+    """One durable command about one subject: a thing of some kind ("server") with an id of its own.
 
-    ``attempt`` fences: an order of an older attempt than the newest seen is acknowledged and answered with ``failed``,
-    code ``superseded``.
-    ``deadline``: an order that is late is not begun; a DestroyRequest is never late.
+    ``generation`` fences: a command of an older generation than the newest seen is acknowledged and answered with
+    ``failed``, code ``superseded``.  That of a server is its attempt.
+    ``deadline``: a command that is late is not begun; a DestroyRequest is never late.
     """
 
     id: str
-    instance_id: str
-    attempt: int
+    subject_kind: str
+    subject_id: str
+    generation: int
     body: CommandBody
     deadline: float = 0.0  # Unix time, s; 0: none
 
@@ -194,8 +198,8 @@ class Hello(Message, frozen=True):
     guests: list[GuestState] = []
 
 
-class Belonging(Frozen, frozen=True):
-    """One thing on the host that none of its guests accounts for.
+class Leftover(Frozen, frozen=True):
+    """One thing on the host that nothing there accounts for.
 
     ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``seed``, ``tap``, ``lease``,
     ``filter``, ``plug`` (cards on record without a guest), ``foreign_domain`` (a guest that Novella did not make: told
@@ -204,10 +208,11 @@ class Belonging(Frozen, frozen=True):
 
     kind: str
     name: str
-    instance_id: str = ""  # whose it is, as far as the host can tell
+    subject_kind: str = SERVER  # what kind of things leaves such
+    subject_id: str = ""  # whose it is, as far as the host can tell
 
 
-MOST_BELONGINGS = 500
+MOST_LEFTOVERS = 500
 """Things that one audit lists."""
 
 
@@ -230,7 +235,7 @@ class ResourceAudit(Message, frozen=True):
     cached_images: list[str] = []
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
-    belongings: list[Belonging] | None = None  # at most MOST_BELONGINGS; None: not looked for
+    leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
 
 
 class Heartbeat(Message, frozen=True):
@@ -244,23 +249,24 @@ class CommandAck(Message, frozen=True):
 
 
 class AgentEvent(Frozen, frozen=True):
-    """One fact about an instance: a step began, a step ended, a command finished, a guest's power state changed.
+    """One fact about a subject: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
       ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
       ``finished``      the command ended well; ``power_state`` is set
       ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``;
-                        besides the codes of ``compute_agent.virt.errors``: ``superseded`` (an order of a newer attempt
-                        was seen, or the instance was destroyed; nothing to do), ``cancelled`` (a build stopped by a
+                        besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
+                        commanded, or the subject was removed; nothing to do), ``cancelled`` (a build stopped by a
                         DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never begun)
-      ``power``         the guest's power state is now ``power_state`` (no command; ``attempt`` is the guest's)
+      ``power``         the guest's power state is now ``power_state`` (no command; ``generation`` is the guest's)
     Times are Unix seconds of the host's clock.
     """
 
     seq: int  # 64 bits; rises per host, also over restarts and a lost state folder; numbers may be left out
-    instance_id: str
-    attempt: int
+    subject_kind: str
+    subject_id: str
+    generation: int
     kind: Literal["step_started", "step", "finished", "failed", "power"]
     command_id: str = ""
     step: str = ""
@@ -300,21 +306,22 @@ class Welcome(Message, frozen=True):
 
 
 class Owned(Frozen, frozen=True):
-    """One instance that the host holds by the records, and its newest attempt."""
+    """One subject that the host holds by the records, and its newest generation."""
 
-    instance_id: str
-    attempt: int
+    subject_kind: str
+    subject_id: str
+    generation: int
 
 
 class Ownership(Message, frozen=True):
     """All that the host holds by the records.
 
     It comes right behind ``Welcome``, before any command.  An agent that has started anew waits for it before it goes
-    on with what an earlier process began: an order of another attempt, or for an instance that is not here any more, is
-    superseded, and what a build has made is undone.
+    on with what an earlier process began: a command of another generation, or for a subject that is not here any more,
+    is superseded, and what a build has made is undone.
     """
 
-    instances: list[Owned] = []
+    subjects: list[Owned] = []
 
 
 class Refused(Message, frozen=True):

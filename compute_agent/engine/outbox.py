@@ -96,7 +96,14 @@ class Outbox:
         return self._event(subject_of(command), generation_of(command), kind, command_id=command.id, **facts)
 
     def _event(self, subject: Subject, generation: int, kind: EventKind, **facts: Any) -> AgentEvent:
-        return AgentEvent(seq=self._store.next_seq(), instance_id=subject.id, attempt=generation, kind=kind, **facts)
+        return AgentEvent(
+            seq=self._store.next_seq(),
+            subject_kind=subject.kind,
+            subject_id=subject.id,
+            generation=generation,
+            kind=kind,
+            **facts,
+        )
 
     def _add(self, event: AgentEvent, *, urgent: bool) -> None:
         self._pending[event.seq] = event

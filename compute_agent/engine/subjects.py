@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from compute_agent.contract.messages import Command, Ownership
 
-SERVER = "server"
-
 
 class Subject(NamedTuple):
     """One thing that commands are about; its kind says who handles them."""
@@ -22,14 +20,14 @@ class Subject(NamedTuple):
 
 def subject_of(command: Command) -> Subject:
     """Return what the command is about."""
-    return Subject(SERVER, command.instance_id)
+    return Subject(command.subject_kind, command.subject_id)
 
 
 def generation_of(command: Command) -> int:
     """Return the fencing number of the command: a greater one for the same subject outdates it."""
-    return command.attempt
+    return command.generation
 
 
 def owned(ownership: Ownership) -> Mapping[Subject, int]:
     """Return what the host holds by the records, with the newest generation of each."""
-    return {Subject(SERVER, each.instance_id): each.attempt for each in ownership.instances}
+    return {Subject(each.subject_kind, each.subject_id): each.generation for each in ownership.subjects}

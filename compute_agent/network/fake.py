@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.network.host_network import HostNetwork
 
 
@@ -44,5 +44,5 @@ class FakeNetwork(HostNetwork):
     def check(self) -> list[str]:
         return []
 
-    def belongings(self, guests: set[str]) -> list[Belonging]:
-        return [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(set(self.plugged) - guests)]
+    def leftovers(self, guests: set[str]) -> list[Leftover]:
+        return [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(set(self.plugged) - guests)]

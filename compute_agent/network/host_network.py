@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 
 
 class HostNetwork(abc.ABC):
@@ -43,5 +43,5 @@ class HostNetwork(abc.ABC):
         """Mend what died by itself, for example a DHCP server, and return a line for each thing mended."""
 
     @abc.abstractmethod
-    def belongings(self, guests: set[str]) -> list[Belonging]:
+    def leftovers(self, guests: set[str]) -> list[Leftover]:
         """List what is plugged, leased or filtered here for none of ``guests`` (uuids); changes nothing."""

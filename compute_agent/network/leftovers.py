@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.network import firewall, links
 from compute_agent.network.records import Records
 
@@ -15,7 +15,7 @@ TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
 CHAIN = re.compile(r"^(?:from|in|out)-(tap.+)$")
 
 
-def listed(records: Records, folder: Path, guests: set[str]) -> list[Belonging]:
+def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
     """List cards on record without a guest, taps, filters and DHCP leases that are no guest's; changes nothing.
 
     Whose something is, is known only while its cards are on record.  Raises RetryableHostError.
@@ -24,7 +24,7 @@ def listed(records: Records, folder: Path, guests: set[str]) -> list[Belonging]:
     for uuid in sorted(records.uuids()):
         for port in records.ports_of(uuid):
             taps[port.tap], macs[port.mac_address.lower()] = uuid, uuid
-    found = [Belonging(kind="plug", name=uuid, instance_id=uuid) for uuid in sorted(records.uuids() - guests)]
+    found = [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(records.uuids() - guests)]
     cards = [name for name in links.names() if TAP.match(name) or name in taps]
     found += _of_none("tap", {name: name for name in cards}, taps, guests)
     chains = {name: match[1] for name in sorted(firewall.chains()) if (match := CHAIN.match(name))}
@@ -33,10 +33,10 @@ def listed(records: Records, folder: Path, guests: set[str]) -> list[Belonging]:
     return found
 
 
-def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Belonging]:
+def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Leftover]:
     """Return those whose owner is no guest; ``names``: name → what its owner is known by."""
     pairs = [(name, owners.get(key, "")) for name, key in names.items()]
-    return [Belonging(kind=kind, name=name, instance_id=owner) for name, owner in pairs if owner not in guests]
+    return [Leftover(kind=kind, name=name, subject_id=owner) for name, owner in pairs if owner not in guests]
 
 
 def _leases(folder: Path) -> Iterator[tuple[str, str]]:

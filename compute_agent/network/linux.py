@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.network import firewall, leftovers, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
 from compute_agent.network.host_network import HostNetwork
@@ -117,7 +117,7 @@ class LinuxNetwork(HostNetwork):
                 mended.append("filters")
             return mended
 
-    def belongings(self, guests: set[str]) -> list[Belonging]:
+    def leftovers(self, guests: set[str]) -> list[Leftover]:
         with self._lock:
             return leftovers.listed(self._records, self._folder, guests)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from compute_agent.contract import commands
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.messages import SERVER
 from compute_agent.engine.handlers import SubjectKind
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore, SubjectRecord
-from compute_agent.engine.subjects import SERVER, Subject
+from compute_agent.engine.subjects import Subject
 from compute_agent.servers.base import ServerHandler
 from compute_agent.servers.build import Build
 from compute_agent.servers.destroy import Destroy

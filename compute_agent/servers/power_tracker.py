@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from compute_agent.contract.messages import SERVER
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.outbox import Outbox
-from compute_agent.engine.subjects import SERVER, Subject
+from compute_agent.engine.subjects import Subject
 from compute_agent.virt.driver import Guest
 
 

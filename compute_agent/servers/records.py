@@ -6,8 +6,9 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.commands import AttachInterfaceRequest
+from compute_agent.contract.messages import SERVER
 from compute_agent.engine.store import StateStore
-from compute_agent.engine.subjects import SERVER, subject_of
+from compute_agent.engine.subjects import subject_of
 
 _spec = msgspec.json.Decoder(InstanceSpec)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Belonging, Diagnostics
+from compute_agent.contract.messages import Diagnostics, Leftover
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
@@ -100,7 +100,7 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
-    def belongings(self) -> list[Belonging]:
+    def leftovers(self) -> list[Leftover]:
         """List what is here and is part of no guest of ``guests``: folders, disks and seeds without a domain, and by
         name the domains that Novella did not make.  Changes nothing; what comes or goes meanwhile may be among it.
 

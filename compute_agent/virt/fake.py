@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Belonging, Diagnostics
+from compute_agent.contract.messages import Diagnostics, Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
@@ -101,11 +101,11 @@ class FakeDriver(ComputeDriver):
         with self._changed:
             return [Guest(guest.uuid, guest.attempt, PowerState(guest.power)) for guest in self._state.guests.values()]
 
-    def belongings(self) -> list[Belonging]:
+    def leftovers(self) -> list[Leftover]:
         with self._changed:
             state, here = self._state, set(self._state.guests)
-            found = [Belonging(kind="disk", name=uuid, instance_id=uuid) for uuid in sorted(state.disks - here)]
-            found += [Belonging(kind="seed", name=uuid, instance_id=uuid) for uuid in sorted(state.seeds - here)]
+            found = [Leftover(kind="disk", name=uuid, subject_id=uuid) for uuid in sorted(state.disks - here)]
+            found += [Leftover(kind="seed", name=uuid, subject_id=uuid) for uuid in sorted(state.seeds - here)]
         return found
 
     def has_disk(self, uuid: str) -> bool:

@@ -9,12 +9,11 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.messages import SERVER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Subject
 
-SERVER = "server"
-"""The kind of subject that a server is."""
 LOST_AFTER = timedelta(minutes=10)
 """A command that a host took so long ago and never ended counts as lost: its report was, or the host's memory."""
 

@@ -102,7 +102,7 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
 
 def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
-    if instance.host_id == host_id and instance.attempt == event.attempt:
+    if instance.host_id == host_id and instance.attempt == event.generation:
         sync_power(instance, power_state_of(event.power_state))
 
 
@@ -162,7 +162,7 @@ def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> N
     action = instance_actions.current(instance.id, line.action) if line else None
     if action is not None:
         host = instance.host.name if instance.host else ""
-        failure = attempts.Failure(event.attempt, host, reason)
+        failure = attempts.Failure(event.generation, host, reason)
         attempts.record(action, failure, instance, _time(event.finished_at))
 
 
@@ -210,8 +210,10 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
 def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     """Say whether the instance waits for the order and the step has a name that fits it."""
     if command.kind == "build_request":
-        return event.step in BUILD_STEPS and _spawning(instance, event.attempt)
-    return instance.attempt == event.attempt and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
+        return event.step in BUILD_STEPS and _spawning(instance, event.generation)
+    return (
+        instance.attempt == event.generation and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
+    )
 
 
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
@@ -234,7 +236,7 @@ def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceAction
         action,
         event.step,
         instance_actions.Span(started, max(_time(event.finished_at), started) if ended else None),
-        attempt=event.attempt,
+        attempt=event.generation,
         host=host,
         detail={
             one_line(key, 40): one_line(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from compute_agent.contract.messages import AgentEvent, GuestState
+from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
 from provisioning.compute import reports, state
-from provisioning.compute.host_commands import SERVER
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import leftovers, reconcile

@@ -58,8 +58,9 @@ def pending(host_id: uuid.UUID) -> list[Command]:
     return [
         Command(
             id=str(command.id),
-            instance_id=str(command.subject_id),
-            attempt=command.generation,
+            subject_kind=command.subject_kind,
+            subject_id=str(command.subject_id),
+            generation=command.generation,
             body=decode_command_body(command.body),
             deadline=command.deadline.timestamp() if command.deadline else 0.0,
         )

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from compute_agent.contract.messages import MOST_BELONGINGS, ResourceAudit
+from compute_agent.contract.messages import MOST_LEFTOVERS, ResourceAudit
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import one_line
@@ -31,11 +31,14 @@ def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
 
     Guests that no record knows are kept with it.  An agent that did not look changes nothing.
     """
-    if report.belongings is None:
+    if report.leftovers is None:
         return
     things: dict[Thing, Owner] = {}
-    for each in islice(report.belongings, MOST_BELONGINGS):
-        things[one_line(each.kind, 20), one_line(each.name, 255)] = ("server", read_id(each.instance_id))
+    for each in islice(report.leftovers, MOST_LEFTOVERS):
+        things[one_line(each.kind, 20), one_line(each.name, 255)] = (
+            one_line(each.subject_kind, 20),
+            read_id(each.subject_id),
+        )
     with transaction.atomic():
         for handler in handlers():
             unknown = sorted(handler.unknown(report.guests))

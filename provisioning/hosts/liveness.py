@@ -34,7 +34,8 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
 def ownership(host_id: uuid.UUID) -> Ownership:
     """Return what a host holds by the records, with its newest generation: all that is there or on its way there."""
     owned = [subject for handler in handlers() for subject in handler.owned_by(host_id)]
-    return Ownership(instances=[Owned(instance_id=str(each.id), attempt=each.generation) for each in owned])
+    subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]
+    return Ownership(subjects=subjects)
 
 
 def heartbeat(host_id: uuid.UUID) -> None:

@@ -90,7 +90,7 @@ def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
     command = records.commands.get(found) if found else None
     if command is None or (command.subject_kind, command.subject_id) != _subject(event):
         return None
-    return command if command.generation == event.attempt else None
+    return command if command.generation == event.generation else None
 
 
 def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
@@ -111,4 +111,4 @@ def _load(handler: SubjectHandler[Any], ids: Sequence[uuid.UUID | None]) -> dict
 
 
 def _subject(event: AgentEvent) -> Key:
-    return "server", read_id(event.instance_id)
+    return event.subject_kind, read_id(event.subject_id)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, PowerRequest
-from compute_agent.contract.messages import AgentEvent, Command, Owned, Ownership
+from compute_agent.contract.messages import SERVER, AgentEvent, Command, Owned, Ownership
 from compute_agent.engine.subjects import subject_of
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
@@ -65,7 +65,9 @@ def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1,
 
 def make_command(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:
     """A command as the portal would send it."""
-    return Command(id=str(uuid.uuid4()), instance_id=instance, attempt=attempt, body=body, deadline=deadline)
+    return Command(
+        id=str(uuid.uuid4()), subject_kind=SERVER, subject_id=instance, generation=attempt, body=body, deadline=deadline
+    )
 
 
 def build(spec: InstanceSpec, attempt: int = 1, *, deadline: float = 0.0) -> Command:
@@ -153,9 +155,13 @@ def make_stage(
 def all_of(stage: Stage) -> Ownership:
     """What the portal says of a host of which it knows everything that the host itself knows."""
     commands = [stored.command for stored in stage.host._store.unfinished()]
-    records = {command.instance_id: stage.host._store.subject(subject_of(command)) for command in commands}
+    records = {command.subject_id: stage.host._store.subject(subject_of(command)) for command in commands}
     return Ownership(
-        instances=[Owned(instance_id=uuid, attempt=record.generation) for uuid, record in records.items() if record]
+        subjects=[
+            Owned(subject_kind=SERVER, subject_id=uuid, generation=record.generation)
+            for uuid, record in records.items()
+            if record
+        ]
     )
 
 

@@ -347,11 +347,11 @@ class DriverContract:
         assert not driver.has_disk(spec.uuid)
         driver.create_disk(spec, base)
         assert driver.has_disk(spec.uuid)
-        assert {(each.name, each.instance_id) for each in driver.belongings()} == {(spec.uuid, spec.uuid)}
+        assert {(each.name, each.subject_id) for each in driver.leftovers()} == {(spec.uuid, spec.uuid)}
         driver.define(spec, 1)
-        assert driver.belongings() == []
+        assert driver.leftovers() == []
         driver.destroy(spec.uuid)
-        assert driver.belongings() == []
+        assert driver.leftovers() == []
         assert not driver.has_disk(spec.uuid)
 
     def test_a_resized_guest_has_its_new_size_until_that_is_given_up(

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from compute_agent.contract.messages import (
+    SERVER,
     AgentEvent,
     Command,
     CommandAck,
@@ -103,8 +104,8 @@ class SmallPortal:
             if isinstance(answer, Refused):
                 return
             if self.tells_ownership:
-                owned = [Owned(instance_id=uuid, attempt=attempt) for uuid, attempt in self.owned.items()]
-                await connection.send(encode(Ownership(instances=owned)), text=True)
+                owned = [Owned(SERVER, uuid, attempt) for uuid, attempt in self.owned.items()]
+                await connection.send(encode(Ownership(subjects=owned)), text=True)
             async for frame in connection:
                 if connection not in self.links:
                     self.links.append(connection)  # the agent has heard the welcome: it goes on talking
@@ -150,7 +151,7 @@ class SmallPortal:
 
     async def say(self, message: Message, link: int = -1) -> None:
         if isinstance(message, Command):
-            self.owned[message.instance_id] = message.attempt
+            self.owned[message.subject_id] = message.generation
         await self.links[link].send(encode(message), text=True)
 
 

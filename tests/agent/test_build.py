@@ -23,7 +23,7 @@ async def test_the_steps_are_taken_in_order_and_reported_with_times(tmp_path: Pa
         spec = make_spec()
         command = build(spec, attempt=4)
         end = await stage.do(command)
-        assert (end.kind, end.power_state, end.attempt) == ("finished", PowerState.RUNNING, 4)
+        assert (end.kind, end.power_state, end.generation) == ("finished", PowerState.RUNNING, 4)
         assert stage.steps(command) == list(BUILD_STEPS)
         events = stage.of(command)
         assert all(0 < event.started_at <= event.finished_at for event in events[:-1])

@@ -145,7 +145,7 @@ async def test_a_destroy_waits_for_no_other_build(tmp_path: Path) -> None:
         stage.host.accept(waiting)
         await gate.until_reached()
         assert (await stage.do(destroy(old.uuid))).kind == "finished"
-        assert (await stage.do(destroy(waiting.instance_id))).kind == "finished"
+        assert (await stage.do(destroy(waiting.subject_id))).kind == "finished"
         assert stage.ends(waiting)[0].error_code == "cancelled"
         assert not stage.ends(busy)
         gate.open.set()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.contract.messages import MOST_BELONGINGS, Belonging, ResourceAudit
+from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover, ResourceAudit
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
 from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage, on_stage, power
@@ -15,8 +15,8 @@ from tests.agent.watched_driver import WatchedDriver
 
 async def told(stage: Stage) -> set[tuple[str, str, str]]:
     report = await stage.host.audit("127.0.0.1")
-    assert report.belongings is not None
-    return {(each.kind, each.name, each.instance_id) for each in report.belongings}
+    assert report.leftovers is not None
+    return {(each.kind, each.name, each.subject_id) for each in report.leftovers}
 
 
 def fake(stage: Stage) -> WatchedDriver:
@@ -80,20 +80,20 @@ async def test_a_guest_whose_description_is_lost_is_told(tmp_path: Path) -> None
 async def test_a_network_that_cannot_say_keeps_the_audit_from_saying_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> list[Belonging]:
+    def broken(*_: object) -> list[Leftover]:
         raise RetryableHostError("It cannot be listed.")
 
-    monkeypatch.setattr(FakeNetwork, "belongings", broken)
+    monkeypatch.setattr(FakeNetwork, "leftovers", broken)
     async with on_stage(make_stage(tmp_path)) as stage:
         report = await stage.host.audit("127.0.0.1")
         assert isinstance(report, ResourceAudit)
-        assert report.belongings is None
+        assert report.leftovers is None
 
 
 async def test_the_list_is_bounded(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
-        fake(stage).foreign.update(f"vm-{number}" for number in range(2 * MOST_BELONGINGS))
-        assert len(await told(stage)) == MOST_BELONGINGS
+        fake(stage).foreign.update(f"vm-{number}" for number in range(2 * MOST_LEFTOVERS))
+        assert len(await told(stage)) == MOST_LEFTOVERS
 
 
 # ----- removed by hand ------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ async def test_a_late_build_leaves_nothing_although_its_beginning_was_forgotten(
     command = build(make_spec(), deadline=time.time() - 60)
     driver = WatchedDriver(tmp_path)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
-        driver.create_disk(make_spec(command.instance_id), None)
+        driver.create_disk(make_spec(command.subject_id), None)
         assert (await stage.do(command)).error_code == "deadline_passed"
         assert stage.is_clean()
 
@@ -103,7 +103,7 @@ async def test_a_late_build_that_cannot_be_undone_is_not_handed_to_another_host(
     command = build(make_spec(), deadline=time.time() - 60)
     driver = FlakyDriver(tmp_path, "destroy", RuntimeError("stuck"))
     driver.init_host()
-    driver.define(make_spec(command.instance_id), 1)
+    driver.define(make_spec(command.subject_id), 1)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         end = await stage.do(command)
         assert (end.kind, end.retryable) == ("failed", False)

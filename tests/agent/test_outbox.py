@@ -132,4 +132,4 @@ async def test_what_ended_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pyt
     assert store.accept(old)  # its number is free again
     assert store.subject(subject_of(gone)) is None
     assert ServerRecords(store).images() == {old.body.instance.image.id}
-    assert set(ServerRecords(store).specs()) == {old.instance_id}
+    assert set(ServerRecords(store).specs()) == {old.subject_id}

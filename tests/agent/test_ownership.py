@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.contract.messages import Owned, Ownership
+from compute_agent.contract.messages import SERVER, Owned, Ownership
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
 from compute_agent.network.fake import FakeNetwork
 from tests.agent.cast import build, destroy, make_spec, make_stage, on_stage, power
@@ -17,7 +17,7 @@ from tests.agent.test_restart import killed_at
 
 
 def owning(*pairs: tuple[str, int]) -> Ownership:
-    return Ownership(instances=[Owned(instance_id=uuid, attempt=attempt) for uuid, attempt in pairs])
+    return Ownership(subjects=[Owned(SERVER, uuid, attempt) for uuid, attempt in pairs])
 
 
 async def still() -> None:

@@ -13,7 +13,7 @@ from tests.agent.watched_driver import WatchedDriver
 
 
 def changes(stage: Stage) -> list[tuple[str, int, int | None]]:
-    return [(event.instance_id, event.attempt, event.power_state) for event in stage.said if event.kind == "power"]
+    return [(event.subject_id, event.generation, event.power_state) for event in stage.said if event.kind == "power"]
 
 
 @pytest.mark.parametrize(

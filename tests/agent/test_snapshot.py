@@ -250,7 +250,7 @@ async def test_a_snapshot_broken_off_after_any_step_is_made_by_the_next_process(
         end = await after.end_of(command)
         assert (end.kind, end.power_state) == ("finished", PowerState.SHUTDOWN)
     assert unsent(tmp_path) == []
-    assert {path for path, *_ in portal.got} == {f"/agent/v1/instances/{command.instance_id}/images/{IMAGE}"}
+    assert {path for path, *_ in portal.got} == {f"/agent/v1/instances/{command.subject_id}/images/{IMAGE}"}
 
 
 async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.fake import FakeDriver
 
@@ -17,8 +17,8 @@ class WatchedDriver(FakeDriver):
         self.foreign: set[str] = set()
         """Names of domains that somebody else made."""
 
-    def belongings(self) -> list[Belonging]:
-        return super().belongings() + [Belonging(kind="foreign_domain", name=name) for name in sorted(self.foreign)]
+    def leftovers(self) -> list[Leftover]:
+        return super().leftovers() + [Leftover(kind="foreign_domain", name=name) for name in sorted(self.foreign)]
 
     def lose_domain(self, uuid: str) -> None:
         """Lose the domain and keep the disks, as when somebody removes a guest by hand."""

@@ -14,6 +14,7 @@ from django.db import transaction
 from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
+    SERVER,
     AgentEvent,
     Call,
     CallReply,
@@ -179,7 +180,7 @@ async def test_an_order_is_delivered_when_it_commits_and_no_more_once_acknowledg
     given = await in_db(order)(host)
     command = await hear(socket)
     assert isinstance(command, Command)
-    assert (command.id, command.attempt, command.body) == (str(given.id), 1, DestroyRequest())
+    assert (command.id, command.generation, command.body) == (str(given.id), 1, DestroyRequest())
     await tell(socket, CommandAck(ids=[command.id]))
     await eventually(lambda: not commands.pending(host.id))
     await socket.disconnect()
@@ -240,7 +241,7 @@ async def test_reports_are_acknowledged_up_to_the_last_whatever_they_say(open_so
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
     foreign = [
-        AgentEvent(seq=seq, instance_id=text, attempt=1, kind="finished", command_id=text)
+        AgentEvent(seq=seq, subject_kind=SERVER, subject_id=text, generation=1, kind="finished", command_id=text)
         for seq, text in ((5, str(uuid.uuid4())), (6, "nonsense"), (9, ""))
     ]
     await tell(socket, Events(events=foreign))
@@ -260,7 +261,7 @@ async def test_reports_that_cannot_be_stored_are_not_acknowledged(
         raise OSError
 
     monkeypatch.setattr(link.reports, "receive", full)
-    await tell(socket, Events(events=[AgentEvent(seq=1, instance_id="x", attempt=1, kind="power")]))
+    await tell(socket, Events(events=[AgentEvent(1, SERVER, "x", 1, "power")]))
     assert await socket.closed() == link.FAILED
 
 

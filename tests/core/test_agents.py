@@ -184,7 +184,7 @@ def test_a_guest_of_a_deleted_server_is_destroyed(cloud: Cloud, alice: RequestCo
     agent.hello()
     (order,) = agent.take()
     assert isinstance(order.body, DestroyRequest)
-    assert order.attempt == 6
+    assert order.generation == 6
     agent.carry_out(order)
     assert state_of(instance) == ("deleted", None)
 

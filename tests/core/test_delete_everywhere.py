@@ -51,7 +51,7 @@ def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
     drain()
     servers |= dict(zip(UNPLACED | CLAIMED, _launch(cloud, len(UNPLACED | CLAIMED)), strict=True))
     OrmQ.objects.all().delete()
-    orders = {order.instance_id: order for order in agent.take()}
+    orders = {order.subject_id: order for order in agent.take()}
     for pair, server in servers.items():
         if pair in CLAIMED:
             action = InstanceAction.objects.get(instance=server)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from compute_agent.contract.commands import PowerRequest
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from provisioning.common.context import RequestContext
 from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
@@ -424,9 +424,9 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     agent, lost = cloud.agent_of(row), str(uuid.uuid4())
     agent.left = [
-        Belonging(kind="folder", name=lost, instance_id=lost),
-        Belonging(kind="tap", name="tap01234567-89"),
-        *(Belonging(kind="foreign_domain", name=f"vm{number}") for number in range(7)),
+        Leftover(kind="folder", name=lost, subject_id=lost),
+        Leftover(kind="tap", name="tap01234567-89"),
+        *(Leftover(kind="foreign_domain", name=f"vm{number}") for number in range(7)),
     ]
     agent.measured()
     assert look("leftovers") == [], "one audit may have seen what was on its way"
@@ -447,14 +447,14 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
     agent = cloud.agent_of(row)
     delete(context("alice"), row.id)
     cloud.run()
-    agent.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
+    agent.left = [Leftover(kind="folder", name=str(row.id), subject_id=str(row.id))]
     agent.measured()
     agent.measured()
     assert only("leftovers").sentence.endswith(f"of the server {row.id}, which is deleted.")
     (treated,) = treat([only("leftovers")], repair=True)
     assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
     (order,) = agent.take()
-    assert order.instance_id == str(row.id)
+    assert order.subject_id == str(row.id)
     agent.carry_out(order)
 
 

@@ -85,7 +85,7 @@ def test_the_order_says_everything_a_host_needs(cloud: Cloud, alice: RequestCont
     assert (spec.flavor.memory_mb, spec.image.id) == (1024, str(cloud.image.id))
     assert len(spec.ports) == 1
     assert spec.ports[0].fixed_ips[0].address.startswith("10.20.0.")
-    assert command.attempt == 1
+    assert command.generation == 1
     assert command.deadline > 0
 
 
@@ -186,7 +186,7 @@ def test_a_fatal_failure_is_final_and_the_host_confirms_that_nothing_is_left(
     assert selectors.fault_of([row])[row.id].message == "The image is not what its record says."
     (order,) = agent.take()
     assert isinstance(order.body, DestroyRequest)
-    assert order.attempt == 2
+    assert order.generation == 2
     agent.carry_out(order)
     assert not Allocation.objects.exists()
     assert not Port.objects.exclude(device_id=None).exists()

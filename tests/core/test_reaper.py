@@ -107,7 +107,7 @@ def test_a_silent_build_moves_on_only_when_the_host_has_confirmed(cloud: Cloud, 
     schedule.schedule(str(instance.id), 2)
     assert state_of(instance) == ("building", "scheduling")
     (destroy,) = first.take()
-    assert destroy.attempt == 2
+    assert destroy.generation == 2
     first.carry_out(destroy)
     first.carry_out(build)
     assert first.guests == {}, "the old order was carried out behind the newer one"

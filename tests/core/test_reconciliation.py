@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.messages import MOST_BELONGINGS, Belonging
+from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
@@ -35,9 +35,9 @@ def at_rest(cloud: Cloud, caller: RequestContext) -> tuple[Instance, ScriptedAge
     return cloud.fresh(row), cloud.agent_of(row)
 
 
-def folder(of: Instance | uuid.UUID) -> Belonging:
+def folder(of: Instance | uuid.UUID) -> Leftover:
     key = str(of.id if isinstance(of, Instance) else of)
-    return Belonging(kind="folder", name=key, instance_id=key)
+    return Leftover(kind="folder", name=key, subject_id=key)
 
 
 def destroys() -> int:
@@ -170,7 +170,7 @@ def test_what_no_record_knows_is_kept_in_mind_and_left_alone(cloud: Cloud, alice
     agent = cloud.add_host("one")
     stranger, lost = str(uuid.uuid4()), uuid.uuid4()
     agent.guests[stranger] = (1, PowerState.RUNNING)
-    agent.left = [folder(lost), Belonging(kind="foreign_domain", name="somebodys-vm")]
+    agent.left = [folder(lost), Leftover(kind="foreign_domain", name="somebodys-vm")]
     for _ in range(3):
         agent.measured()
     assert not HostCommand.objects.exists()
@@ -189,11 +189,11 @@ def test_an_agent_that_did_not_look_forgets_nothing(cloud: Cloud) -> None:
 
 def test_a_host_cannot_fill_the_table(cloud: Cloud) -> None:
     agent = cloud.add_host("one")
-    agent.left = [Belonging(kind="x" * 100, name=f"\0\n{number}" + "y" * 400) for number in range(3 * MOST_BELONGINGS)]
+    agent.left = [Leftover(kind="x" * 100, name=f"\0\n{number}" + "y" * 400) for number in range(3 * MOST_LEFTOVERS)]
     agent.measured()
     agent.measured()
     assert Kept.objects.count() == MOST
-    agent.left = [Belonging(kind="tap", name="t", instance_id="no id")]
+    agent.left = [Leftover(kind="tap", name="t", subject_id="no id")]
     agent.measured()
     assert [(row.kind, row.subject_id) for row in Kept.objects.all()] == [("tap", None)]
 
@@ -202,7 +202,7 @@ def test_a_host_cannot_fill_the_table(cloud: Cloud) -> None:
 
 
 def owned(agent: ScriptedAgent) -> dict[str, int]:
-    return {each.instance_id: each.attempt for each in liveness.ownership(agent.host.id).instances}
+    return {each.subject_id: each.generation for each in liveness.ownership(agent.host.id).subjects}
 
 
 def test_a_host_owns_what_is_there_or_on_its_way(cloud: Cloud, alice: RequestContext) -> None:
@@ -222,7 +222,7 @@ def test_a_host_does_not_own_what_was_given_to_another_or_failed(cloud: Cloud, a
     row = cloud.launch(alice)
     drain()
     (order,) = agent.take()
-    assert owned(agent) == {str(row.id): order.attempt}
+    assert owned(agent) == {str(row.id): order.generation}
     agent.fail(order, "It broke.", retryable=True)
     assert owned(agent) == {}
     cloud.run()

@@ -122,7 +122,7 @@ def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     begin_and_die(tmp_path, given, step)
     Instance.objects.filter(id=row.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
     reap()
-    assert liveness.ownership(agent.host.id).instances == []
+    assert liveness.ownership(agent.host.id).subjects == []
     assert back(tmp_path, agent) == set()
     drain()
     other.work()

@@ -198,7 +198,7 @@ def test_offloading_frees_the_host_and_keeps_ports_and_quota(
     assert state_of(shelved) == ("shelved", "shelving_offloading")
     assert Host.objects.get(id=h1.host.id).vcpus_allocated == 1  # until the host has confirmed
     command = only(h1, DestroyRequest)
-    assert command.attempt == attempt + 1
+    assert command.generation == attempt + 1
     h1.carry_out(command)
     nothing_taken(shelved)
     assert Host.objects.get(id=h1.host.id).vcpus_allocated == 0
@@ -321,7 +321,7 @@ def test_it_comes_back_on_another_host_with_all_that_it_was(
     assert [(port.id, port.mac_address, port.fixed_ips[0].address) for port in spec.ports] == [
         (str(port), mac, address) for port, mac, address in before
     ]
-    assert command.attempt == offloaded.attempt + 1
+    assert command.generation == offloaded.attempt + 1
     h2.carry_out(command)
     row = cloud.fresh(offloaded)
     assert (row.vm_state, row.task_state, row.power_state) == ("active", None, PowerState.RUNNING)

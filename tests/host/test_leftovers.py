@@ -47,8 +47,8 @@ def told(host: HostProcess) -> Callable[[], Told]:
 
     def ask() -> Told:
         guests = {each.uuid for each in host.driver.guests()}
-        found = host.driver.belongings() + host.network.belongings(guests)
-        return {(each.kind, each.name, each.instance_id) for each in found}
+        found = host.driver.leftovers() + host.network.leftovers(guests)
+        return {(each.kind, each.name, each.subject_id) for each in found}
 
     return ask
 

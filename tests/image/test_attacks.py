@@ -14,7 +14,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, RescueImage
 from compute_agent.contract.commands import RescueRequest
-from compute_agent.contract.messages import Command, encode
+from compute_agent.contract.messages import SERVER, Command, encode
 from compute_agent.disk_formats import vhd
 from compute_agent.disk_formats.reading import DiskFormatError
 from compute_agent.link.portal_link import MAX_FRAME
@@ -58,7 +58,9 @@ def test_the_properties_of_images_never_make_an_order_too_long_for_its_host() ->
     image = with_worst(spec.image)
     rescue = RescueImage(image=image, kernel=image, ramdisk=image)
     spec = msgspec.structs.replace(spec, image=image, kernel=image, ramdisk=image, rescue=rescue)
-    order = Command(id="x", instance_id=spec.uuid, attempt=1, body=RescueRequest(instance=spec, ran=True))
+    order = Command(
+        id="x", subject_kind=SERVER, subject_id=spec.uuid, generation=1, body=RescueRequest(instance=spec, ran=True)
+    )
     assert len(encode(order)) < MAX_FRAME
 
 

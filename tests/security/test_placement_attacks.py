@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
-from compute_agent.contract.messages import AgentEvent, Belonging, ResourceAudit
+from compute_agent.contract.messages import SERVER, AgentEvent, Leftover, ResourceAudit
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import services
@@ -99,7 +99,7 @@ def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, a
     cloud.add_host("one")
     row = with_a_card(cloud, alice)
     liar = cloud.add_host("two")
-    liar.left = [Belonging(kind="folder", name=str(row.id), instance_id=str(row.id))]
+    liar.left = [Leftover(kind="folder", name=str(row.id), subject_id=str(row.id))]
     liar.measured()
     liar.measured()
     (command,) = liar.take()
@@ -155,7 +155,7 @@ def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_ca
     row = with_a_card(cloud, alice)
     liar = claimed_by(cloud, row, 1000)
     (kept,) = liar.take()
-    assert kept.attempt > 1000
+    assert kept.generation > 1000
     Host.objects.filter(name="one").update(enabled=False)
     cloud.agents["two"] = liar
     liar.guests.clear()
@@ -196,10 +196,10 @@ def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
 ) -> None:
     loud, quiet = cloud.add_host("a"), cloud.add_host("b")
     loud.left = [
-        Belonging(kind="folder", name=str(key), instance_id=str(key)) for key in (uuid.uuid4() for _ in range(400))
+        Leftover(kind="folder", name=str(key), subject_id=str(key)) for key in (uuid.uuid4() for _ in range(400))
     ]
     key = str(uuid.uuid4())
-    quiet.left = [Belonging(kind="folder", name=key, instance_id=key)]
+    quiet.left = [Leftover(kind="folder", name=key, subject_id=key)]
     for agent in (loud, quiet, loud, quiet):
         agent.measured()
     found = examine(["leftovers"], pause=0)
@@ -230,7 +230,7 @@ def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alic
     letters = "abcdefghijklmnopqrst"
     events = [
         AgentEvent(
-            seq=number, instance_id=str(row.id), attempt=command.attempt, kind="step", command_id=command.id,
+            number, SERVER, str(row.id), command.generation, "step", command.id,
             step=f"made_up_{letters[number // 20]}{letters[number % 20]}", finished_at=time.time(),
         )
         for number in range(400)

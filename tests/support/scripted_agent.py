@@ -22,7 +22,16 @@ from compute_agent.contract.commands import (
     SnapshotRequest,
     UnrescueRequest,
 )
-from compute_agent.contract.messages import AgentEvent, Belonging, Command, Enrol, GuestState, Hello, ResourceAudit
+from compute_agent.contract.messages import (
+    SERVER,
+    AgentEvent,
+    Command,
+    Enrol,
+    GuestState,
+    Hello,
+    Leftover,
+    ResourceAudit,
+)
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk
@@ -42,7 +51,7 @@ class ScriptedAgent:
     guests: dict[str, tuple[int, PowerState]] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
     sent: list[AgentEvent] = field(default_factory=list)
-    left: list[Belonging] | None = None
+    left: list[Leftover] | None = None
     """What its audits say is left over; None: nothing is said of it."""
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     in_batches: ClassVar = True
@@ -75,7 +84,7 @@ class ScriptedAgent:
             hypervisor_version=1,
             hypervisor_hostname=self.host.name,
             guests=self.states(),
-            belongings=self.left,
+            leftovers=self.left,
         )
 
     def measured(self) -> None:
@@ -110,18 +119,18 @@ class ScriptedAgent:
 
     def carry_out(self, command: Command) -> None:
         """Do one order as a host does: fenced by attempts, with a report for each step and one for the end."""
-        key = command.instance_id
-        if command.attempt < self.fences.get(key, 0):
+        key = command.subject_id
+        if command.generation < self.fences.get(key, 0):
             self.report(command, "failed", error_code="superseded", message="A newer order was seen.")
             return
-        self.fences[key] = command.attempt
+        self.fences[key] = command.generation
         match command.body:
             case BuildRequest():
                 if self.in_batches:
                     self._send(*self._steps(command))
                 else:
                     self.steps(command)
-                self.guests[key] = (command.attempt, PowerState.RUNNING)
+                self.guests[key] = (command.generation, PowerState.RUNNING)
                 self.report(command, "finished", power_state=PowerState.RUNNING)
             case DestroyRequest():
                 self.guests.pop(key, None)
@@ -134,11 +143,11 @@ class ScriptedAgent:
                     self.report(command, "failed", error_code="upload_failed", message=error.message)
                     return
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
-                self.guests[key] = (command.attempt, power)
+                self.guests[key] = (command.generation, power)
                 self.report(command, "finished", power_state=power)
             case body:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
-                self.guests[key] = (command.attempt, power)
+                self.guests[key] = (command.generation, power)
                 self.report(command, "finished", power_state=power)
 
     def steps(self, command: Command, upto: str = BUILD_STEPS[-1]) -> None:
@@ -158,7 +167,7 @@ class ScriptedAgent:
 
     def send(self, command: Command, body: SnapshotRequest) -> None:
         """Send an empty disk as the data of the image that is wanted, as the agents' address takes it."""
-        image = image_transfers.image_to_send(self.host.id, uuid.UUID(command.instance_id), uuid.UUID(body.image_id))
+        image = image_transfers.image_to_send(self.host.id, uuid.UUID(command.subject_id), uuid.UUID(body.image_id))
         if not is_ready(image.id):
             images.upload(in_project_of(image), image.id, [fake_disk.qcow2(1 << 30)])
 
@@ -166,7 +175,7 @@ class ScriptedAgent:
         """Report a build that failed in the step behind ``after`` and is undone."""
         if after is not None:
             self.steps(command, upto=after)
-        self.guests.pop(command.instance_id, None)
+        self.guests.pop(command.subject_id, None)
         self.report(command, "failed", error_code="host_failed", message=message, retryable=retryable)
 
     def power(self, instance_id: uuid.UUID, state: PowerState) -> None:
@@ -175,7 +184,12 @@ class ScriptedAgent:
         self.guests[str(instance_id)] = (attempt, state)
         self._send(
             AgentEvent(
-                seq=next(self.seq), instance_id=str(instance_id), attempt=attempt, kind="power", power_state=state
+                seq=next(self.seq),
+                subject_kind=SERVER,
+                subject_id=str(instance_id),
+                generation=attempt,
+                kind="power",
+                power_state=state,
             )
         )
 
@@ -185,8 +199,9 @@ class ScriptedAgent:
     def _event(self, command: Command, kind: str, **values: object) -> AgentEvent:
         return AgentEvent(
             seq=next(self.seq),
-            instance_id=command.instance_id,
-            attempt=command.attempt,
+            subject_kind=SERVER,
+            subject_id=command.subject_id,
+            generation=command.generation,
             kind=kind,  # type: ignore[arg-type]
             command_id=command.id,
             **{"finished_at": time.time(), **values},  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.libvirt import capacity, console_log, leftovers
@@ -49,7 +49,7 @@ class HostOperations(Domains):
             domains = [domain for domain, _ in self._marked()]
             return capacity.measure(self._hypervisor.get(), domains, self._paths.instances, self._virt_type)
 
-    def belongings(self) -> list[Belonging]:
+    def leftovers(self) -> list[Leftover]:
         return leftovers.listed(self._hypervisor, self._paths)
 
     def _keep_logs_small(self) -> None:

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import libvirt
 
-from compute_agent.contract.messages import Belonging
+from compute_agent.contract.messages import Leftover
 from compute_agent.virt.libvirt.connection import Connection, translated
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths
 
 
-def listed(hypervisor: Connection, paths: HostPaths) -> list[Belonging]:
+def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
     """List them; nothing is changed.
 
     The folders are read before the domains: one that gets its domain meanwhile is not taken for a leftover.
@@ -27,8 +27,8 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Belonging]:
                 ours.add(domain.UUIDString())
             elif marked is False:
                 foreign.append(domain.name())
-    found = [Belonging(kind="folder", name=name, instance_id=_uuid(name)) for name in folders if name not in ours]
-    return found + [Belonging(kind="foreign_domain", name=name) for name in sorted(foreign)]
+    found = [Leftover(kind="folder", name=name, subject_id=_uuid(name)) for name in folders if name not in ours]
+    return found + [Leftover(kind="foreign_domain", name=name) for name in sorted(foreign)]
 
 
 def _marked(domain: Any) -> bool | None:

@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 
-from provisioning.compute.host_commands import SERVER
+from compute_agent.contract.messages import SERVER
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over
 from provisioning.doctor.finding import Finding, Mend, check, number
