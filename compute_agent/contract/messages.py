@@ -344,6 +344,7 @@ _encoder = msgspec.json.Encoder()
 _to_agent: msgspec.json.Decoder[ToAgent] = msgspec.json.Decoder(ToAgent)
 _to_portal: msgspec.json.Decoder[ToPortal] = msgspec.json.Decoder(ToPortal)
 _command_body: msgspec.json.Decoder[CommandBody] = msgspec.json.Decoder(CommandBody)
+_event: msgspec.json.Decoder[AgentEvent] = msgspec.json.Decoder(AgentEvent)
 _call_body: msgspec.json.Decoder[CallBody] = msgspec.json.Decoder(CallBody)
 _call_result: msgspec.json.Decoder[CallResult] = msgspec.json.Decoder(CallResult)
 
@@ -352,8 +353,8 @@ class ContractError(ValueError):
     """A frame that is not one of ours, with the decoder's reason."""
 
 
-def encode(message: Message) -> bytes:
-    """Return the frame as UTF-8 JSON."""
+def encode(message: Message | AgentEvent) -> bytes:
+    """Return the frame, or what is kept of one, as UTF-8 JSON."""
     return _encoder.encode(message)
 
 
@@ -370,6 +371,11 @@ def decode_to_portal(frame: bytes | str) -> ToPortal:
 def decode_command_body(data: bytes | str) -> CommandBody:
     """Read a stored command; raises ContractError."""
     return _decode(_command_body, data)
+
+
+def decode_event(data: bytes | str) -> AgentEvent:
+    """Read a stored report; raises ContractError."""
+    return _decode(_event, data)
 
 
 def decode_call_body(data: bytes | str) -> CallBody:

@@ -139,6 +139,32 @@ class HostCommand(models.Model):
         return f"{self.kind} {self.subject_kind} {self.subject_id} #{self.generation}"
 
 
+class RejectedReport(models.Model):
+    """A report that could not be dealt with, because handling it failed; it is tried again, and given up in the end."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="rejected_reports")
+    seq = models.BigIntegerField()  # the host's number of the report
+    subject_kind = models.CharField(max_length=20)
+    subject_id = models.UUIDField(db_index=True)
+    generation = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=20)  # finished failed step power …
+    event = models.TextField()  # JSON of the contract's AgentEvent
+    error = models.CharField(max_length=500)
+    tries = models.PositiveIntegerField(default=1)
+    received_at = models.DateTimeField(auto_now_add=True)
+    due_at = models.DateTimeField()
+    given_up_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "seq"], name="rejected_once")]
+        indexes = [
+            models.Index(fields=["due_at"], name="rejected_due", condition=models.Q(given_up_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject_kind} {self.subject_id} #{self.generation}"
+
+
 class HostCall(models.Model):
     """One question to one host and its answer; short-lived."""
 

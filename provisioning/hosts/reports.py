@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import OperationalError, transaction
+from django.utils import timezone
 
-from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.messages import AgentEvent, decode_event
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.hosts import commands
-from provisioning.hosts.models import HostCommand
-from provisioning.hosts.subjects import SubjectHandler, handler_of, handlers
+from provisioning.hosts import commands, rejected
+from provisioning.hosts.models import HostCommand, RejectedReport
+from provisioning.hosts.subjects import handler_of, handlers
 
 log = logging.getLogger(__name__)
+BATCH = 100
 _STEPS = {"step", "step_started"}
 Key = tuple[str, uuid.UUID | None]
 """Kind and id of a subject."""
@@ -40,48 +42,64 @@ def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
 
     A report counts only for a command that this host was given, that has not ended, and that is about the report's
     subject and generation: a late, repeated or foreign one changes nothing.  A report that cannot be dealt with is
-    logged and passed over, so that it does not hold up the others.
+    kept, to be tried again, so that it is not lost and does not hold up the others.
     """
     if not events:
         return
     with transaction.atomic():
         records = _lock(host_id, events)
         for (key, steps), group in itertools.groupby(events, key=lambda event: (_subject(event), event.kind in _STEPS)):
-            subject, handler = records.subjects.get(key), handler_of(key[0])
-            if subject is None or handler is None:
-                continue
-            try:
-                with transaction.atomic():
-                    _take(host_id, handler, subject, list(group), records, steps=steps)
-            except OperationalError:
-                raise
-            except Exception:
-                log.exception("A report of host %s about %s %s could not be recorded.", host_id, *key)
-                records.subjects.update(_load(handler, [key[1]]))
+            together = list(group)
+            for batch in [together] if steps else [[event] for event in together]:
+                try:
+                    with transaction.atomic():
+                        _take(host_id, batch, records)
+                except OperationalError:
+                    raise
+                except Exception as error:
+                    log.exception("A report of host %s about %s %s could not be dealt with.", host_id, *key)
+                    rejected.keep(host_id, batch, error)
+                    records.subjects.update(_load(key[0], [key[1]]))
 
 
-def _take(
-    host_id: uuid.UUID,
-    handler: SubjectHandler[Any],
-    subject: Any,
-    events: list[AgentEvent],
-    records: _Records,
-    *,
-    steps: bool,
-) -> None:
-    if steps:
-        known = [(event, command) for event in events if (command := _command(event, records)) is not None]
-        handler.take_steps(subject, known)
+def try_again() -> None:
+    """Deal with the reports that could not be dealt with before, each in a transaction of its own."""
+    for report in rejected.due(timezone.now())[:BATCH]:
+        try:
+            _try_again(report)
+        except OperationalError:
+            raise
+        except Exception as error:
+            log.exception("A report of host %s, kept for another try, could not be dealt with.", report.host_id)
+            rejected.failed_again(report, error)
+
+
+@when_broken_off
+def _try_again(report: RejectedReport) -> None:
+    event = decode_event(report.event)
+    with transaction.atomic():
+        _take(report.host_id, [event], _lock(report.host_id, [event]))
+        report.delete()
+
+
+def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
+    """Hand steps, or one other report, about one subject to whoever answers for it."""
+    key = _subject(events[0])
+    subject, handler = records.subjects.get(key), handler_of(key[0])
+    if subject is None or handler is None:
         return
-    for event in events:
-        if event.kind == "power":
-            handler.take_state(host_id, subject, event)
-            continue
-        command = _command(event, records)
-        if command is not None:
-            commands.finish(host_id, command.id)
-            handler.take_end(subject, event, command)
-            del records.commands[command.id]
+    if events[0].kind in _STEPS:
+        handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
+        return
+    (event,) = events
+    if event.kind == "power":
+        handler.take_state(host_id, subject, event)
+        return
+    command = _command(event, records)
+    if command is not None:
+        commands.finish(host_id, command.id)
+        handler.take_end(subject, event, command)
+        del records.commands[command.id]
 
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
@@ -99,15 +117,17 @@ def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
     subjects: dict[Key, Any] = {}
     for handler in handlers():
         ids = [subject_id for kind, subject_id in wanted if kind == handler.kind]
-        subjects |= _load(handler, ids)
+        subjects |= _load(handler.kind, ids)
     named = {found for event in events if (found := read_id(event.command_id)) is not None}
     rows = HostCommand.objects.filter(host_id=host_id, id__in=named, finished_at=None)
     return _Records(subjects, {row.id: row for row in rows})
 
 
-def _load(handler: SubjectHandler[Any], ids: Sequence[uuid.UUID | None]) -> dict[Key, Any]:
-    known = {subject_id for subject_id in ids if subject_id is not None}
-    return {(handler.kind, found): row for found, row in handler.load(known).items()} if known else {}
+def _load(kind: str, ids: Sequence[uuid.UUID | None]) -> dict[Key, Any]:
+    handler, known = handler_of(kind), {subject_id for subject_id in ids if subject_id is not None}
+    if handler is None or not known:
+        return {}
+    return {(kind, found): row for found, row in handler.load(known).items()}
 
 
 def _subject(event: AgentEvent) -> Key:

@@ -17,7 +17,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAut
 from provisioning.compute import image_transfers, selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
-from provisioning.compute.services.hosts import disable_host, enable_host
+from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.compute.states import PowerState
 from provisioning.hosts import audits, enrolment, liveness
 from provisioning.hosts.models import Host, JoinToken
@@ -264,3 +264,11 @@ def test_an_audit_keeps_uptime_and_processor_as_plain_lines(db: None) -> None:
     host = Host.objects.get()
     assert host.uptime == " 08:32 up  1 day"
     assert host.cpu_info == {"model": "x y", "features": "f" * 4096}
+
+
+def test_a_change_of_nothing_finds_the_host(db: None, operator: RequestContext) -> None:
+    agent = ScriptedAgent.join("kelvin")
+    assert change_host(operator, agent.host.id).name == "kelvin"
+    assert update_host(operator, agent.host.id, {}).name == "kelvin"
+    with pytest.raises(NotFoundError):
+        change_host(operator, uuid.uuid4())

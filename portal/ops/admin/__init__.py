@@ -12,6 +12,7 @@ from portal.ops.admin import (
     notifications,
     periodic,
     quotas,
+    reports,
     sizes,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "notifications",
     "periodic",
     "quotas",
+    "reports",
     "sizes",
 ]

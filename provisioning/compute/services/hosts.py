@@ -55,10 +55,13 @@ def change_host(
     if forced_down is not None:
         columns["forced_down"] = forced_down
     with transaction.atomic():
-        if not Host.objects.filter(id=host_id).update(**columns):
+        if columns:
+            Host.objects.filter(id=host_id).update(**columns)
+        host = Host.objects.filter(id=host_id).first()
+        if host is None:
             raise NotFoundError(f"Host {host_id} could not be found.")
-        host = Host.objects.get(id=host_id)
-        notifications.notify(host, "update")
+        if columns:
+            notifications.notify(host, "update")
     return host
 
 

@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from compute_agent.contract.messages import decode_command_body
+from compute_agent.contract.messages import SERVER, decode_command_body
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import TASKS, Task
@@ -26,6 +26,7 @@ from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, finish_offload, send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
+from provisioning.hosts import rejected
 from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.registry import periodic
 from provisioning.quotas.services.ledger import commit
@@ -88,7 +89,7 @@ def _look_after(found: Instance) -> None:
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
     task = TaskState(instance.task_state) if instance.task_state else None
-    if task in _ON_HOSTS and _passed_unseen(instance):
+    if task in _ON_HOSTS and (_passed_unseen(instance) or _has_said_so(instance)):
         return
     _act(instance, task)
     stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
@@ -128,6 +129,14 @@ def _passed_unseen(instance: Instance) -> bool:
     mine = Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt)
     unseen = mine.filter(task_deadline__lt=now - AWAY)
     return bool(unseen.update(task_deadline=now + timedelta(seconds=settings.HOST_DOWN_AFTER)))
+
+
+def _has_said_so(instance: Instance) -> bool:
+    """Give us time to deal with what the host has said, when it says that all went well; says whether it has."""
+    if not rejected.awaited(SERVER, instance.id, instance.attempt):
+        return False
+    _more_time(instance)
+    return True
 
 
 def _before_hand_off(instance: Instance) -> None:

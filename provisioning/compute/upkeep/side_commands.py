@@ -7,11 +7,11 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.messages import decode_command_body
+from compute_agent.contract.messages import SERVER, decode_command_body
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.ends import ended, silent_since
 from provisioning.compute.models import Instance
-from provisioning.hosts import commands
+from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand
 
 
@@ -29,6 +29,8 @@ def end(found: Instance, away: timedelta) -> None:
     """
     state.lock([found.id])
     instance = Instance.objects.select_related("host").get(id=found.id)
+    if rejected.awaited(SERVER, instance.id, instance.attempt):
+        return
     now = timezone.now()
     for command in host_commands.beside_overdue().filter(subject_id=instance.id).order_by("created_at"):
         if command.deadline is not None and command.deadline < now - away:

@@ -1,0 +1,47 @@
+"""Reports of hosts that could not be dealt with: what they say, why they failed, and another try."""
+
+from __future__ import annotations
+
+import json
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import Readable
+from provisioning.hosts import rejected
+from provisioning.hosts.models import RejectedReport
+
+
+@admin.register(RejectedReport)
+class RejectedReportAdmin(Readable):
+    """The reports that wait for another try, or were given up."""
+
+    list_display = ("host", "kind", "subject_kind", "subject_id", "state", "tries", "error", "received_at", "due_at")
+    list_filter = ("host", "kind", "subject_kind")
+    ordering = ("-id",)
+    actions = ("try_again",)
+    fields = (
+        "host", "seq", "kind", "subject_kind", "subject_id", "generation", "state", "tries", "error", "received_at",
+        "due_at", "given_up_at", "text",
+    )  # fmt: skip
+    readonly_fields = ("state", "text")
+
+    @admin.display(description="what the host said")
+    def text(self, report: RejectedReport) -> SafeString:
+        """Show the report a line for each field."""
+        return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(report.event), indent=2))
+
+    @admin.display(description="state")
+    def state(self, report: RejectedReport) -> SafeString:
+        """Say whether it is tried again, in its colour."""
+        tone, word = ("bad", "given up") if report.given_up_at else ("busy", "tried again")
+        return format_html('<span class="status {}">{}</span>', tone, word)
+
+    @admin.action(description="Try again now")
+    def try_again(self, request: HttpRequest, queryset: QuerySet[RejectedReport]) -> None:
+        """Let them be tried at once, those that were given up too."""
+        again = rejected.try_now(list(queryset.values_list("pk", flat=True)))
+        messages.success(request, f"Reports to be tried again: {again}.")

@@ -1,0 +1,28 @@
+"""Reports of hosts that could not be dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.hosts import rejected
+from provisioning.hosts.models import RejectedReport
+
+
+@check("rejected_reports")
+def rejected_reports() -> Iterator[Finding]:
+    """Find reports whose handling failed: each is a defect of ours, and its log has the traceback."""
+    for row in RejectedReport.objects.select_related("host").order_by("host__name", "seq"):
+        became = "given up" if row.given_up_at else f"tried again at {row.due_at:%H:%M:%S}"
+        sentence = (
+            f"Its report {row.seq} ({row.kind}) about {row.subject_kind} {row.subject_id} could not be dealt with"
+            f" ({row.error}); after {row.tries} tries it is {became}."
+        )
+        yield Finding("error", f"host {row.host.name}", sentence, "Try it again.", _try_now(row), row.pk)
+
+
+def _try_now(found: RejectedReport) -> Mend:
+    def mend() -> str | None:
+        return "It is tried again within seconds." if rejected.try_now([found.pk]) else None
+
+    return mend

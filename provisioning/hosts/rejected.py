@@ -1,0 +1,95 @@
+"""Reports that could not be dealt with: kept as they came, tried again for about an hour, and then given up."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.messages import AgentEvent, encode
+from provisioning.common.ids import read_id
+from provisioning.common.text import one_line
+from provisioning.hosts.models import RejectedReport
+
+MOST = 200
+"""Reports kept of one host; it is not trusted."""
+MOST_TRIES = 12
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
+"""Each pause is twice as long as the one before it."""
+KEPT = timedelta(days=7)
+"""How long a report that was given up is kept for whoever looks into it."""
+_MOST_BYTES = 65_536
+_MOST_NUMBER = 2**63 - 1
+
+
+def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> None:
+    """Keep reports that could not be dealt with, in the caller's transaction; the same one once."""
+    now = timezone.now()
+    room = MOST - RejectedReport.objects.filter(host_id=host_id).count()
+    rows = [
+        RejectedReport(
+            host_id=host_id,
+            seq=_number(event.seq),
+            subject_kind=event.subject_kind,
+            subject_id=subject_id,
+            generation=_number(event.generation),
+            kind=event.kind,
+            event=_text(event),
+            error=_said(error),
+            due_at=now + FIRST_PAUSE,
+        )
+        for event in events
+        if (subject_id := read_id(event.subject_id)) is not None
+    ]
+    RejectedReport.objects.bulk_create(rows[: max(room, 0)], ignore_conflicts=True)
+
+
+def failed_again(report: RejectedReport, error: Exception) -> None:
+    """Note another try in vain; the last one is given up."""
+    now, tries = timezone.now(), report.tries + 1
+    RejectedReport.objects.filter(pk=report.pk).update(
+        tries=tries,
+        error=_said(error),
+        due_at=now + min(FIRST_PAUSE * 2 ** min(tries, 20), LONGEST_PAUSE),
+        given_up_at=now if tries >= MOST_TRIES else None,
+    )
+
+
+def due(now: datetime) -> QuerySet[RejectedReport]:
+    """Return the reports to be tried again, in the order in which they came."""
+    return RejectedReport.objects.filter(given_up_at=None, due_at__lte=now).order_by("host_id", "seq")
+
+
+def try_now(ids: Iterable[int]) -> int:
+    """Let reports be tried again now, those that were given up too; returns how many."""
+    return RejectedReport.objects.filter(pk__in=list(ids)).update(due_at=timezone.now(), given_up_at=None, tries=1)
+
+
+def awaited(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
+    """Whether a host has said that a command of this generation ended well, and that is still to be dealt with."""
+    rows = RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation)
+    return rows.filter(kind="finished", given_up_at=None).exists()
+
+
+def prune() -> int:
+    """Remove reports that were given up long ago; returns how many."""
+    return RejectedReport.objects.filter(given_up_at__lt=timezone.now() - KEPT).delete()[0]
+
+
+def _text(event: AgentEvent) -> str:
+    text = encode(event).decode()
+    if len(text) > _MOST_BYTES:
+        text = encode(msgspec.structs.replace(event, message=event.message[:1000], detail={})).decode()
+    return text
+
+
+def _said(error: Exception) -> str:
+    return one_line(f"{type(error).__name__}: {error}", 500)
+
+
+def _number(value: int) -> int:
+    return max(0, min(value, _MOST_NUMBER))
