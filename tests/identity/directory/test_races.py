@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from provisioning.common.errors import ConflictError, NotFoundError
-from provisioning.identity import services
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.services.domains import create_domain, update_domain
 from provisioning.identity.services.groups import add_to_group, create_group, update_group
@@ -16,11 +15,10 @@ from provisioning.identity.services.users import create_user, update_user
 from tests.support.cast import People, make_domain, make_project, make_user
 
 
-@pytest.mark.parametrize("kind", ["project", "user", "group"])
-def test_a_name_taken_between_look_and_write_is_a_conflict(people: People, kind: str) -> None:
+@pytest.mark.parametrize("make", [create_project, create_user, create_group])
+def test_a_name_taken_between_look_and_write_is_a_conflict(people: People, make: Callable[..., object]) -> None:
     """No service looks first: the constraint speaks, and its error becomes a sentence."""
     domain = make_domain()
-    make: Callable[..., object] = getattr(services, f"create_{kind}")
     make(domain, "twice")
     with pytest.raises(ConflictError, match="twice already"):
         make(domain, "twice")
