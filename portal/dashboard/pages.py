@@ -179,7 +179,6 @@ class FormPage(Page):
     template = ""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Show the form."""
         return self.show(self.form())
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:

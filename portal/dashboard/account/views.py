@@ -1,4 +1,4 @@
-"""Signing in and out, and going on in another project."""
+"""Signing in and out, and changing the project."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SignIn(View):
 
 
 class SignOut(View):
-    """The way out."""
+    """The sign-out."""
 
     http_method_names = ["post"]
 
@@ -69,7 +69,7 @@ class SignOut(View):
 
 
 class SwitchProject(View):
-    """Going on in another project."""
+    """Changes the project that the session works in."""
 
     http_method_names = ["post"]
 

@@ -41,7 +41,6 @@ class CredentialPage(Page):
     rule = "identity:list_application_credentials"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """The person."""
         return {"user_id": self.context.user_id}
 
     def user(self) -> User:
@@ -54,7 +53,7 @@ class CredentialPage(Page):
 
 
 class CredentialList(CredentialPage):
-    """One's own, in every project."""
+    """The list of the person's application credentials, in every project."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name."""
@@ -112,12 +111,11 @@ class CredentialCreate(FormPage, CredentialPage):
 
 
 class CredentialDelete(CredentialPage):
-    """One that no program may use any more."""
+    """Asks, and deletes an application credential."""
 
     rule = DELETE
 
     def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         record = existing_application_credential(self.user(), credential_id.hex)
         return self.ask_first(
             f"Delete {record.name}?",
@@ -125,7 +123,6 @@ class CredentialDelete(CredentialPage):
         )
 
     def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
-        """Delete."""
         record = existing_application_credential(self.user(), credential_id.hex)
         name = record.name
         delete_application_credential(record, caller=self.context)

@@ -23,7 +23,7 @@ class FlavorPage(Page):
 
 
 class FlavorList(FlavorPage):
-    """All sizes the project may use."""
+    """The list of flavors that the project may use."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them, the smallest first."""
@@ -50,12 +50,11 @@ class FlavorCreate(FormPage, FlavorPage):
 
 
 class FlavorDelete(FlavorPage):
-    """The end of a size."""
+    """Asks, and deletes a flavor."""
 
     rule = "os_compute_api:os-flavor-manage:delete"
 
     def get(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
-        """Ask."""
         flavor = selectors.flavor_for(self.context, flavor_id)
         return self.ask_first(
             f"Delete {flavor.name}?",
@@ -63,7 +62,6 @@ class FlavorDelete(FlavorPage):
         )
 
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
-        """Delete."""
         flavor = selectors.flavor_for(self.context, flavor_id)
         delete_flavor(self.context, flavor.flavorid)
         return self.go("dashboard:flavors", said=f"{flavor.name} was deleted.")

@@ -68,7 +68,6 @@ class ProjectPage(OnePage[Project]):
     kind = "project"
 
     def look_up(self, key: Any) -> Project | None:
-        """Find the project."""
         return project_by(project_id=str(key))
 
     @property
@@ -84,7 +83,6 @@ class UserPage(OnePage[User]):
     kind = "user"
 
     def look_up(self, key: Any) -> User | None:
-        """Find the user."""
         return user_by(user_id=str(key))
 
     @property
@@ -100,7 +98,6 @@ class GroupPage(OnePage[Group]):
     kind = "group"
 
     def look_up(self, key: Any) -> Group | None:
-        """Find the group."""
         return dashboard_lists.group_by(key)
 
     @property
@@ -117,7 +114,6 @@ class RolePage(OnePage[Role]):
     has_page = False
 
     def look_up(self, key: Any) -> Role | None:
-        """Find the role."""
         return dashboard_lists.role_by(key)
 
     @property
@@ -134,7 +130,6 @@ class DomainPage(OnePage[Domain]):
     has_page = False
 
     def look_up(self, key: Any) -> Domain | None:
-        """Find the domain."""
         return domain_by(domain_id=key.replace("\0", "/"))
 
     @property

@@ -24,7 +24,6 @@ class DomainList(ListPage):
     template = "dashboard/identity/domains.html"
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Find domains."""
         return dashboard_lists.find_domains(wanted)
 
     def further(self) -> dict[str, Any]:
@@ -64,7 +63,7 @@ class DomainEdit(RecordFormPage, DomainPage):
 
 
 class DomainSwitchOff(QuestionPage[Domain], DomainPage):
-    """Closing a domain with everything in it."""
+    """Asks, and disables a domain with everything in it."""
 
     rule = "identity:update_domain"
     question = "Disable {name}?"
@@ -72,25 +71,23 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
     label = "Disable"
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Close it."""
         set_domain_enabled(self.domain, enabled=False)
         return self.go("dashboard:domains", said=f"{self.domain.name} is closed.")
 
 
 class DomainSwitchOn(DomainPage):
-    """Opening a domain again."""
+    """Enables a domain again."""
 
     rule = "identity:update_domain"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Open it."""
         set_domain_enabled(self.domain, enabled=True)
         return self.go("dashboard:domains", said=f"{self.domain.name} is open.")
 
 
 class DomainDelete(QuestionPage[Domain], DomainPage):
-    """The end of a domain."""
+    """Asks, and deletes a domain."""
 
     rule = "identity:delete_domain"
     text = (
@@ -99,7 +96,6 @@ class DomainDelete(QuestionPage[Domain], DomainPage):
     )
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Delete."""
         name = self.domain.name
         delete_domain(self.domain)
         return self.go("dashboard:domains", said=f"{name} was deleted.")

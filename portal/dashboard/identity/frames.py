@@ -81,5 +81,4 @@ class QuestionPage(OnePage[Record]):
     label: ClassVar[str] = "Delete"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Ask."""
         return self.ask_first(self.question.format(name=self.thing.name), self.text, self.label)

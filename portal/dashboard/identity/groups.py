@@ -36,11 +36,9 @@ class GroupList(ListPage):
     template = "dashboard/identity/groups.html"
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Find groups."""
         return dashboard_lists.find_groups(wanted)
 
     def further(self) -> dict[str, Any]:
-        """Add the domains."""
         return {"domains": dashboard_lists.all_domains()}
 
 
@@ -63,7 +61,7 @@ class GroupCreate(RecordFormPage):
 
 
 class GroupDetail(GroupPage):
-    """One group."""
+    """The page of one group."""
 
     rule = "identity:get_group"
 
@@ -103,13 +101,12 @@ class GroupEdit(RecordFormPage, GroupPage):
 
 
 class GroupDelete(QuestionPage[Group], GroupPage):
-    """The end of a group."""
+    """Asks, and deletes a group."""
 
     rule = "identity:delete_group"
     text = "Its members lose the roles that they have by it, at once. The users themselves stay."
 
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Delete."""
         name = self.group.name
         delete_group(self.group)
         return self.go("dashboard:groups", said=f"{name} was deleted.")
@@ -139,7 +136,6 @@ class GroupUserRemove(GroupPage):
     rule = "identity:remove_user_from_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         user = existing_user(str(user_id))
         return self.ask_first(
             f"Take {user.name} out of {self.group.name}?",

@@ -121,12 +121,11 @@ class MemberRoles(FormPage, MemberPage):
 
 
 class MemberRemove(MemberPage):
-    """The end of a membership."""
+    """Asks, and takes away a member's roles on the project itself."""
 
     rule = REVOKE
 
     def get(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         name, project = self.actor.name, self.project
         return self.ask_first(
             f"Remove {name} from {project.name}?",

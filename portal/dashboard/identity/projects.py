@@ -32,7 +32,6 @@ class ProjectList(ListPage):
     states = STATES
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Find projects."""
         return dashboard_lists.find_projects(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
@@ -79,7 +78,7 @@ class ProjectCreate(RecordFormPage):
 
 
 class ProjectDetail(ProjectPage):
-    """One project."""
+    """The page of one project."""
 
     rule = "identity:get_project"
 
@@ -123,7 +122,7 @@ class ProjectEdit(RecordFormPage, ProjectPage):
 
 
 class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
-    """Closing a project to everybody."""
+    """Asks, and disables a project."""
 
     rule = "identity:update_project"
     question = "Disable {name}?"
@@ -131,25 +130,23 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
     label = "Disable"
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Close it."""
         set_project_enabled(self.project, enabled=False)
         return self.go(self.back(), said=f"{self.project.name} is closed.")
 
 
 class ProjectSwitchOn(ProjectPage):
-    """Opening a project again."""
+    """Enables a project again."""
 
     rule = "identity:update_project"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Open it."""
         set_project_enabled(self.project, enabled=True)
         return self.go(self.back(), said=f"{self.project.name} is open.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):
-    """The end of a project that owns nothing any more."""
+    """Asks, and deletes a project that owns nothing any more."""
 
     rule = "identity:delete_project"
     text = (
@@ -158,7 +155,6 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
     )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Delete."""
         name = self.project.name
         delete_project(self.project)
         if self.project.id == self.context.project_id:

@@ -23,7 +23,7 @@ from provisioning.identity.services.roles import create_role, delete_role, is_im
 
 
 class RoleList(ListPage):
-    """All roles."""
+    """The list of roles."""
 
     section = "roles"
     kind = "role"
@@ -31,7 +31,6 @@ class RoleList(ListPage):
     template = "dashboard/identity/roles.html"
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Find roles."""
         return dashboard_lists.find_roles(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
@@ -107,14 +106,13 @@ class RoleImplications(FormPage, RolePage):
 
 
 class RoleDelete(QuestionPage[Role], RolePage):
-    """The end of a role."""
+    """Asks, and deletes a role."""
 
     rule = "identity:delete_role"
     question = "Delete the role {name}?"
     text = "Everybody who has it loses it, at once. This cannot be undone."
 
     def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
-        """Delete."""
         name = self.role.name
         delete_role(self.role)
         return self.go("dashboard:roles", said=f"{name} was deleted.")

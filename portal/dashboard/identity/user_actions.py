@@ -105,7 +105,6 @@ class UserActionPage(UserPage):
         self.action, self.rule = action, action.rule
 
     def get(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        """Ask."""
         user = self.user
         text = self.action.text
         if user.id == self.context.user_id and self.action.danger:
@@ -115,7 +114,6 @@ class UserActionPage(UserPage):
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        """Do it."""
         user = self.user
         self.action.do(user)
         to = "dashboard:users" if self.action.name == "delete" else self.back()
@@ -146,12 +144,11 @@ class UserPassword(FormPage, UserPage):
 
 
 class CredentialDelete(UserPage):
-    """The end of an application credential of a user."""
+    """Asks, and deletes an application credential of a user."""
 
     rule = "identity:delete_application_credential"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         user = self.user
         credential = existing_application_credential(user, str(application_credential_id))
         return self.ask_first(
@@ -160,7 +157,6 @@ class CredentialDelete(UserPage):
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        """Delete."""
         credential = existing_application_credential(self.user, str(application_credential_id))
         delete_application_credential(credential, caller=self.context)
         return self.go(self.back(), said=f"{credential.name} was deleted.")

@@ -40,7 +40,6 @@ class UserList(ListPage):
     states = STATES
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Find users."""
         return dashboard_lists.find_users(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
@@ -48,7 +47,6 @@ class UserList(ListPage):
         return [(user, wording.user_status(user)) for user in found]
 
     def further(self) -> dict[str, Any]:
-        """Add the domains."""
         return {"domains": dashboard_lists.all_domains()}
 
 
@@ -97,7 +95,7 @@ class UserCreate(RecordFormPage):
 
 
 class UserDetail(UserPage):
-    """One user."""
+    """The page of one user."""
 
     rule = "identity:get_user"
 

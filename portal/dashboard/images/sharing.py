@@ -44,35 +44,34 @@ class ImageShare(FormPage, ImagePage):
 
 
 class ImageUnshare(ImagePage):
-    """The end of sharing with one project."""
+    """Asks, and stops sharing an image with one project."""
 
     rule = "delete_member"
 
     def get(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         image = selectors.image_for(self.context, image_id)
         title = f"Share {image.name or image.id} with this project no longer?"
-        return self.ask_first(title, "What runs there keeps its disks; nothing new starts from it.", "Stop sharing")
+        return self.ask_first(
+            title, "Instances there keep their disks; no new ones can be launched from it.", "Stop sharing"
+        )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
-        """Stop."""
         services.remove_member(self.context, image_id, project_id)
         return self.go("dashboard:image_share", image_id, said="The image is shared with that project no longer.")
 
 
 class ImageAnswer(ImagePage):
-    """What this project says to an image that it is offered."""
+    """Asks, and sets the project's answer to an image that is shared with it."""
 
     rule = "modify_member"
     status = ImageMember.Status.ACCEPTED
 
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         image = selectors.image_for(self.context, image_id)
         name, accepts = image.name or str(image.id), self.status == ImageMember.Status.ACCEPTED
         return self.ask_first(
             f"Accept {name}?" if accepts else f"Decline {name}?",
-            "It will stand among the images of this project, which another project keeps and may withdraw."
+            "It will be in the list of this project's images. It belongs to another project, which may withdraw it."
             if accepts
             else "It will not be listed here. Instances that run keep their disks.",
             "Accept" if accepts else "Decline",
@@ -80,7 +79,6 @@ class ImageAnswer(ImagePage):
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Say so."""
         mine = self.context.project_id or NOBODY
         services.set_member_status(self.context, image_id, mine, self.status)
         return self.go("dashboard:images", said=f"The image is {self.status}.")

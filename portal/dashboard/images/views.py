@@ -1,4 +1,4 @@
-"""Images: the list, the upload, the end."""
+"""Images: the list, uploading, deleting."""
 
 from __future__ import annotations
 
@@ -125,12 +125,11 @@ class ImageData(ImagePage):
 
 
 class ImageDelete(ImagePage):
-    """The end of an image."""
+    """Asks, and deletes an image."""
 
     rule = "delete_image"
 
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         image = selectors.image_for(self.context, image_id)
         return self.ask_first(
             f"Delete {image.name or image.id}?",
@@ -138,7 +137,6 @@ class ImageDelete(ImagePage):
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Delete."""
         image = selectors.image_for(self.context, image_id)
         services.delete(self.context, image.id)
         return self.go("dashboard:images", said=f"{image.name or image.id} was deleted.")

@@ -25,7 +25,7 @@ class KeyPairPage(Page):
 
 
 class KeyPairList(KeyPairPage):
-    """One's own keys."""
+    """The list of the person's key pairs."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name."""
@@ -62,18 +62,16 @@ class KeyPairCreate(FormPage, KeyPairPage):
 
 
 class KeyPairDelete(KeyPairPage):
-    """A key that is no longer offered."""
+    """Asks, and deletes a key pair."""
 
     rule = "os_compute_api:os-keypairs:delete"
 
     def get(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Ask."""
         pair = selectors.key_pair_for(self.context, name)
         return self.ask_first(
             f"Delete {pair.name}?", "It is not offered at launch any more. Instances that have the key keep it."
         )
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Delete."""
         delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
         return self.go("dashboard:key_pairs", said=f"{name} was deleted.")

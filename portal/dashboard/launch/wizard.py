@@ -48,12 +48,10 @@ class Wizard:
 
     @property
     def image(self) -> Image | None:
-        """The chosen image."""
         return next((image for image in self.images if str(image.id) == self.chosen("image")), None)
 
     @property
     def flavor(self) -> FlavorChoice | None:
-        """The chosen size."""
         return next((choice for choice in self.flavors if choice.flavor.flavorid == self.chosen("flavor")), None)
 
     @property
@@ -65,7 +63,6 @@ class Wizard:
 
     @property
     def chosen_networks(self) -> list[Network]:
-        """The chosen networks."""
         return [net for net in self.networks if str(net.id) in (self.chosen("networks") or [])]
 
     @property

@@ -111,7 +111,6 @@ class ProjectQuotasReset(OneProjectPage):
     rule = "os_compute_api:os-quota-sets:delete"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Ask."""
         return self.ask(
             {
                 "title": f"Give {self.project.name} the default quotas?",

@@ -1,1 +1,1 @@
-"""What is one's own: profile, password, sessions."""
+"""The person's own profile, password and sessions."""

@@ -25,7 +25,6 @@ class SettingsPage(Page):
     section = "settings"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """The person."""
         return {"user_id": self.context.user_id}
 
     def may(self, rule: str) -> bool:

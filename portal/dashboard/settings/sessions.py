@@ -1,4 +1,4 @@
-"""Where one is signed in: browsers and programs, and ending what should not be."""
+"""The browsers and programs that are signed in as the person, and signing them out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SessionPage(SettingsPage):
 
 
 class Sessions(SessionPage):
-    """Every browser and every program that has a good token."""
+    """The list of browsers and programs that have a valid token."""
 
     rule = "novella:list_sign_ins"
 
@@ -56,10 +56,9 @@ class Sessions(SessionPage):
 
 
 class SessionEnd(SessionPage):
-    """Ending one."""
+    """Asks, and ends one session."""
 
     def get(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
-        """Ask."""
         found = self._session(sign_in_id)
         client = programs.client_of(found)
         return self.ask_first(
@@ -69,7 +68,6 @@ class SessionEnd(SessionPage):
         )
 
     def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
-        """End it."""
         found = self._session(sign_in_id)
         end_sign_in(found)
         return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
@@ -82,10 +80,9 @@ class SessionEnd(SessionPage):
 
 
 class SessionsEnd(SessionPage):
-    """Ending all but this one."""
+    """Asks, and ends all sessions but this one."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Ask."""
         return self.ask_first(
             "End all other sessions?",
             "Every other browser and every program that is signed in as you is refused from its next "
@@ -94,7 +91,6 @@ class SessionsEnd(SessionPage):
         )
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End them."""
         ended = end_other_sign_ins(self.user, keep=self.context.sign_in_id)
         words = "1 session has" if ended == 1 else f"{ended} sessions have"
         return self.go(LIST, said=f"{words} ended.")
