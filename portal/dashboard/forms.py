@@ -13,9 +13,7 @@ from django.forms.renderers import TemplatesSetting
 from django.http import QueryDict
 
 from provisioning.common.errors import NovellaError
-
-MAX_INTEGER = 2_147_483_647
-"""What a column for whole numbers holds."""
+from provisioning.common.numbers import MAX_INTEGER
 
 
 @dataclass(frozen=True, slots=True)

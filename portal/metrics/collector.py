@@ -15,7 +15,7 @@ from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
-from provisioning.notifications.selectors import standing
+from provisioning.notifications.selectors import delivery_status
 
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 OUTCOMES = ("success", "error", "deleted")
@@ -98,7 +98,7 @@ def _periodic() -> Iterator[Metric]:
 
 
 def _notifications() -> Iterator[Metric]:
-    now = standing()
+    now = delivery_status()
     yield _gauge("novella_notifications_waiting", "Notifications that wait for the webhook.", now.waiting)
     yield _gauge("novella_notifications_failed", "Notifications that were given up and are kept.", now.failed)
     counters = (

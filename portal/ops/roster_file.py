@@ -13,10 +13,11 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity.models import LONG, SHORT
 from provisioning.identity.services.checks import check_name
 from provisioning.identity.services.passwords import check_new_password
-from provisioning.quotas.limits import DEFAULTS, MOST, UNLIMITED
+from provisioning.quotas.limits import DEFAULTS, UNLIMITED
 
 LARGEST = 10_000_000
 """Bytes of a roster."""
@@ -142,7 +143,9 @@ def _row(line: int, cells: dict[str, str], problems: Problems) -> Row:
         if name.startswith(QUOTA) and text(name):
             number = _limit(text(name))
             if number is None:
-                problems.add(line, f"{name} must be -1 (unlimited) or a whole number up to {MOST}, not {text(name)!r}.")
+                problems.add(
+                    line, f"{name} must be -1 (unlimited) or a whole number up to {MAX_INTEGER}, not {text(name)!r}."
+                )
             else:
                 quotas.append((name.removeprefix(QUOTA), number))
     row = Row(
@@ -190,4 +193,4 @@ def _words(text: str) -> tuple[str, ...]:
 def _limit(text: str) -> int | None:
     if not re.fullmatch(r"-1|[0-9]{1,10}", text, re.ASCII):
         return None
-    return int(text) if UNLIMITED <= int(text) <= MOST else None
+    return int(text) if UNLIMITED <= int(text) <= MAX_INTEGER else None

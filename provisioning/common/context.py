@@ -45,11 +45,6 @@ class RequestContext:
         """Whether the caller operates the cloud; the administrator of a domain does not."""
         return "admin" in self.roles and self.domain_id is None
 
-    @property
-    def can_write(self) -> bool:
-        """Whether the caller may change things of the project."""
-        return "member" in self.roles
-
     def in_project(self, project_id: uuid.UUID) -> RequestContext:
         """The same caller acting in another project; for jobs that carry on a user's request."""
         return replace(self, project_id=project_id)

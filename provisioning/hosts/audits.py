@@ -10,13 +10,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.messages import GuestState, ResourceAudit
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import one_line
 from provisioning.hosts import cached_images, leftovers
 from provisioning.hosts.models import Host
 from provisioning.hosts.subjects import handlers
-
-_MOST = 2_147_483_647
 
 
 def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
@@ -54,4 +53,4 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 
 def _amount(value: int) -> int:
-    return max(0, min(value, _MOST))
+    return max(0, min(value, MAX_INTEGER))

@@ -65,23 +65,23 @@ _OPEN_USER = """
 _SCOPE = {
     "project": """
         JOIN identity_project s ON s.id = %(project)s AND s.enabled
-            AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)
         JOIN identity_domain sd ON sd.id = s.domain_id AND sd.enabled
     """,
     "domain": """
         JOIN identity_domain s ON s.id = %(domain)s AND s.enabled
-            AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)
     """,
 }
 _ROLES = """
     JOIN effective e ON TRUE JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL
 """
-_GOOD_USER = """
-    WHERE u.id = %(user)s AND u.enabled AND (u.tokens_valid_after IS NULL OR u.tokens_valid_after <= %(issued)s)
+_ENABLED_USER = """
+    WHERE u.id = %(user)s AND u.enabled
 """
+_SINCE_USER_CHANGE = "AND (u.tokens_valid_after IS NULL OR u.tokens_valid_after <= %(issued)s)"
+_SINCE_SCOPE_CHANGE = "AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)"
 
 
-class Standing(NamedTuple):
+class TokenSubject(NamedTuple):
     """What the database says of a token that is good."""
 
     user_name: str
@@ -92,7 +92,7 @@ class Standing(NamedTuple):
     """Names, all implied ones included; empty for a token without a scope."""
 
 
-def standing(data: TokenData) -> Standing | None:
+def token_subject(data: TokenData) -> TokenSubject | None:
     """Return what a token is worth now, or None: revoked, its session ended, its user, project or domain closed or
     gone, the password changed since, or no role left there.
 
@@ -101,11 +101,12 @@ def standing(data: TokenData) -> Standing | None:
     scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""
     named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"
     revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))
+    valid = f"{_SINCE_USER_CHANGE} {_SINCE_SCOPE_CHANGE if scope in _SCOPE else ''}"
     session = "AND EXISTS (SELECT 1 FROM identity_signin WHERE id = %(sign_in)s)" if data.sign_in else ""
     statement = (
         (f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} " if scope else "")
         + f"SELECT u.name, u.domain_id, {named}, {'r.name' if scope else 'NULL'} "
-        + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_GOOD_USER} {session} "
+        + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_ENABLED_USER} {valid} {session} "
         + f"AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))"
     )
     rows = _rows(
@@ -121,7 +122,7 @@ def standing(data: TokenData) -> Standing | None:
         return None
     user_name, user_domain_id, scope_name, scope_domain_id, _ = rows[0]
     roles = frozenset(row[4] for row in rows if row[4] is not None)
-    return Standing(user_name, user_domain_id, scope_name, scope_domain_id, roles)
+    return TokenSubject(user_name, user_domain_id, scope_name, scope_domain_id, roles)
 
 
 def role_names(
@@ -135,22 +136,9 @@ def role_names(
         return frozenset()
     statement = (
         f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} SELECT r.name {_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES}"
-        " WHERE u.id = %(user)s AND u.enabled"
-    ).replace("AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)", "")
-    rows = _rows(statement, user=_id(user_id), project=_id(project_id), domain=domain_id)
-    return frozenset(row[0] for row in rows)
-
-
-def implied_names(role_ids: list[uuid.UUID]) -> frozenset[str]:
-    """Return the names of these roles and of all that they imply."""
-    if not role_ids:
-        return frozenset()
-    given = ", ".join(f"%(role{number})s" for number in range(len(role_ids)))
-    statement = (
-        f"WITH RECURSIVE granted(role_id) AS (SELECT id FROM identity_role WHERE id IN ({given})), {_IMPLIED} "
-        "SELECT r.name FROM effective e JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL"
+        f" {_ENABLED_USER}"
     )
-    rows = _rows(statement, **{f"role{number}": _id(role_id) for number, role_id in enumerate(role_ids)})
+    rows = _rows(statement, user=_id(user_id), project=_id(project_id), domain=domain_id)
     return frozenset(row[0] for row in rows)
 
 

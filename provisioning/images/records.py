@@ -9,6 +9,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, TooLargeError
 from provisioning.common.ids import read_id
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.images import protections
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
@@ -40,7 +41,6 @@ MAX_VALUE = 65_535
 """Characters of an additional property's value."""
 MAX_PROPERTIES_SIZE = 131_072
 """Characters of all additional properties of an image together: servers keep a copy of them."""
-MAX_INT = 2_147_483_647
 BECOMING = {
     Image.Visibility.PUBLIC.value: ("publicize_image", "publicize_image"),
     Image.Visibility.COMMUNITY.value: ("communitize_image", "communitize_image"),
@@ -135,8 +135,8 @@ def _bool(field: str, value: Any) -> bool:
 
 
 def _size(field: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INT:
-        msg = f"{value!r:.80} is not a whole number from 0 to {MAX_INT}."
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INTEGER:
+        msg = f"{value!r:.80} is not a whole number from 0 to {MAX_INTEGER}."
         raise InvalidInputError(msg, field=field)
     return value
 

@@ -1,4 +1,4 @@
-"""Reading how the notifications do."""
+"""Counts of notifications on their way to the webhook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 
 
-class Standing(NamedTuple):
+class DeliveryStatus(NamedTuple):
     """How many notifications wait for the webhook, were given up, and since its first one: taken, given up, too old."""
 
     waiting: int
@@ -18,9 +18,9 @@ class Standing(NamedTuple):
     dropped: int
 
 
-def standing() -> Standing:
+def delivery_status() -> DeliveryStatus:
     """Count the notifications on their way."""
     waiting = Delivery.objects.filter(failed_at=None).count()
     failed = Delivery.objects.filter(failed_at__isnull=False).count()
     totals = Webhook.objects.filter(name=STANDING).values_list("delivered", "given_up", "dropped").first()
-    return Standing(waiting, failed, *(totals or (0, 0, 0)))
+    return DeliveryStatus(waiting, failed, *(totals or (0, 0, 0)))

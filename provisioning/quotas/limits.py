@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 UNLIMITED = -1
-MOST = 2_147_483_647
-"""The largest limit and the largest amount: what a column holds."""
 
 COMPUTE: dict[str, int] = {
     "instances": 10,

@@ -118,11 +118,6 @@ class HostState(NamedTuple):
         return self.raw_id if isinstance(self.raw_id, uuid.UUID) else uuid.UUID(self.raw_id)
 
     @property
-    def free_vcpus(self) -> int:
-        """vCPUs that may still be allocated."""
-        return max(self.vcpus_limit - self.vcpus_allocated, 0)
-
-    @property
     def free_memory_mb(self) -> int:
         """MiB of memory that may still be allocated."""
         return max(self.memory_mb_limit - self.memory_mb_allocated, 0)

@@ -27,7 +27,7 @@ from provisioning.notifications import delivery, services
 from provisioning.notifications.jobs import call_sender
 from provisioning.notifications.messages import Notification, versioned
 from provisioning.notifications.models import Delivery, Webhook
-from provisioning.notifications.selectors import standing
+from provisioning.notifications.selectors import delivery_status
 from tests.jobs.conftest import eventually, kill_group
 from tests.notifications.conftest import Received, Receiver, told, types
 from tests.support.clouds import Cloud, context
@@ -76,7 +76,7 @@ def test_a_launch_reaches_the_webhook_as_it_stands_in_the_log(
     assert [each.message for each in webhook.came if "instance." in each.message["event_type"]] == told()
     assert webhook.types == ["service.create", "instance.create.start", "instance.create.end"]
     assert not Delivery.objects.exists()
-    assert standing().delivered == 3
+    assert delivery_status().delivered == 3
     assert server.id
 
 
@@ -207,12 +207,12 @@ def test_one_that_is_refused_for_good_is_given_up_and_can_be_sent_again(webhook:
     assert bad.tries == delivery.MOST_TRIES
     assert webhook.types.count("instance.good.start") == delivery.MOST_TRIES
     assert webhook.types.count("instance.bad.end") == 1
-    assert (standing().waiting, standing().failed, standing().given_up) == (0, 1, 1)
+    assert (delivery_status().waiting, delivery_status().failed, delivery_status().given_up) == (0, 1, 1)
     webhook.answer = lambda _: 204
     assert services.send_again([bad.pk]) == 1
     assert drain() == 1
     assert webhook.types[-1] == "instance.bad.start"
-    assert standing().failed == 0
+    assert delivery_status().failed == 0
 
 
 def test_while_all_fails_none_is_given_up(webhook: Receiver) -> None:
@@ -230,7 +230,7 @@ def test_what_is_not_taken_in_time_goes(webhook: Receiver, settings: Any) -> Non
     tell(subject="new")
     assert services.prune() == 1
     assert Delivery.objects.get().subject == "new"
-    assert standing().dropped == 1
+    assert delivery_status().dropped == 1
 
 
 def test_one_sender_at_a_time(webhook: Receiver) -> None:

@@ -120,13 +120,15 @@ def made_in(tree: ast.AST) -> set[str]:
 
 
 def calls_in(tree: ast.AST) -> set[str]:
-    return {
-        node.func.attr
+    """The functions of the ledger that a module calls."""
+    ledger = {
+        alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and ast.unparse(node.func.value) == "quotas"
+        if isinstance(node, ast.ImportFrom) and node.module == "provisioning.quotas.services.ledger"
+        for alias in node.names
     }
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {func.id for func in called if isinstance(func, ast.Name)} & ledger
 
 
 def methods_called_in(tree: ast.AST) -> set[str]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from oslo_utils import strutils
 
+from provisioning.common.numbers import MAX_INTEGER
+
 Schema = dict[str, Any]
 Version = tuple[int, int]
 
-MOST = 2_147_483_647
-"""The largest number that a column holds."""
-POSITIVE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MOST}
+POSITIVE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MAX_INTEGER}
 NOT_NEGATIVE: Schema = POSITIVE | {"minimum": 0}
 # fmt: off
 BOOLEAN: Schema = {

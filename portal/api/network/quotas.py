@@ -12,9 +12,9 @@ from portal.api.common.views import Schemas
 from portal.api.network.base import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import MOST
 from provisioning.quotas.services.limits import reset_limits, set_limits
 
 NAMES = {
@@ -27,7 +27,7 @@ NAMES = {
     "security_group_rule": "security_group_rules",
 }
 """Name in the API → resource."""
-_LIMIT = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MOST}
+_LIMIT = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _QUOTA = {
     "type": "object",
     "properties": {

@@ -74,7 +74,7 @@ class GroupDetail(GroupPage):
             "group": group,
             "found": dashboard_lists.users_in(group, wanted),
             "wanted": wanted,
-            "standings": members.standings_of(group) if shows_roles else None,
+            "standings": members.memberships_of(group) if shows_roles else None,
             "may": {
                 "update": self.allows("identity:update_group", target),
                 "delete": self.allows("identity:delete_group", target),

@@ -108,7 +108,7 @@ class UserDetail(UserPage):
             "person": user,
             "status": wording.user_status(user),
             "locked_until": lockout_of(user),
-            "standings": members.standings_of(user) if shows_roles else None,
+            "standings": members.memberships_of(user) if shows_roles else None,
             "groups": dashboard_lists.groups_of(user),
             "sessions": len(sign_ins_of(user)) if shows_roles or self.allows("novella:list_sign_ins", target) else None,
             "credentials": application_credentials_of(user),

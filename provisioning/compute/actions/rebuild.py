@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from compute_agent.contract.commands import RebuildRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.unset import UNSET, Unset
 from provisioning.compute.actions.base import Deed, begin
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.guest_spec import guest_spec
@@ -28,15 +28,6 @@ from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
 
 
-class Unset(enum.Enum):
-    """What a request does not say, where nothing is a value of its own."""
-
-    KEEP = "keep"
-
-
-KEEP: Literal[Unset.KEEP] = Unset.KEEP
-
-
 @dataclass(frozen=True, slots=True)
 class Rebuild:
     """Everything a rebuild may say, by the names of the Compute API; unset or None: as it is."""
@@ -47,11 +38,11 @@ class Rebuild:
     metadata: Mapping[str, str] | None = None
     injected_files: Sequence[InjectedFile] = ()
     preserve_ephemeral: bool = False
-    key_name: str | Unset | None = KEEP
+    key_name: str | Unset | None = UNSET
     """None: no key."""
-    user_data: str | Unset | None = KEEP
+    user_data: str | Unset | None = UNSET
     """Base64; None: none."""
-    trusted_certificates: Sequence[str] | Unset | None = KEEP
+    trusted_certificates: Sequence[str] | Unset | None = UNSET
 
 
 def rebuild(context: RequestContext, instance_id: uuid.UUID | str, request: Rebuild) -> Instance:
@@ -91,13 +82,13 @@ def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> d
     }
     if request.metadata is not None:
         columns["metadata"] = check_metadata(request.metadata, limits)
-    if request.key_name is not KEEP:
+    if request.key_name is not UNSET:
         key = _key(instance, request.key_name)
         columns |= {"key_name": key and key.name, "public_key": key and key.public_key}
-    if request.user_data is not KEEP:
+    if request.user_data is not UNSET:
         check_user_data(request.user_data)
         columns["user_data"] = request.user_data or None
-    if request.trusted_certificates is not KEEP:
+    if request.trusted_certificates is not UNSET:
         policy.enforce(context, "os_compute_api:servers:rebuild:trusted_certs")
         columns["trusted_certificates"] = request.trusted_certificates and list(request.trusted_certificates)
     return columns

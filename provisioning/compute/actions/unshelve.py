@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Any, Literal
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,6 +14,7 @@ from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.retry import when_broken_off
+from provisioning.common.unset import UNSET, Unset
 from provisioning.compute import instance_actions, selectors, state
 from provisioning.compute.actions.base import Deed, check_lock, order
 from provisioning.compute.errors import InstanceBusyError
@@ -27,23 +27,17 @@ from provisioning.identity import policy
 from provisioning.jobs.cast import cast
 
 
-class Unset(Enum):
-    """The caller says nothing of it."""
-
-    ZONE = "unset"
-
-
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Where a server is to come back: ``zone`` None takes back the zone it was bound to; ``host`` is for operators."""
 
-    zone: str | Literal[Unset.ZONE] | None = Unset.ZONE
+    zone: str | Unset | None = UNSET
     host: str = ""
 
     @property
     def says_something(self) -> bool:
         """Whether the caller wants more than a place."""
-        return bool(self.host) or self.zone is not Unset.ZONE
+        return bool(self.host) or self.zone is not UNSET
 
 
 ANYWHERE = Destination()
@@ -75,8 +69,8 @@ def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destinat
 
 def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
     """Return the columns that say where the server is to be."""
-    zone = instance.availability_zone if to.zone is Unset.ZONE else to.zone or ""
-    if to.zone is not Unset.ZONE and zone and zone not in availability_zones():
+    zone = instance.availability_zone if to.zone is UNSET else to.zone or ""
+    if to.zone is not UNSET and zone and zone not in availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
     if to.host:
         host = Host.objects.filter(name=to.host).first()

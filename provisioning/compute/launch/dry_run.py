@@ -10,6 +10,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.launch.checks import MAX_COUNT, check_fit, check_flavor, check_image
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.destination import check_place, group_of
@@ -21,7 +22,6 @@ from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import flavor_copy, quota_held
 from provisioning.identity import policy
 from provisioning.images.models import Image
-from provisioning.quotas.limits import MOST
 from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
 
 MOST_SHOWN = 10
@@ -170,8 +170,8 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
         return flavor_copy(flavor, _size_of(image))
     policy.enforce(context, SEEING_HOSTS)
     for name, value in numbers.items():
-        if not 0 <= value <= MOST:
-            raise InvalidInputError(f"Invalid input for {name}: it must be from 0 to {MOST}.", field=name)
+        if not 0 <= value <= MAX_INTEGER:
+            raise InvalidInputError(f"Invalid input for {name}: it must be from 0 to {MAX_INTEGER}.", field=name)
     return numbers | {"flavorid": "", "name": "", "extra_specs": {}}
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.models import Aggregate
 from provisioning.identity import policy
-from provisioning.quotas.limits import MOST
 
 SEEING_AGGREGATES = ("os_compute_api:os-aggregates:index", "os_compute_api:os-aggregates:show")
 """Rules of who sees aggregates; the face asks the one of its operation."""
@@ -21,7 +21,7 @@ def aggregates_for(context: RequestContext) -> list[Aggregate]:
 def aggregate_for(context: RequestContext, aggregate_id: int) -> Aggregate:
     """Return one aggregate.  Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, SEEING_AGGREGATES[1])
-    found = Aggregate.objects.filter(pk=aggregate_id).first() if aggregate_id <= MOST else None
+    found = Aggregate.objects.filter(pk=aggregate_id).first() if aggregate_id <= MAX_INTEGER else None
     if found is None:
         raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
     return found

@@ -14,13 +14,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.models import Migration
 from provisioning.compute.selectors.instances import instance_for
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
 MIGRATIONS = Listing[Migration](order=(Sort("created_at"), Sort("id")), marker="uuid")
-_MOST = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:
 def no_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> NoReturn:
     """Say that this is no live migration that goes on.  Raises NotFoundError, for an unknown server too."""
     instance = instance_for(context, instance_id)
-    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(_MOST)) else 0
+    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
     found = Migration.objects.filter(instance=instance, id=wanted).first()
     if found is None:
         raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")

@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.models import AggregateHost
 from provisioning.hosts.models import Host
-from provisioning.quotas.limits import MOST
 
 MOST_RATIO = 1000
 RATIOS = {
@@ -33,7 +33,11 @@ def check_limits(metadata: Mapping[str, str | None]) -> None:
     """Raise InvalidInputError for one of these keys whose value is no number that a host could obey."""
     for key, value in metadata.items():
         if key in COLUMNS and value is not None and number(key, value) is None:
-            wanted = f"a number above 0, at most {MOST_RATIO}" if key in RATIOS else f"a whole number from 0 to {MOST}"
+            wanted = (
+                f"a number above 0, at most {MOST_RATIO}"
+                if key in RATIOS
+                else f"a whole number from 0 to {MAX_INTEGER}"
+            )
             raise InvalidInputError(f"Invalid input for {key}: {str(value)[:64]!r} is not {wanted}.", field=key)
 
 
@@ -47,7 +51,7 @@ def number(key: str, value: object) -> float | None:
         return None
     if key in RATIOS:
         return found if 0 < found <= MOST_RATIO else None
-    return found if found.is_integer() and 0 <= found <= MOST else None
+    return found if found.is_integer() and 0 <= found <= MAX_INTEGER else None
 
 
 def write_limits(host_ids: Sequence[uuid.UUID]) -> None:

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import notifications
 from provisioning.compute.models import Aggregate, AggregateHost
@@ -24,7 +25,6 @@ from provisioning.compute.services.hosts import check_zone, has_servers
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import DEFAULT_ZONE
 from provisioning.identity import policy
-from provisioning.quotas.limits import MOST
 
 ZONE = "availability_zone"
 
@@ -195,7 +195,7 @@ def _zones_of(host_ids: list[uuid.UUID]) -> dict[uuid.UUID, str]:
 def _held(aggregate_id: int) -> Aggregate:
     """Return the aggregate, and let nobody else change it before the caller's transaction ends."""
     rows = Aggregate.objects.select_for_update(no_key=True).filter(pk=aggregate_id)
-    aggregate = rows.first() if aggregate_id <= MOST else None
+    aggregate = rows.first() if aggregate_id <= MAX_INTEGER else None
     if aggregate is None:
         raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
     return aggregate

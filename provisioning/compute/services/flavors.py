@@ -11,13 +11,13 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.names import check_text
 from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
-_MOST = 2_147_483_647
 MOST_RXTX = 3.40282e38
 """The largest number of single precision, Nova's limit."""
 
@@ -107,9 +107,11 @@ def _check_numbers(request: FlavorRequest) -> None:
     names = {"memory_mb": "ram", "root_gb": "disk", "ephemeral_gb": "OS-FLV-EXT-DATA:ephemeral", "swap_mb": "swap"}
     for column, low in least.items():
         value = getattr(request, column)
-        if not low <= value <= _MOST:
+        if not low <= value <= MAX_INTEGER:
             field = names.get(column, column)
-            raise InvalidInputError(f"Invalid input for {field}: {value} is not from {low} to {_MOST}.", field=field)
+            raise InvalidInputError(
+                f"Invalid input for {field}: {value} is not from {low} to {MAX_INTEGER}.", field=field
+            )
     if not 0 < request.rxtx_factor <= MOST_RXTX:
         raise InvalidInputError(
             f"Invalid input for rxtx_factor: it must be greater than 0 and at most {MOST_RXTX}.", field="rxtx_factor"

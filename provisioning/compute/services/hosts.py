@@ -11,6 +11,7 @@ from django.db.models import F
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.names import check_text
@@ -21,7 +22,6 @@ from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
 RESERVED = frozenset({"reserved_memory_mb", "reserved_disk_gb"})
-_MOST = 2_147_483_647
 
 
 def enable_host(context: RequestContext, host_id: uuid.UUID) -> Host:
@@ -88,7 +88,7 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
 
 def build_failed(host_id: uuid.UUID) -> None:
     """Count that a build has failed there by the host's own fault; inside the caller's transaction."""
-    Host.objects.filter(id=host_id, failed_builds__lt=_MOST).update(failed_builds=F("failed_builds") + 1)
+    Host.objects.filter(id=host_id, failed_builds__lt=MAX_INTEGER).update(failed_builds=F("failed_builds") + 1)
 
 
 def build_succeeded(host: Host | None) -> None:
@@ -132,8 +132,8 @@ def _checked(name: str, value: Any) -> Any:
         return check_zone(value)
     if name in RATIOS and not 0 < value <= 1000:
         raise InvalidInputError(f"{name} must be more than 0 and at most 1000.", field=name)
-    if name in RESERVED and not 0 <= value <= _MOST:
-        raise InvalidInputError(f"{name} must be from 0 to {_MOST}.", field=name)
+    if name in RESERVED and not 0 <= value <= MAX_INTEGER:
+        raise InvalidInputError(f"{name} must be from 0 to {MAX_INTEGER}.", field=name)
     if name not in RATIOS | RESERVED:
         raise InvalidInputError(f"{name} of a host cannot be changed.", field=name)
     return value

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import state
 from provisioning.compute.models import Instance, ServerGroup
@@ -17,7 +18,7 @@ from provisioning.compute.names import check_text
 from provisioning.compute.selectors import server_groups as selectors
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
-from provisioning.quotas.limits import MOST, UNLIMITED
+from provisioning.quotas.limits import UNLIMITED
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.scheduler import check_query, options_of
 from provisioning.scheduler.query import QueryFilter
@@ -91,9 +92,10 @@ def create_server_group(
     if max_server_per_host is not None:
         if policy_name != ServerGroup.Policy.ANTI_AFFINITY:
             raise InvalidInputError("Only anti-affinity policy supports rules.", field="rules")
-        if not 1 <= max_server_per_host <= MOST:
+        if not 1 <= max_server_per_host <= MAX_INTEGER:
             raise InvalidInputError(
-                f"Invalid input for max_server_per_host: it must be from 1 to {MOST}.", field="max_server_per_host"
+                f"Invalid input for max_server_per_host: it must be from 1 to {MAX_INTEGER}.",
+                field="max_server_per_host",
             )
     group = ServerGroup(
         project_id=context.project_id,

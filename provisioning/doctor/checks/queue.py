@@ -13,7 +13,7 @@ from provisioning.jobs import queue
 from provisioning.jobs.models import WorkerBeat
 from provisioning.jobs.selectors import ALIVE_WITHIN, Foreign, depth, foreign_messages, live_workers, periodic_work
 from provisioning.notifications.models import Webhook
-from provisioning.notifications.selectors import standing
+from provisioning.notifications.selectors import delivery_status
 from provisioning.notifications.services import STANDING
 
 OLD = timedelta(minutes=5)
@@ -83,8 +83,10 @@ def webhook() -> Iterator[Finding]:
     """Find a webhook that takes no notifications, and notifications that were given up."""
     row = Webhook.objects.filter(name=STANDING).first()
     if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
-        sentence = f"It cannot be reached, or refuses: {row.last_error} Notifications that wait: {standing().waiting}."
+        sentence = (
+            f"It cannot be reached, or refuses: {row.last_error} Notifications that wait: {delivery_status().waiting}."
+        )
         yield Finding("warning", "webhook", sentence, evidence="unreachable")
-    if standing().failed:
-        sentence = f"Notifications given up: {standing().failed}; the operators' pages can send them again."
+    if delivery_status().failed:
+        sentence = f"Notifications given up: {delivery_status().failed}; the operators' pages can send them again."
         yield Finding("warning", "webhook", sentence, evidence="given up")

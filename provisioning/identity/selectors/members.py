@@ -86,7 +86,7 @@ def own_roles(project: Project, actor: User | Group) -> list[Role]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Membership:
     """A role of a user or of a group somewhere: on a project, a domain, or (neither) the system."""
 
     role: Role
@@ -97,7 +97,7 @@ class Standing:
     """By which group a user has it."""
 
 
-def standings_of(actor: User | Group) -> list[Standing]:
+def memberships_of(actor: User | Group) -> list[Membership]:
     """Return the roles of a user, those by groups included, or of a group: by where they are and by name."""
     if isinstance(actor, Group):
         mine = Q(group=actor)
@@ -106,4 +106,6 @@ def standings_of(actor: User | Group) -> list[Standing]:
     found = RoleAssignment.objects.filter(mine).select_related("role", "project__domain", "domain", "group")
     rows = found.order_by("-system", "domain__name", "project__name", "role__name", "id")[:MOST_MEMBERS]
     seen_by = None if isinstance(actor, Group) else True
-    return [Standing(row.role, row.project, row.domain, row.inherited, row.group if seen_by else None) for row in rows]
+    return [
+        Membership(row.role, row.project, row.domain, row.inherited, row.group if seen_by else None) for row in rows
+    ]

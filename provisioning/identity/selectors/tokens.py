@@ -30,7 +30,7 @@ def context_for_token(value: str, *, request_id: str = "", global_request_id: st
 
 def context_of(data: TokenData, *, request_id: str = "", global_request_id: str | None = None) -> RequestContext:
     """As ``context_for_token``, for a token that was read before; open connections ask again with it."""
-    found = effective.standing(data)
+    found = effective.token_subject(data)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     roles, unrestricted, access_rules = found.roles, True, None

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import DEFAULTS, EACH, MOST, UNLIMITED
+from provisioning.quotas.limits import DEFAULTS, EACH, UNLIMITED
 from provisioning.quotas.models import QuotaLimit
 
 
@@ -37,7 +38,7 @@ def set_limit(project_id: uuid.UUID | None, resource: str, limit: int | None) ->
     if limit is None:
         QuotaLimit.objects.filter(project_id=project_id, resource=resource).delete()
         return
-    if not UNLIMITED <= limit <= MOST:
+    if not UNLIMITED <= limit <= MAX_INTEGER:
         raise InvalidInputError(
             f"The limit of {resource} must be -1 (unlimited) or a whole number from 0.", field=resource
         )

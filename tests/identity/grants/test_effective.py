@@ -259,4 +259,3 @@ def test_what_is_disabled_gives_no_role(people: People, acme: Acme, closed: str)
 def test_nobody_has_roles_nowhere(db: None) -> None:
     assert effective.role_names(uuid.uuid4()) == frozenset()
     assert effective.role_names(uuid.uuid4(), project_id=uuid.uuid4()) == frozenset()
-    assert effective.implied_names([]) == frozenset()

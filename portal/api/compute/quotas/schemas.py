@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 
 from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
-from provisioning.quotas.limits import COMPUTE, MOST, VOLUME
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.quotas.limits import COMPUTE, VOLUME
 
 FIXED_IPS = "fixed_ips"
 """A resource of nova-network: always unlimited."""
@@ -17,7 +18,7 @@ _OF_NETWORKS = {
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
 }
-_LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MOST}
+_LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _GROUPS = ("server_groups", "server_group_members")
 
 

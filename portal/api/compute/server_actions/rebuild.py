@@ -27,7 +27,8 @@ from portal.api.compute.servers.fields import (
     USER_DATA,
     UUID,
 )
-from provisioning.compute.actions.rebuild import KEEP, Rebuild, rebuild
+from provisioning.common.unset import UNSET
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.services.instances import Changes
 
@@ -84,9 +85,9 @@ def _request(body: dict[str, Any], password: str | None) -> Rebuild:
             InjectedFile(path=file["path"], contents=file["contents"]) for file in body.get("personality", ())
         ],
         preserve_ephemeral=boolean(body.get("preserve_ephemeral", False)),
-        key_name=body.get("key_name", KEEP),
-        user_data=body.get("user_data", KEEP),
-        trusted_certificates=body.get("trusted_image_certificates", KEEP),
+        key_name=body.get("key_name", UNSET),
+        user_data=body.get("user_data", UNSET),
+        trusted_certificates=body.get("trusted_image_certificates", UNSET),
     )
 
 

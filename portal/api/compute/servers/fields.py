@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from portal.api.compute.schemas import BOOLEAN, MOST, Schema
+from portal.api.compute.schemas import BOOLEAN, Schema
+from provisioning.common.numbers import MAX_INTEGER
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[^\x00-\x1f\x7f]*(?<! )\Z"}
 """Printable, no space at either end."""
@@ -55,7 +56,7 @@ CERTIFICATES: Schema = {
     "items": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 USER_DATA: Schema = {"type": ["string", "null"], "format": "base64", "maxLength": 65535}
-SIZE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MOST}
+SIZE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MAX_INTEGER}
 SHORT: Schema = {"type": "string", "maxLength": 255}
 NAMED: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 DEVICE: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._/-]*\Z"}

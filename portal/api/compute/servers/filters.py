@@ -14,6 +14,7 @@ from portal.api.compute.servers.sorting import sort_schema
 from portal.api.compute.timestamps import read_time
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.selectors.instance_lists import Filters, known_statuses
 
 Query = Mapping[str, list[str]]
@@ -53,7 +54,6 @@ _NEVER = frozenset(
 )
 """Names that are no filters, though Nova's records have them."""
 _OTHER_STATUSES = frozenset({"MIGRATING", "REVERT_RESIZE", "UNKNOWN"})
-_NUMBERS = 2_147_483_647
 
 
 def listing(version: Version) -> Schema:
@@ -159,7 +159,7 @@ def _ids(value: str, name: str) -> list[Any]:
 
 
 def _number(value: str, _: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) <= 10 and int(value) <= _NUMBERS):
+    if not (value.isascii() and value.isdigit() and len(value) <= 10 and int(value) <= MAX_INTEGER):
         raise _NothingError
     return int(value)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
-from provisioning.images.records import MAX_INT, MAX_VALUE, READ_ONLY, RESERVED
+from provisioning.images.records import MAX_VALUE, READ_ONLY, RESERVED
 
 Schema = dict[str, Any]
 UUID_PATTERN = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
@@ -140,8 +141,8 @@ IMAGE_CREATE: Schema = {
         **{name: schema for name, schema in IMAGE_PROPERTIES.items() if name not in READ_ONLY},
         **{name: {} for name in sorted(READ_ONLY | RESERVED)},  # refused by name, whatever their value: 403
         "id": {"type": "string", "format": "uuid"},
-        "min_disk": {"type": "integer", "minimum": 0, "maximum": MAX_INT},
-        "min_ram": {"type": "integer", "minimum": 0, "maximum": MAX_INT},
+        "min_disk": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
+        "min_ram": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
     },
     "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
 }
