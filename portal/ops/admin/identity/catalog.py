@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from portal.ops.admin.base import TabularInline, Written
-from provisioning.identity import services
 from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.services import catalog as services
 from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
 
 
