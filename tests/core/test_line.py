@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from compute_agent.contract.commands import BuildRequest, DestroyRequest
+from compute_agent.contract.messages import Command
 from compute_agent.contract.steps import BUILD_STEPS, CREATE_DISK, FETCH_IMAGE
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
@@ -233,7 +234,7 @@ def test_a_report_with_another_attempt_than_its_order_changes_nothing(cloud: Clo
     drain()
     (command,) = agent.take()
     for attempt in (0, 2):
-        agent.report(msgspec.structs.replace(command, attempt=attempt), "finished", power_state=1)
+        agent.report(msgspec.structs.replace(command, generation=attempt), "finished", power_state=1)
     assert state_of(instance) == ("building", "spawning")
     agent.carry_out(command)
     assert state_of(instance) == ("active", None)
@@ -270,7 +271,7 @@ def test_one_bad_report_does_not_hold_up_the_others(cloud: Cloud, alice: Request
     drain()
     orders = agent.take()
     agent.sent.clear()
-    agent.report(orders[0].__class__(id="x", instance_id="no id", attempt=1, body=orders[0].body), "finished")
+    agent.report(Command("x", "server", "no id", 1, orders[0].body), "finished")
     for order in orders:
         agent.carry_out(order)
     assert state_of(first) == state_of(second) == ("active", None)

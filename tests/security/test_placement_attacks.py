@@ -14,9 +14,10 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import SERVER, AgentEvent, Leftover, ResourceAudit
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import switch
+from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance, InstanceActionEvent
 from provisioning.compute.reports import MOST_STEPS
@@ -159,8 +160,8 @@ def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_ca
     Host.objects.filter(name="one").update(enabled=False)
     cloud.agents["two"] = liar
     liar.guests.clear()
-    for move in ("shelve", "unshelve"):
-        getattr(services, move)(context("alice"), row.id)
+    for move in (shelve, unshelve):
+        move(context("alice"), row.id)
         cloud.run()
     fresh = cloud.fresh(row)
     assert fresh.host is not None
