@@ -31,13 +31,15 @@ class DestroyRequest(Message, frozen=True):
 class PowerRequest(Message, frozen=True):
     """Change the power state of an existing guest.
 
-    ``pause`` keeps the guest in memory, ``suspend`` saves it to disk; ``crash_dump`` makes its kernel panic (NMI).
+    ``pause`` keeps the guest in memory, ``suspend`` saves it to disk.
     """
 
-    action: Literal[
-        "start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume", "crash_dump"
-    ]
+    action: Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume"]
     timeout: int = 60  # s, for a graceful stop before it is forced
+
+
+class CrashDumpRequest(Message, frozen=True):
+    """Make the guest's kernel panic (NMI), so that it dumps itself."""
 
 
 class PasswordRequest(Message, frozen=True):
@@ -134,6 +136,7 @@ CommandBody = (
     BuildRequest
     | DestroyRequest
     | PowerRequest
+    | CrashDumpRequest
     | PasswordRequest
     | RescueRequest
     | UnrescueRequest

@@ -17,7 +17,7 @@ from compute_agent.servers.base import ServerHandler
 from compute_agent.servers.build import Build
 from compute_agent.servers.destroy import Destroy
 from compute_agent.servers.interfaces import AttachInterface, DetachInterface, RefreshPorts
-from compute_agent.servers.power import Password, Power
+from compute_agent.servers.power import CrashDump, Password, Power
 from compute_agent.servers.power_tracker import PowerTracker
 from compute_agent.servers.rebuild import Rebuild
 from compute_agent.servers.records import ServerRecords
@@ -34,6 +34,7 @@ HANDLERS: dict[type, type[ServerHandler[Any]]] = {
     commands.BuildRequest: Build,
     commands.DestroyRequest: Destroy,
     commands.PowerRequest: Power,
+    commands.CrashDumpRequest: CrashDump,
     commands.PasswordRequest: Password,
     commands.RescueRequest: Rescue,
     commands.UnrescueRequest: Unrescue,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.commands import PasswordRequest, PowerRequest
+from compute_agent.contract.commands import CrashDumpRequest, PasswordRequest, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext
 from compute_agent.servers.base import GuestHandler
@@ -40,8 +40,6 @@ class Power(GuestHandler[PowerRequest]):
             case "resume":
                 driver.resume(uuid)
                 return driver.wait_for_boot(uuid, self.host.boot_timeout)
-            case "crash_dump":
-                driver.crash_dump(uuid)
         return driver.power_state(uuid)
 
     def _define_again(self, uuid: str, attempt: int, known: InstanceSpec | None) -> None:
@@ -65,4 +63,13 @@ class Password(GuestHandler[PasswordRequest]):
     async def change(self, context: CommandContext, request: PasswordRequest) -> PowerState:
         uuid = context.subject.id
         await context.work(lambda: self.driver.set_password(uuid, request.user, request.password))
+        return await self.power_state(context)
+
+
+class CrashDump(GuestHandler[CrashDumpRequest]):
+    """Interrupts the guest's kernel, so that it dumps itself."""
+
+    async def change(self, context: CommandContext, request: CrashDumpRequest) -> PowerState:
+        uuid = context.subject.id
+        await context.work(lambda: self.driver.crash_dump(uuid))
         return await self.power_state(context)

@@ -12,7 +12,7 @@ from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshar
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
-from portal.dashboard.instances.views import InstanceDetail, InstanceList, InstancesDelete, InstanceVerb
+from portal.dashboard.instances.views import InstanceAction, InstanceDetail, InstanceList, InstancesDelete
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview
@@ -38,7 +38,7 @@ urlpatterns = [
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
     path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),
-    path("instances/<uuid:instance_id>/<slug:verb>/", InstanceVerb.as_view(), name="instance_verb"),
+    path("instances/<uuid:instance_id>/<slug:button>/", InstanceAction.as_view(), name="instance_action"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),

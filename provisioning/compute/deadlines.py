@@ -11,18 +11,11 @@ from provisioning.compute.states import TaskState as T
 
 SETTING_OF: dict[T, str] = {
     **dict.fromkeys((T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING), "CAST_TIMEOUT"),
-    **dict.fromkeys((T.SPAWNING, T.RESCUING, T.REBUILDING), "BUILD_TIMEOUT"),
-    **dict.fromkeys((T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_FINISH), "BUILD_TIMEOUT"),
-    **dict.fromkeys((T.RESIZE_CONFIRMING, T.RESIZE_REVERTING), "BUILD_TIMEOUT"),
-    **dict.fromkeys((T.IMAGE_SNAPSHOT, T.IMAGE_BACKUP, T.IMAGE_UPLOADING), "SNAPSHOT_TIMEOUT"),
-    **dict.fromkeys((T.SHELVING, T.SHELVING_IMAGE_UPLOADING), "SNAPSHOT_TIMEOUT"),
-    **dict.fromkeys((T.DELETING, T.SHELVING_OFFLOADING), "DELETE_TIMEOUT"),
-    **dict.fromkeys((T.POWERING_ON, T.POWERING_OFF, T.REBOOTING, T.REBOOTING_HARD), "POWER_TIMEOUT"),
-    **dict.fromkeys((T.PAUSING, T.UNPAUSING, T.SUSPENDING, T.RESUMING), "POWER_TIMEOUT"),
-    **dict.fromkeys((T.UNRESCUING, T.UPDATING_PASSWORD, T.UNSHELVING), "POWER_TIMEOUT"),
-    **dict.fromkeys((T.SOFT_DELETING, T.RESTORING), "POWER_TIMEOUT"),
+    T.SPAWNING: "BUILD_TIMEOUT",
 }
-"""task_state → the setting that says its seconds, without its ``NOVELLA_``; TASK_TIMEOUTS overrides it for one task."""
+"""task_state → the setting that says its seconds, without its ``NOVELLA_``; TASK_TIMEOUTS overrides it for one task.
+Each server action adds its tasks when it is registered.
+"""
 
 
 def seconds_of(task_state: str) -> int:

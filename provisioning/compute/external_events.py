@@ -12,7 +12,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import NOBODY, read_id
-from provisioning.compute.actions.power import switch
+from provisioning.compute.actions.power import start, stop
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.events.services import Entry, record_all
@@ -86,8 +86,8 @@ def _power(context: RequestContext, event: ExternalEvent) -> None:
         return
     try:
         if event.tag == "POWER_ON" and server.vm_state == VmState.STOPPED:
-            switch(context, server.id, "start")
+            start(context, server.id)
         elif event.tag == "POWER_OFF" and server.vm_state == VmState.ACTIVE:
-            switch(context, server.id, "stop")
+            stop(context, server.id)
     except NovellaError as error:
         log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)

@@ -13,28 +13,22 @@ from typing import Any
 
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest
+from compute_agent.contract.commands import CommandBody, DestroyRequest
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.text import one_line
 from provisioning.compute import instance_actions, state
-from provisioning.compute.actions.ends import Outcome, ended
-from provisioning.compute.actions.ends.ordinary import task_awaiting
-from provisioning.compute.actions.ends.shelves import came_back
-from provisioning.compute.actions.ends.snapshots import on_the_way
-from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
-from provisioning.compute.launch.retry import cast_schedule, fail, retry
+from provisioning.compute.actions.registry import abandoned, action_of, awaiting
+from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.launch.finished import finished, is_spawning
+from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.notifications import Note
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_delete, finish_offload, leave_host, release_place
-from provisioning.compute.services.hosts import build_failed, build_succeeded
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
-from provisioning.network import services as network
-from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +41,6 @@ MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
 """A step that claims to be further away than this from now gets the time of its report."""
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
-NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
-"""Codes of builds that fail by no fault of the host."""
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
@@ -58,7 +50,7 @@ def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
     action = _action_of(instance, current[0][1]) if current else None
     if action is None:
         return
-    host = instance.host.name if instance.host else ""
+    host = instance.host_name
     rows: dict[str, InstanceActionEvent] = {}
     for event, _ in current:
         if event.kind == "step" or event.step not in rows:
@@ -66,7 +58,9 @@ def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
     rows = _few(action, rows)
     instance_actions.write(list(rows.values()))
     state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows.values()])
-    on_the_way(instance, {name for name, row in rows.items() if row.finished_at is not None})
+    action_under_way = action_of(instance)
+    if action_under_way is not None:
+        action_under_way.progressed(instance, {name for name, row in rows.items() if row.finished_at is not None})
 
 
 def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[str, InstanceActionEvent]:
@@ -79,7 +73,7 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
-    """An order has ended, well or badly: do what follows from it if the instance still waits for it."""
+    """A command has ended, well or badly: do what follows from it if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
     if isinstance(body, DestroyRequest):
@@ -87,17 +81,17 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
-    elif (
-        instance.attempt != command.generation
-        or instance.host_id != command.host_id
-        or ended(instance, body, _outcome(event, command, well=well))
-        or not _spawning(instance, command.generation)
-    ):
-        return
-    elif well:
-        _built(instance, event, body)
-    else:
-        _not_built(instance, event, command.host_id)
+    elif instance.attempt == command.generation and instance.host_id == command.host_id:
+        _ended(instance, body, _outcome(event, command, well=well), _time(event.finished_at))
+
+
+def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
+    """Hand the end to the action, or the build, that waits for it."""
+    action = awaiting(instance, body)
+    if action is not None:
+        action.end(instance, body, outcome)
+    elif not abandoned(instance, body) and is_spawning(instance, instance.attempt):
+        finished(instance, body, outcome, ended)
 
 
 def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
@@ -127,43 +121,7 @@ def power_state_of(number: int | None) -> PowerState | None:
         return None
 
 
-# ----- ends of orders -------------------------------------------------------------------------------------------------
-
-
-def _built(instance: Instance, event: AgentEvent, body: CommandBody) -> None:
-    build_succeeded(instance.host)
-    power = power_state_of(event.power_state) or PowerState.RUNNING
-    changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
-    if line_of(instance) is UNSHELVE:
-        came_back(instance, changes)
-        return
-    note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
-    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
-        return
-    commit(instance.id)
-    network.set_ports_status(instance.id, "ACTIVE")
-    instance_actions.finish(instance.id, "create")
-
-
-def _not_built(instance: Instance, event: AgentEvent, host_id: uuid.UUID) -> None:
-    reason = one_line(event.message, MAX_MESSAGE) or "The host could not build the server."
-    _record_failed_step(instance, event, reason)
-    if event.retryable:
-        retry(instance, host_id, reason, clean=True)
-        return
-    failed = fail(instance, reason, details=f"error code {one_line(event.error_code, 60)}")
-    if failed is not None and event.error_code not in NO_HOST_CAN:
-        build_failed(host_id)
-
-
-def _record_failed_step(instance: Instance, event: AgentEvent, reason: str) -> None:
-    """Keep the reason with the step that failed, at the time that the host says."""
-    line = line_of(instance)
-    action = instance_actions.current(instance.id, line.action) if line else None
-    if action is not None:
-        host = instance.host.name if instance.host else ""
-        failure = attempts.Failure(event.generation, host, reason)
-        attempts.record(action, failure, instance, _time(event.finished_at))
+# ----- ends of commands -----------------------------------------------------------------------------------------------
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:
@@ -210,7 +168,7 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
 def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     """Say whether the instance waits for the order and the step has a name that fits it."""
     if command.kind == "build_request":
-        return event.step in BUILD_STEPS and _spawning(instance, event.generation)
+        return event.step in BUILD_STEPS and is_spawning(instance, event.generation)
     return (
         instance.attempt == event.generation and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
     )
@@ -221,12 +179,8 @@ def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | Non
     if command.kind == "build_request":
         line = line_of(instance)
         return instance_actions.current(instance.id, line.action) if line else None
-    task = task_awaiting(instance, decode_command_body(command.body))
-    return instance_actions.current(instance.id, task.action) if task else None
-
-
-def _spawning(instance: Instance, attempt: int) -> bool:
-    return instance.attempt == attempt and instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+    action = awaiting(instance, decode_command_body(command.body))
+    return instance_actions.current(instance.id, action.record) if action else None
 
 
 def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:

@@ -17,10 +17,8 @@ from provisioning.compute import notifications
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
-from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
+from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
-
-MOVE_NAMES = frozenset(move.name for move in MOVES)
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:
@@ -61,8 +59,8 @@ def walk(
     note: Note | None = None,
 ) -> Instance | None:
     """Make moves of one transaction, one behind the other: one update, and an event for each; else as ``advance``."""
-    if not MOVE_NAMES.issuperset(moves):
-        raise ValueError(f"There is no move called one of {list(moves)}.")
+    if not TRANSITION_NAMES.issuperset(moves):
+        raise ValueError(f"There is no transition called one of {list(moves)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
     while instance is not None and instance.attempt == attempt:
         passed = _path(instance, moves)
@@ -175,3 +173,11 @@ def set_power_state(instance: Instance, power_state: PowerState) -> None:
     while instance.power_state != power_state:
         if update(instance, {"power_state": int(power_state)}) or _unmoved(instance) is None:
             return
+
+
+def extend_deadline(instance: Instance) -> None:
+    """Give the task that goes on its whole time again; nothing when another one goes on since."""
+    deadline = deadline_of(instance.task_state, timezone.now())
+    Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
+        task_deadline=deadline
+    )

@@ -23,13 +23,14 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.compute import selectors
 from provisioning.compute.actions import delete
+from provisioning.compute.actions.delete import DESTROY_COMMANDS
 from provisioning.compute.actions.power import reboot, start, stop
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.reports import sync_power
 from provisioning.compute.selectors.attempts import attempts_for
-from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.events.models import Event
 from provisioning.hosts import audits, commands, liveness
@@ -117,7 +118,9 @@ class TestStuckInBuildAfterAWorkerDies:
         assert fault_of(instance) == reaper.TOO_LONG
 
 
-REACHED = sorted({move.target for move in MOVES if move.target[1] is not None}, key=lambda pair: f"{pair[0]} {pair[1]}")
+REACHED = sorted(
+    {move.target for move in TRANSITIONS if move.target[1] is not None}, key=lambda pair: f"{pair[0]} {pair[1]}"
+)
 """Every state with a task that a server can come into."""
 ODD = [
     (VmState.PAUSED, TaskState.RESUMING),
@@ -215,7 +218,7 @@ class TestDeletingForEverAfterALostMessage:
     def test_a_host_that_never_answers_does_not_hold_its_owner(
         self, cloud: Cloud, agent: ScriptedAgent, deleted: Instance
     ) -> None:
-        for _ in range(reaper.DELETE_ORDERS):
+        for _ in range(DESTROY_COMMANDS):
             assert state_of(deleted) == ("active", "deleting")
             agent.take()
             let_deadlines_pass()

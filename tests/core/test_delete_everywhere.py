@@ -21,7 +21,7 @@ from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.release import leave_host
 from provisioning.compute.services.hosts import change_host
-from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP, Port
@@ -33,7 +33,7 @@ from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 Pair = tuple[VmState, TaskState | None]
-_GO_ON = [move for move in MOVES if move.name not in {"delete", "deleted"} and not move.name.startswith("reset_")]
+_GO_ON = [move for move in TRANSITIONS if move.name not in {"delete", "deleted"} and not move.name.startswith("reset_")]
 PAIRS: list[Pair] = sorted({state for move in _GO_ON for state in (move.source, move.target)}, key=str)
 """Every state that a server comes into before it is deleted; ``deleting`` is reached from each of them."""
 UNPLACED = {(VmState.BUILDING, TaskState.SCHEDULING)}

@@ -12,10 +12,9 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import Command
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
-from provisioning.compute.actions.base import TASKS
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.rebuild import Rebuild
+from provisioning.compute.actions.registry import commanded_tasks
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.states import TaskState as T
@@ -23,6 +22,7 @@ from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 from tests.support import invariants
+from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -41,7 +41,7 @@ class Scene:
 
     def do(self, name: str, *rest: Any, **more: Any) -> object:
         """Ask for an action in a request of its own, as the server's owner."""
-        return getattr(services, name)(context("alice"), self.server.id, *rest, **more)
+        return service(name)(context("alice"), self.server.id, *rest, **more)
 
     def now(self) -> Instance:
         return self.cloud.fresh(self.server)
@@ -101,17 +101,17 @@ TABLE: dict[T, Row] = {
     T.POWERING_OFF: Row.of("stop", well="stopped", badly="active"),
     T.REBOOTING: Row.of("reboot", well="active", badly="active"),
     T.REBOOTING_HARD: Row.of(lambda scene: scene.do("reboot", hard=True), well="active", badly="active"),
-    T.PAUSING: Row.of(lambda scene: scene.do("switch", "pause"), well="paused", badly="active"),
+    T.PAUSING: Row.of(lambda scene: scene.do("pause"), well="paused", badly="active"),
     T.UNPAUSING: Row.of(
-        lambda scene: scene.do("switch", "pause"),
-        lambda scene: scene.do("switch", "unpause"),
+        lambda scene: scene.do("pause"),
+        lambda scene: scene.do("unpause"),
         well="active",
         badly="paused",
     ),
-    T.SUSPENDING: Row.of(lambda scene: scene.do("switch", "suspend"), well="suspended", badly="active"),
+    T.SUSPENDING: Row.of(lambda scene: scene.do("suspend"), well="suspended", badly="active"),
     T.RESUMING: Row.of(
-        lambda scene: scene.do("switch", "suspend"),
-        lambda scene: scene.do("switch", "resume"),
+        lambda scene: scene.do("suspend"),
+        lambda scene: scene.do("resume"),
         well="active",
         badly="suspended",
     ),
@@ -141,7 +141,7 @@ TABLE: dict[T, Row] = {
 }
 
 
-@pytest.fixture(params=list(TASKS), ids=lambda task: task.value)
+@pytest.fixture(params=commanded_tasks(), ids=lambda task: task.value)
 def scene(request: pytest.FixtureRequest, cloud: Cloud, alice: RequestContext, settings: Any) -> Scene:
     """A server in the middle of the task."""
     host = cloud.add_host("kelvin", memory_mb=16384)
@@ -201,7 +201,7 @@ def overdue(scene: Scene) -> None:
 
 
 def test_the_table_has_every_task() -> None:
-    assert set(TABLE) == set(TASKS)
+    assert set(TABLE) == set(commanded_tasks())
 
 
 def test_a_good_end(scene: Scene, row: Row) -> None:

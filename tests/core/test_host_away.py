@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
-from provisioning.compute import services
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
@@ -25,6 +24,7 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.support import invariants
+from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ TOUCHED: list[type[Model]] = [Instance, Allocation, InstanceAction, Migration, H
 
 
 def plain(name: str, *rest: Any, **more: Any) -> Ask:
-    return lambda cloud, server: getattr(services, name)(context("alice"), server.id, *rest, **more)
+    return lambda cloud, server: service(name)(context("alice"), server.id, *rest, **more)
 
 
 ASKED: dict[str, tuple[list[Ask], Ask]] = {
@@ -41,10 +41,10 @@ ASKED: dict[str, tuple[list[Ask], Ask]] = {
     "start": ([plain("stop")], plain("start")),
     "reboot": ([], plain("reboot")),
     "reboot hard": ([], plain("reboot", hard=True)),
-    "pause": ([], plain("switch", "pause")),
-    "unpause": ([plain("switch", "pause")], plain("switch", "unpause")),
-    "suspend": ([], plain("switch", "suspend")),
-    "resume": ([plain("switch", "suspend")], plain("switch", "resume")),
+    "pause": ([], plain("pause")),
+    "unpause": ([plain("pause")], plain("unpause")),
+    "suspend": ([], plain("suspend")),
+    "resume": ([plain("suspend")], plain("resume")),
     "password": ([], plain("change_password", "new")),
     "rescue": ([], plain("rescue")),
     "unrescue": ([plain("rescue")], plain("unrescue")),

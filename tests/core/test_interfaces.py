@@ -21,7 +21,7 @@ from provisioning.common.errors import ConflictError, NotFoundError, OverQuotaEr
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface, remove_fixed_ip
 from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import stop, switch
+from provisioning.compute.actions.power import resume, stop, suspend
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
@@ -39,6 +39,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
+from tests.support.actions import service
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -163,7 +164,7 @@ def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent
 
 @pytest.mark.parametrize("state", ["pause", "stop"])
 def test_states_in_which_cards_change(cloud: Cloud, running: Instance, state: str) -> None:
-    switch(context("alice"), running.id, state)  # type: ignore[arg-type]
+    service(state)(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="Cannot 'attach_interface' instance"):
         attach(running)
     cloud.run()
@@ -177,12 +178,12 @@ def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: R
         attach_interface(charlie, running.id, NetworkRequest())
     with pytest.raises(NotFoundError, match=r"Port id .* could not be found"):
         detach(running, "5f1d2c3b-0000-4000-8000-000000000001")
-    switch(context("alice"), running.id, "suspend")
+    suspend(context("alice"), running.id)
     cloud.run()
     for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
         with pytest.raises(InstanceBusyError, match="vm_state suspended"):
             deed()
-    switch(context("alice"), running.id, "resume")
+    resume(context("alice"), running.id)
     cloud.run()
     lock(context("alice"), running.id)
     for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):

@@ -11,7 +11,6 @@ from django.db import connection, transaction
 from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import services
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.models import Instance, InstanceAction
@@ -20,6 +19,7 @@ from provisioning.images.models import Image
 from provisioning.jobs import queue, registry
 from provisioning.jobs.message import verify
 from tests.support import invariants
+from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -84,7 +84,7 @@ def begun_anew(cloud: Cloud) -> None:
 
 
 def plain(name: str, *rest: Any, **more: Any) -> Step:
-    return lambda cloud, server: getattr(services, name)(context("alice"), server.id, *rest, **more)
+    return lambda cloud, server: service(name)(context("alice"), server.id, *rest, **more)
 
 
 CASES: dict[str, tuple[list[Step], Step, str]] = {

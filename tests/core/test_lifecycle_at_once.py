@@ -19,7 +19,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface
 from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import reboot, start, stop, switch, trigger_crash_dump
+from provisioning.compute.actions.power import reboot, start, stop, trigger_crash_dump
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.actions.rescue import rescue, unrescue
 from provisioning.compute.actions.reset_state import reset_state
@@ -43,6 +43,7 @@ from provisioning.network.models import Port
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
+from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
@@ -78,7 +79,7 @@ class Crowd:
                 lambda server: stop(caller, server),
                 lambda server: start(caller, server),
                 lambda server: reboot(caller, server, hard=chance.random() < 0.5),
-                lambda server: switch(caller, server, chance.choice(POWER)),
+                lambda server: service(chance.choice(POWER))(caller, server),
                 lambda server: resize(caller, server, chance.choice(["1", "2"])),
                 lambda server: resize(caller, server, chance.choice(["1", "2"])),
                 lambda server: confirm_resize(caller, server),

@@ -13,7 +13,7 @@ from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.messages import Enrol
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.delete import DESTROY_COMMANDS, delete
 from provisioning.compute.actions.power import start, stop
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.upkeep import reaper
@@ -118,7 +118,7 @@ def test_a_delete_ends_for_its_owner_although_its_host_never_manages_it(cloud: C
     instance = cloud.launch(alice)
     cloud.run()
     delete(alice, instance.id)
-    for _ in range(reaper.DELETE_ORDERS):
+    for _ in range(DESTROY_COMMANDS):
         assert state_of(instance) == ("active", "deleting")
         for command in agent.take():
             agent.report(command, "failed", error_code="destroy_failed", message="busy", retryable=True)

@@ -21,7 +21,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.compute.allocations import take_room
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
-from provisioning.compute.selectors.host_rows import IO_TASKS, host_states, hosts_for
+from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.hosts import state_of as as_the_scheduler_sees
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services import aggregates
@@ -307,7 +307,7 @@ def test_what_the_facts_say(cloud: Cloud, operator: RequestContext, alice: Reque
     Host.objects.filter(id=kelvin.id).update(cpu_info={"vendor": "AMD"})
     server = cloud.launch(alice)
     cloud.run()
-    Instance.objects.filter(id=server.id).update(host=ohm, task_state=IO_TASKS[0])
+    Instance.objects.filter(id=server.id).update(host=ohm, task_state="networking")
     wanted = ("io_ops", "with_image", "aggregate_metadata", "cpu_info")
     states = {state.name: state for state in host_states(wanted, image_id=cloud.image.id)}
     assert {name: state.io_ops for name, state in states.items()} == {"kelvin": 0, "ohm": 1}

@@ -11,10 +11,10 @@ from django_q.models import OrmQ
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
-from provisioning.compute.actions.ends import SILENT
 from provisioning.compute.actions.power import stop
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.outcome import SILENT
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand

@@ -12,7 +12,7 @@ from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import start, switch
+from provisioning.compute.actions.power import start, suspend
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reconcile import GONE
@@ -101,7 +101,7 @@ def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_tol
 
 def test_what_waits_paused_or_suspended_says_that_its_guest_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
-    switch(context("alice"), row.id, "suspend")
+    suspend(context("alice"), row.id)
     cloud.run()
     agent.guests.clear()
     agent.hello()

@@ -16,7 +16,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
-from provisioning.compute.actions.power import stop, switch
+from provisioning.compute.actions.power import pause, stop
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
@@ -233,7 +233,7 @@ def test_a_server_whose_image_is_gone_is_resized(cloud: Cloud, running: Instance
 def test_only_what_is_at_rest_is_resized(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError):
         resize(charlie, running.id, "2")
-    switch(context("alice"), running.id, "pause")
+    pause(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="task_state pausing"):
         resize(context("alice"), running.id, "2")
     cloud.run()

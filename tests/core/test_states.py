@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from provisioning.common.context import RequestContext
 from provisioning.compute import state
 from provisioning.compute.models import Instance
-from provisioning.compute.states import LEGAL, MOVES, State, TaskState, VmState, api_status
+from provisioning.compute.states import LEGAL, TRANSITION_NAMES, TRANSITIONS, State, TaskState, VmState, api_status
 from provisioning.events.models import Event
 from provisioning.notifications.messages import TOPIC as NOTIFICATIONS
 from provisioning.quotas.services.ledger import release
 from tests.support.clouds import Cloud, context
 
 START: State = (VmState.BUILDING, TaskState.SCHEDULING)
-NAMES = sorted(state.MOVE_NAMES)
+NAMES = sorted(TRANSITION_NAMES)
 OF_THE_REFERENCE = {
     "ACTIVE",
     "BUILD",
@@ -53,7 +53,7 @@ def reachable(start: State) -> set[State]:
 
 
 def test_no_two_moves_of_one_name_leave_one_state() -> None:
-    assert len(LEGAL) == len(MOVES)
+    assert len(LEGAL) == len(TRANSITIONS)
 
 
 def test_every_state_that_a_launch_reaches_can_end() -> None:
@@ -143,5 +143,5 @@ def test_a_move_from_a_stale_state_is_judged_anew(cloud: Cloud, alice: RequestCo
 
 @pytest.mark.django_db
 def test_an_unknown_move_is_a_mistake_of_ours(cloud: Cloud, alice: RequestContext) -> None:
-    with pytest.raises(ValueError, match="no move"):
+    with pytest.raises(ValueError, match="no transition"):
         state.advance(cloud.launch(alice), "fly", attempt=1)

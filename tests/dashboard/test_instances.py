@@ -83,7 +83,7 @@ def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cl
 
 def test_actions_are_those_of_the_state(at_alice: Client, web: Instance, cloud: Cloud) -> None:
     def offered() -> list[str]:
-        return [verb.name for verb in at_alice.get("/instances/").context["rows"][0].verbs]
+        return [button.name for button in at_alice.get("/instances/").context["rows"][0].buttons]
 
     assert offered() == ["stop", "reboot", "reset", "pause", "suspend", "shelve", "lock", "delete"]
     at_alice.post(f"/instances/{web.id}/stop/")
@@ -102,7 +102,7 @@ def test_there_and_back_again(
 ) -> None:
     assert during in at_alice.post(f"/instances/{web.id}/{there}/", follow=True).content.decode()
     cloud.run()
-    verbs = [verb.name for verb in at_alice.get("/instances/").context["rows"][0].verbs]
+    verbs = [button.name for button in at_alice.get("/instances/").context["rows"][0].buttons]
     assert back in verbs
     assert "stop" not in verbs
     at_alice.post(f"/instances/{web.id}/{back}/")
@@ -129,7 +129,7 @@ def test_a_delete_that_can_be_taken_back_says_so(
 
 def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bob: Person, web: Instance) -> None:
     client = signed_in(bob)
-    assert client.get("/instances/").context["rows"][0].verbs == ()
+    assert client.get("/instances/").context["rows"][0].buttons == ()
     assert client.post(f"/instances/{web.id}/stop/").status_code == 403
     assert client.post("/instances/delete/", {"ids": [web.id]}).status_code == 403
     assert state_of(web) == ("active", None)
@@ -225,4 +225,4 @@ def test_what_found_no_host_can_only_be_deleted(at_alice: Client, alice: Person,
     cloud.run()
     [row] = at_alice.get("/instances/").context["rows"]
     assert row.api_status == "ERROR"
-    assert {verb.name for verb in row.verbs} == {"lock", "delete"}
+    assert {button.name for button in row.buttons} == {"lock", "delete"}

@@ -23,7 +23,7 @@ from provisioning.compute.actions.power import stop, trigger_crash_dump
 from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import InjectedFile, NetworkRequest
-from provisioning.compute.notifications.table import NOVAS_ERRORS, every_type, payload_of
+from provisioning.compute.notifications.table import every_type, payload_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import disable_host
@@ -395,7 +395,9 @@ def test_a_launch_costs_no_query_more(cloud: Cloud, settings: Any, alice: Reques
 
 
 def test_the_failures_that_nova_tells_are_among_ours() -> None:
-    assert set(every_type()) >= NOVAS_ERRORS
+    assert set(every_type()) >= {
+        f"instance.{name}.error" for name in ("create", "reboot", "rebuild", "resize", "interface_attach")
+    }
 
 
 def test_the_page_lists_every_type_with_its_payload() -> None:

@@ -188,7 +188,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "instance": str(server.id),
         "group": str(group.id),
         "own_network": str(own.id),
-        "verb": "stop",
+        "button": "stop",
         "protocol": "vnc",
         "console_token": "nothing",
         "request": server.request_id,

@@ -14,8 +14,8 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import SERVER, AgentEvent, Leftover, ResourceAudit
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import switch
+from provisioning.compute.actions.delete import DESTROY_COMMANDS, delete
+from provisioning.compute.actions.power import suspend
 from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import NetworkRequest
@@ -137,7 +137,7 @@ def test_orders_to_a_host_that_claims_a_server_are_not_counted_as_asking_its_own
     row = with_a_card(cloud, alice)
     delete(context("alice"), row.id)
     liar = cloud.add_host("two")
-    for _ in range(reaper.DELETE_ORDERS):
+    for _ in range(DESTROY_COMMANDS):
         claimed_by(cloud, row, row.attempt)
         for command in liar.take():
             liar.report(command, "failed", error_code="busy", message="not now")
@@ -213,7 +213,7 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
     mine = images.create(context("alice"), name="mine", properties={"instance_uuid": str(row.id)})
-    switch(context("alice"), row.id, "suspend")
+    suspend(context("alice"), row.id)
     (command,) = agent.take()
     for name in ("suspend", "api_suspend"):
         agent.report(command, "step", step=name, detail={"image": str(mine.id)})
@@ -225,7 +225,7 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
 def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("one")
     row = with_a_card(cloud, alice)
-    switch(context("alice"), row.id, "suspend")
+    suspend(context("alice"), row.id)
     (command,) = agent.take()
     before = InstanceActionEvent.objects.count()
     letters = "abcdefghijklmnopqrst"

@@ -10,12 +10,12 @@ from django.utils import timezone
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute import host_commands
-from provisioning.compute.actions.base import TASKS
+from provisioning.compute.actions.registry import action_of, commanded_tasks
 from provisioning.compute.migration_records import UNDER_WAY, WAITING
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.sizes import larger_room, quota_held
-from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.compute.states import TRANSITIONS, VmState
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
@@ -27,7 +27,7 @@ AT_A_HOST = {"active", "stopped", "paused", "suspended", "rescued", "resized", "
 PLACED = {"networking", "block_device_mapping", "spawning"}
 SIZES = ("instances", "cores", "ram")
 OF_SERVERS = (*SIZES, "ports")
-STATES = {move.source for move in MOVES} | {move.target for move in MOVES}
+STATES = {move.source for move in TRANSITIONS} | {move.target for move in TRANSITIONS}
 
 
 def check() -> None:
@@ -151,12 +151,12 @@ def _check_orders(instances: dict[uuid.UUID, Instance]) -> None:
         order.subject_id
         for order in orders
         if order.subject_id in instances
-        and (task := TASKS.get(TaskState(instances[order.subject_id].task_state or TaskState.DELETING))) is not None
+        and (action := action_of(instances[order.subject_id])) is not None
         and order.generation == instances[order.subject_id].attempt
-        and task.awaits(decode_command_body(order.body))
+        and action.awaits(decode_command_body(order.body))
     )
     for row in instances.values():
-        if row.task_state in TASKS and row.vm_state != VmState.SHELVED_OFFLOADED:
+        if row.task_state in commanded_tasks() and row.vm_state != VmState.SHELVED_OFFLOADED:
             assert awaited[row.id] == 1, f"{row.id} is {row.task_state} and waits for {awaited[row.id]} orders"
         if row.vm_state == VmState.RESIZED:
             assert row.old_flavor is not None, f"{row.id} is resized and forgot its other size"

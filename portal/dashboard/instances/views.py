@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -13,63 +12,18 @@ from django.urls import reverse
 
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.listing import PAGE_SIZE, find, statuses
-from portal.dashboard.instances.rows import VERBS, Verb, can, rows_for
+from portal.dashboard.instances.rows import can, rows_for
 from portal.dashboard.pages import Page
 from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import reboot, start, stop, switch
-from provisioning.compute.actions.rescue import unrescue
-from provisioning.compute.actions.resize import confirm_resize, revert_resize
-from provisioning.compute.actions.shelve import shelve
-from provisioning.compute.actions.soft_delete import restore
-from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.actions.registry import with_buttons
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-
-Deed = Callable[[RequestContext, uuid.UUID], Any]
-DEEDS: Mapping[str, Deed] = {
-    "start": start,
-    "stop": stop,
-    "reboot": reboot,
-    "reset": lambda context, instance_id: reboot(context, instance_id, hard=True),
-    "pause": lambda context, instance_id: switch(context, instance_id, "pause"),
-    "unpause": lambda context, instance_id: switch(context, instance_id, "unpause"),
-    "suspend": lambda context, instance_id: switch(context, instance_id, "suspend"),
-    "resume": lambda context, instance_id: switch(context, instance_id, "resume"),
-    "confirm": confirm_resize,
-    "revert": revert_resize,
-    "unrescue": unrescue,
-    "shelve": shelve,
-    "unshelve": unshelve,
-    "restore": restore,
-    "lock": lock,
-    "unlock": unlock,
-    "delete": lambda context, instance_id: _delete(context, compute.instance_for(context, instance_id)),
-}
-SAID = {
-    "start": "{name} is starting.",
-    "stop": "{name} is shutting down.",
-    "reboot": "{name} is rebooting.",
-    "reset": "{name} is being reset.",
-    "pause": "{name} is being paused.",
-    "unpause": "{name} goes on.",
-    "suspend": "{name} is being suspended.",
-    "resume": "{name} is being resumed.",
-    "confirm": "{name} keeps its new size.",
-    "revert": "{name} goes back to its old size.",
-    "unrescue": "{name} leaves rescue.",
-    "shelve": "{name} is being shelved.",
-    "unshelve": "{name} comes back.",
-    "restore": "{name} is being restored.",
-    "lock": "{name} is locked.",
-    "unlock": "{name} is unlocked.",
-    "delete": "{name} is being deleted.",
-}
 
 
 def _delete(context: RequestContext, instance: Instance) -> None:
@@ -130,39 +84,40 @@ class InstanceDetail(InstancePage):
         return self.page("dashboard/instances/detail.html", {**given, **parts})
 
 
-class InstanceVerb(InstancePage):
-    """One thing done to one instance, after a question."""
+class InstanceAction(InstancePage):
+    """One action on one instance, after a question."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Know the verb; its policy rule is the page's."""
-        self.verb = next((verb for verb in VERBS if verb.name == kwargs["verb"]), None)
-        if self.verb is None:
+        """Find the action by the word in the address; its policy rule is the page's."""
+        found = next(
+            (action for action in with_buttons() if action.button and action.button.name == kwargs["button"]), None
+        )
+        if found is None or found.button is None:
             raise Http404
-        self.rule = self.verb.rule
+        self.action, self.button = found, found.button
+        self.rule = found.rule
         self.instance_id = kwargs["instance_id"]
         return super().dispatch(request, *args, **kwargs)
 
-    def get(self, request: HttpRequest, instance_id: uuid.UUID, verb: str) -> HttpResponse:
+    def get(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
         """Ask."""
         instance = compute.instance_for(self.context, instance_id)
-        return self.ask(_question(instance, self._verb))
+        return self.ask(_question(instance, self.action, self.button))
 
-    def post(self, request: HttpRequest, instance_id: uuid.UUID, verb: str) -> HttpResponse:
-        """Do it."""
+    def post(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
+        """Begin it."""
         instance = compute.instance_for(self.context, instance_id)
-        DEEDS[verb](self.context, instance.id)
-        to = reverse("dashboard:instances") if verb == "delete" else reverse("dashboard:instance", args=[instance.id])
-        return self.go(to, said=SAID[verb].format(name=instance.name))
+        if self.action.key == "delete":
+            _delete(self.context, instance)
+            to = reverse("dashboard:instances")
+        else:
+            self.action.begin(self.context, instance.id)
+            to = reverse("dashboard:instance", args=[instance.id])
+        return self.go(to, said=self.button.said.format(name=instance.name))
 
     def back(self) -> str:
         """Refusals are shown on the instance."""
         return reverse("dashboard:instance", args=[self.instance_id])
-
-    @property
-    def _verb(self) -> Verb:
-        if self.verb is None:
-            raise Http404
-        return self.verb
 
 
 class InstancesDelete(InstancePage):
@@ -217,18 +172,18 @@ class InstancesDelete(InstancePage):
         return [*compute.instances_for(self.context, ids=known), *kept]
 
 
-def _question(instance: Instance, verb: Verb) -> dict[str, Any]:
-    """Return the question before a verb."""
-    text = verb.consequence
-    if verb.name == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
+def _question(instance: Instance, action: ServerAction[Any], button: Button) -> dict[str, Any]:
+    """Return the question before an action."""
+    text = button.consequence
+    if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
-    if not can(instance, verb):
+    if not can(instance, action):
         text = f"It cannot be done now: {instance.name} is busy or in another state. {text}"
     return {
-        "title": verb.question.format(name=instance.name),
+        "title": button.question.format(name=instance.name),
         "text": text,
-        "action": reverse("dashboard:instance_verb", args=[instance.id, verb.name]),
-        "label": verb.label,
-        "danger": verb.danger,
+        "action": reverse("dashboard:instance_action", args=[instance.id, button.name]),
+        "label": button.label,
+        "danger": button.danger,
         "back": reverse("dashboard:instance", args=[instance.id]),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from copy import copy
 from datetime import datetime
 
@@ -10,68 +11,139 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.actions.base import check_lock
+from provisioning.compute import host_commands, selectors, state
+from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
+from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
 from provisioning.compute.migration_records import close_migration
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, host_holding, send_destroy
-from provisioning.compute.states import TaskState
+from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.hosts.selectors import is_alive
 
 TRIES = 20
 """How often a delete looks again at a server that moves between being read and being marked."""
+DESTROY_COMMANDS = 3
+"""Commands to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
 
 
-@when_broken_off
-def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
-    """Delete a server, in one transaction, and return it as it is then.
-
-    1. The attempt rises: every older order and report about it means nothing from here on.  2. Where no host has
-    anything of it, it is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host has
-    done so.  4. When that host is down it is deleted at once for its owner, while its room and addresses stay taken
-    until the host is back and confirms.
+class Delete(HostAction[bool, DestroyRequest]):
+    """Delete a server.
 
     Where operators keep deleted servers for a while (RECLAIM_INSTANCE_INTERVAL), one that can come back is stopped and
-    kept instead, unless ``force``.
-
-    A server that is being deleted is left alone.  Raises NotFoundError; ConflictError for a locked server.
+    kept instead, unless the request is True: delete it at once.  A server that is being deleted is left alone.
     """
-    started = timezone.now()
-    for _ in range(TRIES):
-        with transaction.atomic():
-            instance = selectors.instance_for(context, instance_id)
-            check_lock(context, instance)
-            if not force and settings.RECLAIM_INSTANCE_INTERVAL and soft_delete(context, instance, started):
-                return selectors.instance_for(context, instance_id)
-            if instance.task_state == TaskState.DELETING or _delete(context, instance, started):
-                return instance
-    raise ConflictError("The server is changing too quickly; try again.")
 
-
-def _delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
-    """Delete the instance as it was read; False when it has moved since, and nothing was written."""
-    holder = host_holding(instance)
-    raised, before = instance.attempt + 1, copy(instance)
-    changes, note = {"attempt": raised}, Note(context)
-    if state.advance(instance, "delete", attempt=instance.attempt, changes=changes, note=note) is None:
-        return False
-    action = instance_actions.begin(context, instance.id, "delete", started)
-    instance_actions.write(
-        [instance_actions.step(action, "api_delete", instance_actions.since(started), attempt=raised)]
+    key = record = "delete"
+    rule = "os_compute_api:servers:delete"
+    from_states, task = ALIVE, TaskState.DELETING
+    ends = {"deleted": VmState.DELETED}
+    timeout = "DELETE_TIMEOUT"
+    notification = "delete"
+    body = DestroyRequest
+    button = Button(
+        200,
+        "delete",
+        "Delete",
+        "trash",
+        "Delete {name}?",
+        "The guest is stopped and its disk is removed. This cannot be undone.",
+        "{name} is being deleted.",
+        danger=True,
     )
-    drop_unfinished(before)
-    host_commands.withdraw(instance.id, raised)
-    close_migration(instance.id)
-    if holder is None:
-        finish_delete(instance, confirmed=True)
+
+    def transitions(self) -> Iterable[Transition]:
+        """Return the way from every state, whatever goes on there: a delete cannot fail."""
+        for vm in ALIVE:
+            for task in (None, *(task for task in TaskState if task != self.task)):
+                yield Transition(self.key, (vm, task), (vm, self.task))
+            yield Transition("deleted", (vm, self.task), (VmState.DELETED, None))
+
+    def notified_tasks(self) -> tuple[TaskState, ...]:
+        """Return nothing: there is no failure."""
+        return ()
+
+    def offered(self, instance: Instance) -> bool:
+        """Whether it is not being deleted already."""
+        return instance.vm_state in self.from_states and instance.task_state != self.task
+
+    @when_broken_off
+    def begin(
+        self,
+        context: RequestContext,
+        instance_id: uuid.UUID | str,
+        request: bool | None = None,  # noqa: FBT001 - the request of every action stands here
+    ) -> Instance:
+        """Delete a server, in one transaction, and return it as it is then; ConflictError for a locked server."""
+        started = timezone.now()
+        for _ in range(TRIES):
+            with transaction.atomic():
+                instance = selectors.instance_for(context, instance_id)
+                check_lock(context, instance)
+                if not request and settings.RECLAIM_INSTANCE_INTERVAL and soft_delete(context, instance, started):
+                    return selectors.instance_for(context, instance_id)
+                if instance.task_state == self.task or self._delete(context, instance, started):
+                    return instance
+        raise ConflictError("The server is changing too quickly; try again.")
+
+    def _delete(self, context: RequestContext, instance: Instance, started: datetime) -> bool:
+        """Delete the instance as it was read; False when it has moved since, and nothing was written.
+
+        1. The attempt rises: every older command and report about it means nothing from here on.  2. Where no host has
+        anything of it, it is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host
+        has done so.  4. When that host is down it is deleted at once for its owner, while its room and addresses stay
+        taken until the host is back and confirms.
+        """
+        holder = host_holding(instance)
+        raised, before = instance.attempt + 1, copy(instance)
+        changes, note = {"attempt": raised}, Note(context)
+        if state.advance(instance, self.key, attempt=instance.attempt, changes=changes, note=note) is None:
+            return False
+        self.write_begin(context, instance, started)
+        drop_unfinished(before)
+        host_commands.withdraw(instance.id, raised)
+        close_migration(instance.id)
+        if holder is None:
+            finish_delete(instance, confirmed=True)
+            return True
+        send_destroy(instance.id, holder.id, raised)
+        if not is_alive(holder, timezone.now()):
+            finish_delete(instance, confirmed=False)
         return True
-    send_destroy(instance.id, holder.id, raised)
-    if not is_alive(holder, timezone.now()):
-        finish_delete(instance, confirmed=False)
-    return True
+
+    def command(self, instance: Instance, prepared: Prepared) -> DestroyRequest:
+        """Ask for the removal."""
+        return DestroyRequest()
+
+    def overdue(self, instance: Instance) -> None:
+        """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits
+        for its word.
+        """
+        held = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
+        if held is None:
+            finish_delete(instance, confirmed=True)
+        elif is_alive(held.host, timezone.now()) and _times_asked(held) < DESTROY_COMMANDS:
+            state.extend_deadline(instance)
+            send_destroy(instance.id, held.host_id, instance.attempt)
+        else:
+            finish_delete(instance, confirmed=False)
+
+
+def _times_asked(held: Allocation) -> int:
+    """Return how often the host that holds the instance was asked; what others were asked does not count."""
+    asked = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
+    return asked.filter(generation=held.instance.attempt).count()
+
+
+_begin = register(Delete()).begin
+
+
+def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
+    """Delete a server; ``force``: at once, even where deleted servers are kept.  Raises as ``Delete.begin``."""
+    return _begin(context, instance_id, force)

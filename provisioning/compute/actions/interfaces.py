@@ -7,8 +7,10 @@ as they are to be then.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from datetime import datetime, timedelta
+from typing import Generic
 
 from django.conf import settings
 from django.db import transaction
@@ -22,25 +24,26 @@ from compute_agent.contract.commands import (
     RefreshPortsRequest,
 )
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.actions.base import HOST_AWAY, check_lock
-from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
+from provisioning.compute.actions.registry import register
+from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Instance
-from provisioning.compute.notifications import Note, notify
+from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.states import TaskState, VmState
-from provisioning.hosts.selectors import is_alive
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.errors import OutOfAddressesError
 
-ATTACH, DETACH = "attach_interface", "detach_interface"
-NOTIFICATIONS = {ATTACH: "interface_attach", DETACH: "interface_detach"}
-_CHANGE_IN = {VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED}
+log = logging.getLogger(__name__)
+
+NOT_TAKEN_BACK = "not_taken_back"
+"""What a host says when a card could not be plugged in, and may be there all the same."""
 _NOT_HANDED_OVER = {
     VmState.BUILDING: set(TaskState) - {TaskState.SPAWNING},
     VmState.SHELVED_OFFLOADED: {None, *TaskState} - {TaskState.SPAWNING},
@@ -48,46 +51,151 @@ _NOT_HANDED_OVER = {
 """Where a host knows nothing of a server yet, or no more."""
 
 
-@when_broken_off
-def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
-    """Give a server one more card and order it of its host, in one transaction; returns the id of its port.
+class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
+    """What changes the cards of a server, which is locked meanwhile."""
 
-    The port is the server's from now on; a host that cannot plug it in gives it back (``take_card``).
+    from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
+    timeout = "POWER_TIMEOUT"
+    takes_request = True
 
-    Raises NotFoundError, InvalidInputError, ConflictError for what cannot be had, OverQuotaError, InstanceBusyError,
-    InstanceLockedError, UnavailableError when the server's host is down.
+    def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+        """Return the server as it is now that nobody else changes it; NotFoundError."""
+        return locked_instance(context, instance_id)
+
+    def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
+        """Return the action record about this card."""
+        port: PortRef = body.port  # type: ignore[union-attr] # both commands have one
+        row = instance_actions.of_port(instance.id, self.record, port.id)
+        if row is None:
+            state.announce_all(instance, [{}])
+        return row
+
+
+class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
+    """Give a server one more card.
+
+    The port is the server's from the request on; a host that cannot plug it in gives it back.  Raises
+    InvalidInputError, ConflictError for what cannot be had, and OverQuotaError as well.
     """
-    started = timezone.now()
-    with transaction.atomic():
-        instance = _at_rest(context, instance_id, ATTACH, started)
+
+    key = record = "attach_interface"
+    notification = "interface_attach"
+    body = AttachInterfaceRequest
+
+    def prepare(self, context: RequestContext, instance: Instance, request: NetworkRequest) -> Prepared:
+        """Allocate the port, inside the caller's transaction."""
         owner = context.in_project(instance.project_id)
-        card = network_selectors.card_for(owner, wanted.network_id, wanted.port_id, wanted.fixed_ip)
+        card = network_selectors.card_for(owner, request.network_id, request.port_id, request.fixed_ip)
         host, zone = (instance.host.name, instance.host.availability_zone) if instance.host else ("", "")
         try:
             port = network.add_card(instance.id, instance.project_id, card, host, zone)
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="net_id") from error
-        _write_cards(instance, [*instance.requested_networks, {**card, **({"tag": wanted.tag} if wanted.tag else {})}])
-        _begin(context, instance, ATTACH, str(port.id), started)
-        order_attach(instance, str(port.id))
-    return port.id
+        tag = {"tag": request.tag} if request.tag else {}
+        _write_cards(instance, [*instance.requested_networks, {**card, **tag}])
+        return Prepared(value=port.id, detail={"port_id": str(port.id)})
+
+    def command(self, instance: Instance, prepared: Prepared) -> AttachInterfaceRequest:
+        """Describe the guest with the card."""
+        spec = guest_spec(instance)
+        port = next(card for card in spec.ports if card.id == str(prepared.value))
+        return AttachInterfaceRequest(instance=spec, port=port)
+
+    def end(self, instance: Instance, body: AttachInterfaceRequest, outcome: Outcome) -> Instance | None:
+        """The card is in, or its port is given back.
+
+        Where the guest may have it all the same, or a command that follows would plug it in, the host is told to take
+        it out first, however long that takes: no other guest gets its address before.
+        """
+        port = body.port
+        cards = {str(row.id): row for row in network_selectors.cards_of(instance.id)}
+        if port.id not in cards:
+            return None
+        if outcome.well:
+            network.set_card_status(port.id, "ACTIVE")
+        elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
+            take_card(instance, port.id)
+        elif not cards[port.id].leaving:
+            network.set_card_status(port.id, "DOWN")
+            _send_detach(instance, port)
+        return super().end(instance, body, outcome)
+
+
+class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
+    """Take a card out of a server; the request is the port's id.  One that is being taken out already is left alone."""
+
+    key = record = "detach_interface"
+    notification = "interface_detach"
+    body = DetachInterfaceRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
+        """Begin, unless the card is being taken out already."""
+        wanted = str(read_id(request) or "")
+        if self.offered(instance) and any(
+            str(row.id) == wanted and row.leaving for row in network_selectors.cards_of(instance.id)
+        ):
+            self.host_of(instance, started)
+            return instance
+        return super().start(context, instance, request, started)
+
+    def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
+        """Find the card; NotFoundError.  No command that is given from now on has it."""
+        port = _card_of(instance, request)
+        network.set_card_leaving(port.id, leaving=True)
+        return Prepared(value=port, detail={"port_id": port.id})
+
+    def command(self, instance: Instance, prepared: Prepared) -> DetachInterfaceRequest:
+        """Describe the guest without the card."""
+        return DetachInterfaceRequest(instance=guest_spec(instance), port=prepared.value)
+
+    def end(self, instance: Instance, body: DetachInterfaceRequest, outcome: Outcome) -> Instance | None:
+        """The card is out, and its port goes; or the guest keeps it, also after commands that were given meanwhile."""
+        port = body.port
+        if outcome.well:
+            take_card(instance, port.id)
+        else:
+            network.set_card_leaving(port.id, leaving=False)
+            if host_commands.is_busy_with(instance.id):
+                _send_attach(instance, port.id)
+        return super().end(instance, body, outcome)
+
+
+class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
+    """Let a server's host know what its cards may do now; the cloud does this by itself, so it has no record."""
+
+    key = record = "refresh_ports"
+    timeout = "POWER_TIMEOUT"
+    body = RefreshPortsRequest
+
+    def command(self, instance: Instance, prepared: Prepared) -> RefreshPortsRequest:
+        """Describe the guest."""
+        return RefreshPortsRequest(instance=guest_spec(instance))
+
+    def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:
+        """Note a host that failed: it keeps the change in mind and says so."""
+        if not outcome.well:
+            log.warning("The filters of instance %s were not brought up to date: %s", instance.id, outcome.message)
+            message = outcome.message or COULD_NOT
+            record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
+        return instance
+
+
+_attach = register(AttachInterface()).begin
+_detach = register(DetachInterface()).begin
+REFRESH = register(RefreshPorts())
 
 
 @when_broken_off
-def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
-    """Order of a server's host to take a card out of it, in one transaction; the port goes when that is done.
-
-    One that is being taken out already is left alone.  Raises as ``attach_interface``.
-    """
-    started = timezone.now()
+def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
+    """Give a server one more card; returns the id of its port.  Raises as ``AttachInterface``."""
     with transaction.atomic():
-        instance = _at_rest(context, instance_id, DETACH, started)
-        port = _card_of(instance, port_id)
-        ports = network_selectors.cards_of(instance.id)
-        if any(str(row.id) == port.id and row.leaving for row in ports):
-            return
-        _begin(context, instance, DETACH, port.id, started)
-        order_detach(instance, port, timeout=settings.POWER_TIMEOUT)
+        instance = _attach(context, instance_id, wanted)
+        return network_selectors.cards_of(instance.id)[-1].id
+
+
+def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
+    """Take a card out of a server; the port goes when that is done.  Raises as every host action."""
+    _detach(context, instance_id, port_id)
 
 
 @when_broken_off
@@ -122,7 +230,7 @@ def remove_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, addre
         order_refresh(instance)
 
 
-# ----- what conductor and services share, inside the caller's transaction with the instance locked --------------------
+# ----- inside the caller's transaction, with the instance locked -----------------------------------------------------
 
 
 def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
@@ -140,48 +248,33 @@ def take_card(instance: Instance, port_id: str) -> None:
         _write_cards(instance, cards)
 
 
-def order_attach(instance: Instance, port_id: str) -> None:
-    """Order of a server's host to plug in a card that the records have."""
-    spec = guest_spec(instance)
-    port = next((card for card in spec.ports if card.id == port_id), None)
-    if port is not None:
-        deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
-        _order(instance, AttachInterfaceRequest(instance=spec, port=port), deadline)
-
-
-def order_detach(instance: Instance, port: PortRef, *, timeout: int | None) -> None:
-    """Order of a server's host to take a card out, within ``timeout`` seconds or whenever it can (None).
-
-    No order that is given from now on has the card.
-    """
-    network.set_card_leaving(port.id, leaving=True)
-    deadline = timezone.now() + timedelta(seconds=timeout) if timeout is not None else None
-    _order(instance, DetachInterfaceRequest(instance=guest_spec(instance), port=port), deadline)
-
-
 def order_refresh(instance: Instance) -> None:
-    """Let a server's host know what its cards may do now, unless it will be told by an order to come."""
+    """Let a server's host know what its cards may do now, unless it will be told by a command to come."""
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
         return
     host_commands.withdraw_unsent(instance.host.id, instance.id, "refresh_ports_request")
-    _order(instance, RefreshPortsRequest(instance=guest_spec(instance)), None)
+    _send(instance, REFRESH.command(instance, Prepared()), None)
 
 
-def _order(instance: Instance, body: CommandBody, deadline: datetime | None) -> None:
+def _send_attach(instance: Instance, port_id: str) -> None:
+    """Tell a server's host to plug in a card that the records have."""
+    spec = guest_spec(instance)
+    port = next((card for card in spec.ports if card.id == port_id), None)
+    if port is not None:
+        deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
+        _send(instance, AttachInterfaceRequest(instance=spec, port=port), deadline)
+
+
+def _send_detach(instance: Instance, port: PortRef) -> None:
+    """Tell a server's host to take a card out whenever it can.  No command that is given from now on has the card."""
+    network.set_card_leaving(port.id, leaving=True)
+    _send(instance, DetachInterfaceRequest(instance=guest_spec(instance), port=port), None)
+
+
+def _send(instance: Instance, body: CommandBody, deadline: datetime | None) -> None:
     if instance.host_id is not None:
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)
-
-
-def _at_rest(context: RequestContext, instance_id: uuid.UUID | str, action: str, now: datetime) -> Instance:
-    """Return a server whose cards may change now."""
-    instance = locked_instance(context, instance_id)
-    check_lock(context, instance)
-    if instance.task_state is not None or instance.vm_state not in _CHANGE_IN or instance.host is None:
-        raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
-    if not is_alive(instance.host, now):
-        raise UnavailableError(HOST_AWAY)
-    return instance
 
 
 def _card_of(instance: Instance, port_id: str) -> PortRef:
@@ -190,13 +283,6 @@ def _card_of(instance: Instance, port_id: str) -> PortRef:
         if port.id == wanted:
             return port
     raise NotFoundError(f"Port id {port_id[:64]} could not be found.")
-
-
-def _begin(context: RequestContext, instance: Instance, action: str, port_id: str, started: datetime) -> None:
-    notify(instance, f"{NOTIFICATIONS[action]}.start", Note(context))
-    row = instance_actions.begin(context, instance.id, action, started)
-    span, detail = instance_actions.since(started), {"port_id": port_id}
-    instance_actions.write([instance_actions.step(row, f"api_{action}", span, attempt=instance.attempt, detail=detail)])
 
 
 def _write_cards(instance: Instance, cards: list[dict[str, object]]) -> None:

@@ -1,104 +1,235 @@
-"""Switching: start, stop, reboot, pause, suspend, a crash dump, and a password set inside the guest."""
+"""Power: start, stop, reboot, pause, suspend; a crash dump; a password set inside the guest."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from django.db import transaction
-from django.utils import timezone
 from oslo_utils import strutils
 
-from compute_agent.contract.commands import PasswordRequest, PowerRequest
+from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, UnavailableError
-from provisioning.compute import host_commands, instance_actions, selectors
-from provisioning.compute.actions.base import HOST_AWAY, Deed, begin, check_lock
-from provisioning.compute.errors import InstanceBusyError
+from provisioning.common.errors import ConflictError
+from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
+from provisioning.compute.actions.registry import register
 from provisioning.compute.models import Instance
-from provisioning.compute.notifications import Note, notify
-from provisioning.compute.states import VmState
-from provisioning.hosts.selectors import is_alive
+from provisioning.compute.states import AT_REST, TaskState, VmState
 
 Power = Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume"]
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """One power action: Nova's action name and the move that begins it."""
+class PowerAction(HostAction[None, PowerRequest]):
+    """One change of power, which takes no request."""
 
-    action: str
-    move: str
+    power: ClassVar[Power]
+    timeout = "POWER_TIMEOUT"
+    body = PowerRequest
 
+    def awaits(self, body: CommandBody) -> bool:
+        """Whether the command asks for this very change."""
+        return isinstance(body, PowerRequest) and body.action == self.power
 
-SWITCHES: dict[Power, Switch] = {
-    "start": Switch("start", "power_on"),
-    "stop": Switch("stop", "power_off"),
-    "reboot_soft": Switch("reboot", "reboot"),
-    "reboot_hard": Switch("reboot", "reboot_hard"),
-    "pause": Switch("pause", "pause"),
-    "unpause": Switch("unpause", "unpause"),
-    "suspend": Switch("suspend", "suspend"),
-    "resume": Switch("resume", "resume"),
-}
+    def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
+        """Ask for the change."""
+        return PowerRequest(action=self.power)
 
 
-def switch(context: RequestContext, instance_id: uuid.UUID | str, power: Power) -> Instance:
-    """Order a change of power.  Raises NotFoundError, InstanceBusyError, InstanceLockedError, UnavailableError when its
-    host is down.
-    """
-    verb = SWITCHES[power]
-    return begin(context, instance_id, Deed(verb.action, verb.move, lambda _: PowerRequest(action=power)))
+class Start(PowerAction):
+    """Power a stopped server on."""
+
+    key, record, api, power = "power_on", "start", "os-start", "start"
+    rule = "os_compute_api:servers:start"
+    from_states, task, ends = (VmState.STOPPED,), TaskState.POWERING_ON, {"powered_on": VmState.ACTIVE}
+    notification = "power_on"
+    button = Button(
+        10,
+        "start",
+        "Start",
+        "play-fill",
+        "Start {name}?",
+        "The guest boots from the disk it was stopped with.",
+        "{name} is starting.",
+    )
 
 
-def start(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Power a stopped server on.  Raises as ``switch``."""
-    return switch(context, instance_id, "start")
+class Stop(PowerAction):
+    """Shut an active server down: the guest is asked, then forced."""
+
+    key, record, api, power = "power_off", "stop", "os-stop", "stop"
+    rule = "os_compute_api:servers:stop"
+    from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
+    ends = {"powered_off": VmState.STOPPED}
+    notification = "power_off"
+    button = Button(
+        20,
+        "stop",
+        "Stop",
+        "stop-fill",
+        "Stop {name}?",
+        "The guest is asked to shut down. Disk and addresses stay, and it still counts in the quota.",
+        "{name} is shutting down.",
+    )
 
 
-def stop(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Shut an active server down: the guest is asked, then forced.  Raises as ``switch``."""
-    return switch(context, instance_id, "stop")
+class Reboot(PowerAction):
+    """Ask the guest to restart."""
+
+    key, record, power = "reboot", "reboot", "reboot_soft"
+    rule = "os_compute_api:servers:reboot"
+    from_states, task, ends = (VmState.ACTIVE,), TaskState.REBOOTING, {"rebooted": VmState.ACTIVE}
+    status = {VmState.ACTIVE: "REBOOT"}
+    notification = "reboot"
+    button = Button(
+        30,
+        "reboot",
+        "Reboot",
+        "arrow-clockwise",
+        "Reboot {name}?",
+        "The guest is asked to restart.",
+        "{name} is rebooting.",
+    )
 
 
-def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:
-    """Reboot a server: soft asks the guest first, hard resets it.  Raises as ``switch``."""
-    return switch(context, instance_id, "reboot_hard" if hard else "reboot_soft")
+class HardReboot(PowerAction):
+    """Cut the power and switch it on again."""
+
+    key, record, power = "reboot_hard", "reboot", "reboot_hard"
+    rule = "os_compute_api:servers:reboot"
+    from_states, task = (*AT_REST, VmState.ERROR), TaskState.REBOOTING_HARD
+    ends = {"rebooted_hard": VmState.ACTIVE}
+    status = {VmState.ACTIVE: "HARD_REBOOT"}
+    notification = "reboot"
+    button = Button(
+        40,
+        "reset",
+        "Reset",
+        "lightning-charge",
+        "Reset {name}?",
+        "The power is cut and switched on again. What the guest has not written is lost.",
+        "{name} is being reset.",
+    )
 
 
-def trigger_crash_dump(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Make the guest's kernel dump itself, by an NMI; the server's state stays.  Raises as ``switch``."""
-    started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        if instance.task_state is not None or instance.vm_state not in _RUNNING or instance.host is None:
-            raise InstanceBusyError("trigger_crash_dump", instance.id, instance.vm_state, instance.task_state)
-        if not is_alive(instance.host, started):
-            raise UnavailableError(HOST_AWAY)
-        instance_actions.begin(context, instance.id, "trigger_crash_dump", started)
-        notify(instance, "trigger_crash_dump.start", Note(context))
-        body = PowerRequest(action="crash_dump")
-        host_commands.send(instance.host.id, instance.id, instance.attempt, body, None)
-    return instance
+class Pause(PowerAction):
+    """Stop the guest's processors; it stays in memory."""
+
+    key, record, api, power = "pause", "pause", "pause", "pause"
+    rule = "os_compute_api:os-pause-server:pause"
+    from_states, task, ends = (VmState.ACTIVE,), TaskState.PAUSING, {"paused": VmState.PAUSED}
+    notification = "pause"
+    button = Button(
+        50,
+        "pause",
+        "Pause",
+        "pause-fill",
+        "Pause {name}?",
+        "Its processors stop; it stays in the memory of its host.",
+        "{name} is being paused.",
+    )
 
 
-_RUNNING = {VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR}
+class Unpause(PowerAction):
+    """Let a paused guest go on."""
+
+    key, record, api, power = "unpause", "unpause", "unpause", "unpause"
+    rule = "os_compute_api:os-pause-server:unpause"
+    from_states, task, ends = (VmState.PAUSED,), TaskState.UNPAUSING, {"unpaused": VmState.ACTIVE}
+    notification = "unpause"
+    button = Button(
+        60, "unpause", "Unpause", "play-fill", "Let {name} go on?", "It goes on where it was paused.", "{name} goes on."
+    )
 
 
-def change_password(context: RequestContext, instance_id: uuid.UUID | str, password: str) -> Instance:
-    """Set the administrator's password inside the guest, by its agent.
+class Suspend(PowerAction):
+    """Save the guest's memory to disk and cut its power."""
 
-    Raises as ``switch``, and ConflictError when the image does not say that the guest has an agent.
-    """
+    key, record, api, power = "suspend", "suspend", "suspend", "suspend"
+    rule = "os_compute_api:os-suspend-server:suspend"
+    from_states, task, ends = (VmState.ACTIVE,), TaskState.SUSPENDING, {"suspended": VmState.SUSPENDED}
+    notification = "suspend"
+    button = Button(
+        70,
+        "suspend",
+        "Suspend",
+        "moon",
+        "Suspend {name}?",
+        "Its memory is written to disk and its power is cut. It goes on there when resumed.",
+        "{name} is being suspended.",
+    )
 
-    def ask(instance: Instance) -> PasswordRequest:
-        properties = instance.image_properties
-        if not strutils.bool_from_string(properties.get("hw_qemu_guest_agent")):
+
+class Resume(PowerAction):
+    """Let a suspended guest go on from its saved memory."""
+
+    key, record, api, power = "resume", "resume", "resume", "resume"
+    rule = "os_compute_api:os-suspend-server:resume"
+    from_states, task, ends = (VmState.SUSPENDED,), TaskState.RESUMING, {"resumed": VmState.ACTIVE}
+    notification = "resume"
+    button = Button(
+        80,
+        "resume",
+        "Resume",
+        "sun",
+        "Resume {name}?",
+        "It goes on where it was suspended.",
+        "{name} is being resumed.",
+    )
+
+
+class ChangePassword(HostAction[str, PasswordRequest]):
+    """Set the administrator's password inside the guest, by its agent; the request is the password."""
+
+    key, record, api = "change_password", "changePassword", "changePassword"
+    rule = "os_compute_api:os-admin-password"
+    takes_request = True
+    from_states, task = (VmState.ACTIVE,), TaskState.UPDATING_PASSWORD
+    ends = {"password_changed": None}
+    status = {VmState.ACTIVE: "PASSWORD"}
+    timeout = "POWER_TIMEOUT"
+    body = PasswordRequest
+
+    def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
+        """Raise ConflictError when the image does not say that the guest has an agent."""
+        if not strutils.bool_from_string(instance.image_properties.get("hw_qemu_guest_agent", "")):
             raise ConflictError(
                 "The password cannot be set: the server's image has no guest agent (property hw_qemu_guest_agent)."
             )
-        return PasswordRequest(user=str(properties.get("os_admin_user") or "root"), password=password)
+        return Prepared(value=request)
 
-    return begin(context, instance_id, Deed("changePassword", "change_password", ask))
+    def command(self, instance: Instance, prepared: Prepared) -> PasswordRequest:
+        """Name the user that the image says."""
+        user = str(instance.image_properties.get("os_admin_user") or "root")
+        return PasswordRequest(user=user, password=prepared.value)
+
+
+class CrashDump(TasklessAction[None, CrashDumpRequest]):
+    """Make the guest's kernel dump itself, by an NMI; the server's state stays."""
+
+    key, record, api = "trigger_crash_dump", "trigger_crash_dump", "trigger_crash_dump"
+    rule = "os_compute_api:servers:trigger_crash_dump"
+    from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
+    notification = "trigger_crash_dump"
+    timeout = "POWER_TIMEOUT"
+    body = CrashDumpRequest
+
+    def command(self, instance: Instance, prepared: Prepared) -> CrashDumpRequest:
+        """Ask for the dump."""
+        return CrashDumpRequest()
+
+
+start = register(Start()).begin
+stop = register(Stop()).begin
+_soft = register(Reboot()).begin
+_hard = register(HardReboot()).begin
+pause = register(Pause()).begin
+unpause = register(Unpause()).begin
+suspend = register(Suspend()).begin
+resume = register(Resume()).begin
+change_password = register(ChangePassword()).begin
+CRASH_DUMP = register(CrashDump())
+trigger_crash_dump = CRASH_DUMP.begin
+
+
+def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:
+    """Reboot a server: soft asks the guest, hard cuts its power.  Raises as every host action."""
+    return (_hard if hard else _soft)(context, instance_id)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from django.utils import timezone
 
 from compute_agent.contract.commands import RebuildRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute.actions.base import Deed, begin
+from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared
+from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.checks import check_disk, check_fit, check_image, check_user_data
 from provisioning.compute.launch.injected_files import check_files
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Flavor, Instance, KeyPair
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.passwords import sealed
 from provisioning.compute.services.instances import Changes, check_changes
 from provisioning.compute.services.metadata import check_metadata
-from provisioning.compute.states import VmState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
@@ -45,22 +48,42 @@ class Rebuild:
     trusted_certificates: Sequence[str] | Unset | None = UNSET
 
 
-def rebuild(context: RequestContext, instance_id: uuid.UUID | str, request: Rebuild) -> Instance:
-    """Order a server's disks made anew; one that is stopped stays so.
+class RebuildAction(HostAction[Rebuild, RebuildRequest]):
+    """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for."""
 
-    The records say at once what was asked for, as in Nova.  Raises NotFoundError, InvalidInputError with the ``field``,
-    OverQuotaError, ForbiddenError, InstanceBusyError, InstanceLockedError, UnavailableError when its host is down.
-    """
+    key, record, api = "rebuild", "rebuild", "rebuild"
+    rule = "os_compute_api:servers:rebuild"
+    takes_request = True
+    from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.REBUILDING
+    ends = {"rebuilt": VmState.ACTIVE, "rebuilt_stopped": VmState.STOPPED}
+    badly = BROKE
+    status = {VmState.ACTIVE: "REBUILD", VmState.STOPPED: "REBUILD", VmState.ERROR: "REBUILD"}
+    timeout, heavy_io = "BUILD_TIMEOUT", True
+    notification = "rebuild"
+    body = RebuildRequest
 
-    def order(instance: Instance) -> RebuildRequest:
+    def prepare(self, context: RequestContext, instance: Instance, request: Rebuild) -> Prepared:
+        """Check what is asked for; InvalidInputError with the ``field``, OverQuotaError, ForbiddenError."""
+        return Prepared(_columns(context, instance, request), request.preserve_ephemeral)
+
+    def command(self, instance: Instance, prepared: Prepared) -> RebuildRequest:
+        """Describe the guest as it is to be."""
         return RebuildRequest(
             instance=guest_spec(instance, with_bits=True),
             start=instance.vm_state != VmState.STOPPED,
-            preserve_ephemeral=request.preserve_ephemeral,
+            preserve_ephemeral=prepared.value,
         )
 
-    deed = Deed("rebuild", "rebuild", order, lambda instance: _columns(context, instance, request))
-    return begin(context, instance_id, deed)
+    def finished(self, instance: Instance, body: RebuildRequest, outcome: Outcome) -> Ending:
+        """Forget the password, which the guest has now; a server that was stopped is stopped."""
+        forget = {"admin_password": ""}
+        if not outcome.well:
+            return Ending(columns=forget)
+        end = "rebuilt" if body.start else "rebuilt_stopped"
+        return Ending(end, {**forget, "launched_at": timezone.now()})
+
+
+rebuild = register(RebuildAction()).begin
 
 
 def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
 from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.actions.base import Deed, begin
+from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
+from provisioning.compute.actions.registry import register
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.checks import check_disk
 from provisioning.compute.models import Instance
-from provisioning.compute.states import VmState
+from provisioning.compute.outcome import Outcome
+from provisioning.compute.states import TaskState, VmState
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
@@ -19,38 +22,85 @@ from provisioning.images.selectors.companions import companions
 FIELD = "rescue_image_ref"
 
 
+@dataclass(frozen=True, slots=True)
+class RescueWith:
+    """What to rescue a server with: an image, None for a fresh copy of its own; a password of the rescue system."""
+
+    image_id: str | None = None
+    password: str | None = None
+
+
+class Rescue(HostAction[RescueWith, RescueRequest]):
+    """Start a server from a rescue image."""
+
+    key, record, api = "rescue", "rescue", "rescue"
+    rule = "os_compute_api:os-rescue"
+    takes_request = True
+    from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.RESCUING
+    ends = {"rescued": VmState.RESCUED}
+    timeout, heavy_io = "BUILD_TIMEOUT", True
+    notification = "rescue"
+    body = RescueRequest
+
+    def prepare(self, context: RequestContext, instance: Instance, request: RescueWith) -> Prepared:
+        """Find the image; InvalidInputError for one that cannot be used."""
+        image = _image(context, instance, request.image_id)
+        return Prepared({"rescue_image_id": image.id}, (image, request.password, instance.vm_state == VmState.ACTIVE))
+
+    def command(self, instance: Instance, prepared: Prepared) -> RescueRequest:
+        """Describe the guest with the rescue disk."""
+        image, password, ran = prepared.value
+        return RescueRequest(instance=guest_spec(instance, rescue=image, password=password), ran=ran)
+
+    def finished(self, instance: Instance, body: RescueRequest, outcome: Outcome) -> Ending:
+        """End in ERROR when the host was silent: nobody knows what the guest runs from."""
+        if outcome.well:
+            return Ending()
+        return Ending(BROKE if outcome.silent else None, {"rescue_image_id": None})
+
+
+class Unrescue(HostAction[None, UnrescueRequest]):
+    """Start a rescued server from its own disk again; it is active then, whatever it was before."""
+
+    key, record, api = "unrescue", "unrescue", "unrescue"
+    rule = "os_compute_api:os-unrescue"
+    from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING
+    ends = {"unrescued": VmState.ACTIVE}
+    timeout = "POWER_TIMEOUT"
+    notification = "unrescue"
+    body = UnrescueRequest
+    button = Button(
+        110,
+        "unrescue",
+        "Leave rescue",
+        "life-preserver",
+        "Start {name} from its own disk again?",
+        "The rescue disk is removed.",
+        "{name} leaves rescue.",
+    )
+
+    def command(self, instance: Instance, prepared: Prepared) -> UnrescueRequest:
+        """Describe the guest without the rescue disk."""
+        return UnrescueRequest(instance=guest_spec(instance))
+
+    def finished(self, instance: Instance, body: UnrescueRequest, outcome: Outcome) -> Ending:
+        """Forget the rescue image."""
+        return Ending(columns={"rescue_image_id": None} if outcome.well else {})
+
+
+_rescue = register(Rescue()).begin
+unrescue = register(Unrescue()).begin
+
+
 def rescue(
     context: RequestContext, instance_id: uuid.UUID | str, *, image_id: str | None = None, password: str | None = None
 ) -> Instance:
     """Start a server from ``image_id``, without one from a fresh copy of its own image.
 
-    ``password``: the administrator's in the rescue system.  Raises NotFoundError, InvalidInputError for an image that
-    cannot be used, InstanceBusyError, InstanceLockedError, UnavailableError when its host is down.
+    ``password``: the administrator's in the rescue system.  Raises InvalidInputError for an image that cannot be used,
+    and as every host action.
     """
-
-    chosen: list[Image] = []
-
-    def changes(instance: Instance) -> dict[str, object]:
-        chosen[:] = [_image(context, instance, image_id)]
-        return {"rescue_image_id": chosen[0].id}
-
-    def order(instance: Instance) -> RescueRequest:
-        spec = guest_spec(instance, rescue=chosen[0], password=password)
-        return RescueRequest(instance=spec, ran=instance.vm_state == VmState.ACTIVE)
-
-    return begin(context, instance_id, Deed("rescue", "rescue", order, changes))
-
-
-def unrescue(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Start a rescued server from its own disk again; it is active then, whatever it was before.
-
-    Raises NotFoundError, InstanceBusyError, InstanceLockedError, UnavailableError when its host is down.
-    """
-    return begin(
-        context,
-        instance_id,
-        Deed("unrescue", "unrescue", lambda instance: UnrescueRequest(instance=guest_spec(instance))),
-    )
+    return _rescue(context, instance_id, RescueWith(image_id, password))
 
 
 def own_image(instance: Instance) -> Image:

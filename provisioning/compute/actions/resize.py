@@ -8,20 +8,20 @@ done it, and the one before from then on.
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, UnavailableError
-from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.actions.base import HOST_AWAY, Deed, check_lock
-from provisioning.compute.actions.base import order as give_order
+from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, Button, Ending, HostAction, Prepared, Stage
+from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.resize_checks import look_here, wanted_size
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.faults import record_fault
@@ -30,60 +30,228 @@ from provisioning.compute.launch.decisions import record_decision
 from provisioning.compute.migration_records import close_migration, open_migration, set_migration
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.resize_allocations import lower_room, raise_room
 from provisioning.compute.sizes import larger_room, quota_held, room_of
-from provisioning.compute.states import VmState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler import explain
 
-CAN_RESIZE = {VmState.ACTIVE, VmState.STOPPED}
 NO_VALID_HOST = "No valid host was found. "
 STAYS = "A server is resized on its own host, where its disks are, and that host"
 NEVER = "Instance has not been resized."
+NOT_RESTORED = "not_restored"
+"""What a host says when it could not bring the guest back to what it was."""
+_ON = {PowerState.RUNNING, PowerState.PAUSED}
+_SETTLED: dict[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
 
 
-@when_broken_off
-def resize(
-    context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str, *, disk_config: str | None = None
-) -> Instance:
-    """Order another size, in one transaction: checks, quota, room on the host, records, the order.
+@dataclass(frozen=True, slots=True)
+class ResizeTo:
+    """The wanted size: a flavor's id, and ``AUTO`` or ``MANUAL`` to be kept; None: as it is."""
 
-    Where the host has not got the room the request is accepted, as in Nova, and has failed when this returns: the
-    server is as it was, and its action and its fault say why.  ``disk_config``: ``AUTO`` or ``MANUAL``, kept.
+    flavor_id: str
+    disk_config: str | None = None
 
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError, InvalidInputError (``flavorRef``), OverQuotaError,
-    UnavailableError when the host is down.
+
+class Resize(HostAction[ResizeTo, ResizeRequest]):
+    """Give a server another size on its host.
+
+    Where the host has not got the room the request is accepted, as in Nova, and has failed when it returns: the server
+    is as it was, and its action and its fault say why.
     """
-    started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        if instance.vm_state not in CAN_RESIZE or instance.task_state is not None:
-            raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)
-        wanted = wanted_size(context, instance, flavor_id)
+
+    key, record, api = "resize", "resize", "resize"
+    rule = "os_compute_api:servers:resize"
+    takes_request = True
+    from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
+    stages = (Stage("migrate_disk", TaskState.RESIZE_MIGRATING), Stage("finish_resize", TaskState.RESIZE_FINISH))
+    ends = {"resized": VmState.RESIZED}
+    badly = BROKE
+    status = {VmState.ACTIVE: "RESIZE", VmState.STOPPED: "RESIZE"}
+    timeout, heavy_io = "BUILD_TIMEOUT", True
+    notification = "resize"
+    sends = {
+        "resize": ("resize_prep.start",),
+        "migrate_disk": ("resize_prep.end", "resize.start"),
+        "resized": ("resize.end", "resize_finish.start", "resize_finish.end"),
+    }
+    body = ResizeRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: ResizeTo, started: datetime) -> Instance:
+        """1. checks; 2. the transition; 3. the larger of both sizes of the quota; 4. records; 5. room on the host; 6.
+        the command.
+
+        Raises InvalidInputError (``flavorRef``) and OverQuotaError as well.
+        """
+        if not self.offered(instance):
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        wanted = wanted_size(context, instance, request.flavor_id)
         host = instance.host
         if host is None or not is_alive(host, started):
             raise UnavailableError(HOST_AWAY)
         _settle(instance, host)
-        changes: dict[str, Any] = {"old_flavor": wanted, "previous_vm_state": instance.vm_state}
-        if disk_config is not None:
-            changes["disk_config"] = disk_config
-        was = instance.vm_state, instance.task_state
-        moved = state.advance(instance, "resize", attempt=instance.attempt, changes=changes, note=Note(context))
-        if moved is None:
-            raise InstanceBusyError("resize", instance.id, *was)
+        columns: dict[str, Any] = {"old_flavor": wanted, "previous_vm_state": instance.vm_state}
+        if request.disk_config is not None:
+            columns["disk_config"] = request.disk_config
+        moved = self.enter(context, instance, Prepared(columns))
         grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
-        open_migration(context, moved, "resize", wanted)
-        action = instance_actions.begin(context, moved.id, "resize", started)
-        instance_actions.write(
-            [instance_actions.step(action, "api_resize", instance_actions.since(started), attempt=moved.attempt)]
-        )
+        open_migration(context, moved, self.record, wanted)
+        self.write_begin(context, moved, started)
         refusal = _claim(moved, host)
         if refusal:
             return _refuse(moved, refusal)
-        return _send(moved, host)
+        sent = state.advance(moved, "migrate_disk", attempt=moved.attempt)
+        if sent is None:
+            raise InstanceBusyError(self.record, moved.id, moved.vm_state, moved.task_state)
+        set_migration(sent.id, "migrating")
+        self.send(host, sent, self.command(sent, Prepared()))
+        return sent
+
+    def command(self, instance: Instance, prepared: Prepared) -> ResizeRequest:
+        """Describe the guest with the wanted size."""
+        spec = guest_spec(instance)
+        return ResizeRequest(
+            instance=msgspec.structs.replace(spec, flavor=flavor_ref(instance.old_flavor or instance.flavor)),
+            old_flavor=spec.flavor,
+            start=instance.vm_state == VmState.ACTIVE,
+        )
+
+    def finished(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Ending:
+        """The guest has its new size, which waits for a confirmation; or it is as it was before.
+
+        Where nobody knows how it is, the server is in ERROR and goes on holding the larger of both sizes.
+        """
+        if outcome.well:
+            columns = {"flavor": instance.old_flavor, "old_flavor": instance.flavor, "resized_at": timezone.now()}
+            return Ending(columns=columns)
+        return Ending(BROKE) if _lost(outcome) else Ending(FAILED, _SETTLED)
+
+    def end(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Instance | None:
+        """End the task and its migration record, and give back what the server does not hold any more."""
+        moved = super().end(instance, body, outcome)
+        if moved is not None:
+            set_migration(moved.id, "finished" if outcome.well else "error")
+            if not outcome.well and not _lost(outcome):
+                undo_resize(moved)
+        return moved
+
+
+class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
+    """Throw away what was kept of the size before; InvalidInputError when the server was never resized."""
+
+    key, record, api = "confirm_resize", "confirmResize", "confirmResize"
+    rule = "os_compute_api:servers:confirm_resize"
+    from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
+    ends = {"resize_confirmed": VmState.ACTIVE, "resize_confirmed_stopped": VmState.STOPPED}
+    timeout = "BUILD_TIMEOUT"
+    notification = "resize_confirm"
+    body = ConfirmResizeRequest
+    button = Button(
+        90,
+        "confirm",
+        "Confirm resize",
+        "check-lg",
+        "Keep the new size of {name}?",
+        "What was kept to go back to the old size is removed.",
+        "{name} keeps its new size.",
+    )
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin, and say so in the migration record."""
+        moved = super().start(context, instance, request, started)
+        set_migration(moved.id, "confirming")
+        return moved
+
+    def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
+        """Ask for it."""
+        _size_before(instance)
+        return ConfirmResizeRequest()
+
+    def finished(self, instance: Instance, body: ConfirmResizeRequest, outcome: Outcome) -> Ending:
+        """The larger size is held no more; a confirmation that failed can be repeated."""
+        if not outcome.well:
+            return Ending(columns={"resized_at": timezone.now()})
+        return Ending("resize_confirmed" if outcome.power in _ON else "resize_confirmed_stopped", _SETTLED)
+
+    def end(self, instance: Instance, body: ConfirmResizeRequest, outcome: Outcome) -> Instance | None:
+        """End the task and its migration record, and give back what the server does not hold any more."""
+        moved = super().end(instance, body, outcome)
+        if moved is not None:
+            set_migration(moved.id, "confirmed" if outcome.well else "finished")
+            if outcome.well:
+                undo_resize(moved)
+        return moved
+
+
+class RevertResize(HostAction[None, RevertResizeRequest]):
+    """Give a server the size and the disk of before; one that was stopped then stays so."""
+
+    key, record, api = "revert_resize", "revertResize", "revertResize"
+    rule = "os_compute_api:servers:revert_resize"
+    from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING
+    ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
+    badly = BROKE
+    status = {VmState.RESIZED: "REVERT_RESIZE"}
+    timeout, heavy_io = "BUILD_TIMEOUT", True
+    notification = "resize_revert"
+    body = RevertResizeRequest
+    button = Button(
+        100,
+        "revert",
+        "Revert resize",
+        "arrow-counterclockwise",
+        "Go back to the old size of {name}?",
+        "It gets its old size and disk back. What was written since is lost.",
+        "{name} goes back to its old size.",
+    )
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin, and say so in the migration record."""
+        moved = super().start(context, instance, request, started)
+        set_migration(moved.id, "reverting")
+        return moved
+
+    def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
+        """Describe the guest with its old size; InvalidInputError when it was never resized."""
+        flavor = flavor_ref(_size_before(instance))
+        spec = msgspec.structs.replace(guest_spec(instance), flavor=flavor)
+        return RevertResizeRequest(instance=spec, start=instance.previous_vm_state != VmState.STOPPED)
+
+    def finished(self, instance: Instance, body: RevertResizeRequest, outcome: Outcome) -> Ending:
+        """The server has its old size."""
+        if not outcome.well:
+            return Ending()
+        end = "resize_reverted" if body.start else "resize_reverted_stopped"
+        return Ending(end, {**_SETTLED, "flavor": instance.old_flavor})
+
+    def end(self, instance: Instance, body: RevertResizeRequest, outcome: Outcome) -> Instance | None:
+        """End the task and its migration record, and give back what the server does not hold any more."""
+        moved = super().end(instance, body, outcome)
+        if moved is not None:
+            set_migration(moved.id, "reverted" if outcome.well else "error")
+            if outcome.well:
+                undo_resize(moved)
+        return moved
+
+
+_resize = register(Resize()).begin
+confirm_resize = register(ConfirmResize()).begin
+revert_resize = register(RevertResize()).begin
+
+
+def resize(
+    context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str, *, disk_config: str | None = None
+) -> Instance:
+    """Ask for another size.  Raises as every host action, InvalidInputError (``flavorRef``) and OverQuotaError."""
+    return _resize(context, instance_id, ResizeTo(flavor_id, disk_config))
+
+
+def _lost(outcome: Outcome) -> bool:
+    """Whether nobody knows what the guest is after a resize that did not end well."""
+    return outcome.silent or outcome.code == NOT_RESTORED
 
 
 def _settle(instance: Instance, host: Host) -> None:
@@ -136,57 +304,6 @@ def undo_resize(instance: Instance) -> None:
     """Give back what an instance holds beyond the size that it has, inside the caller's transaction."""
     shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
-
-
-def _send(instance: Instance, host: Host) -> Instance:
-    moved = state.advance(instance, "migrate_disk", attempt=instance.attempt)
-    if moved is None:
-        raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)
-    set_migration(moved.id, "migrating")
-    spec = guest_spec(moved)
-    body = ResizeRequest(
-        instance=msgspec.structs.replace(spec, flavor=flavor_ref(moved.old_flavor or moved.flavor)),
-        old_flavor=spec.flavor,
-        start=moved.vm_state == VmState.ACTIVE,
-    )
-    host_commands.send(host.id, moved.id, moved.attempt, body, moved.task_deadline)
-    return moved
-
-
-def confirm_resize(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Order what was kept of the size before to be thrown away.
-
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError, InvalidInputError when it was never resized,
-    UnavailableError when its host is down.
-    """
-
-    def ask(instance: Instance) -> ConfirmResizeRequest:
-        _size_before(instance)
-        return ConfirmResizeRequest()
-
-    return _end(context, instance_id, Deed("confirmResize", "confirm_resize", ask), "confirming")
-
-
-def revert_resize(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Order the size and the disk of before; a server that was stopped then stays so.  Raises as ``confirm_resize``."""
-
-    def ask(instance: Instance) -> RevertResizeRequest:
-        flavor = flavor_ref(_size_before(instance))
-        spec = msgspec.structs.replace(guest_spec(instance), flavor=flavor)
-        return RevertResizeRequest(instance=spec, start=instance.previous_vm_state != VmState.STOPPED)
-
-    return _end(context, instance_id, Deed("revertResize", "revert_resize", ask), "reverting")
-
-
-@when_broken_off
-def _end(context: RequestContext, instance_id: uuid.UUID | str, deed: Deed, status: str) -> Instance:
-    started: datetime = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        moved = give_order(context, instance, deed, started)
-        set_migration(moved.id, status)
-        return moved
 
 
 def _size_before(instance: Instance) -> dict[str, Any]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from django.db import transaction
+from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.commands import SnapshotRequest
-from provisioning.common.context import RequestContext
-from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.actions.base import Deed, check_lock, order
-from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.models import Instance
-from provisioning.compute.notifications import Note
+from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
+from provisioning.common.context import RequestContext, system_context
+from provisioning.compute import host_commands, state
+from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
+from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
+from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
-from provisioning.compute.snapshot_images import MadeImage, make_record
+from provisioning.compute.snapshot_images import MadeImage, is_ready, remove_image
+from provisioning.compute.states import AT_REST, TaskState, VmState
+from provisioning.hosts.selectors import is_alive
 
 SUFFIX = "-shelved"
 STOP_WITHIN = 60
@@ -25,52 +27,97 @@ STOP_WITHIN = 60
 LONGEST = 255
 
 
-@when_broken_off
-def shelve(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Stop a server, gracefully, and keep its root disk as an image ``<name>-shelved``, from which it comes back.
+class Shelve(ImageAction[None]):
+    """Stop a server, gracefully, and keep its root disk as an image ``<name>-shelved``, from which it comes back."""
 
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError, UnavailableError when its host is down.
-    """
-    started, image_id = timezone.now(), uuid.uuid4()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        body = SnapshotRequest(image_id=str(image_id), stop=True, timeout=STOP_WITHIN)
-        moved = order(context, instance, Deed("shelve", "shelve", lambda _: body), started)
-        make_record(context, moved, MadeImage(image_id, moved.name[: LONGEST - len(SUFFIX)] + SUFFIX))
-    return moved
+    key, record, api = "shelve", "shelve", "shelve"
+    rule = "os_compute_api:os-shelve:shelve"
+    from_states, task = AT_REST, TaskState.SHELVING
+    stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING),)
+    ends = {"shelved": VmState.SHELVED}
+    notification = "shelve"
+    keeps_image = False
+    button = Button(
+        120,
+        "shelve",
+        "Shelve",
+        "archive",
+        "Shelve {name}?",
+        "It is stopped and leaves its host; its disk is kept as an image. It still counts.",
+        "{name} is being shelved.",
+    )
+
+    def new_image(self, instance: Instance, request: None) -> NewImage:
+        """Name the image after the server."""
+        return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
+
+    def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
+        """Ask for the copy of a stopped guest."""
+        return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=STOP_WITHIN)
+
+    def finished(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Ending:
+        """Keep the image that the server comes back from."""
+        kept = {"snapshot_image_id": body.image_id, "shelved_at": timezone.now()}
+        return Ending(columns=kept if outcome.well else {})
+
+    def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
+        """End the task: the server is on its shelf only when its host says so and the image has its data."""
+        ready = outcome.well and is_ready(body.image_id)
+        older = instance.snapshot_image_id
+        moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
+        if not ready:
+            remove_image(body.image_id)
+        elif older is not None:  # it was taken off its shelf by hand
+            remove_image(older)
+        if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
+            OFFLOAD.start(system_context(), moved, None, timezone.now())
+        return moved
 
 
-@when_broken_off
-def offload(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+class Offload(HostAction[None, DestroyRequest]):
     """Take a shelved server off its host: guest and disks go there, ports and addresses stay the server's.
 
-    With the host down it waits for it.  Raises NotFoundError, InstanceLockedError, InstanceBusyError.
+    With the host down it waits for it.
     """
-    started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        return begin_offload(context, instance, started)
+
+    key, record, api = "offload", "shelveOffload", "shelveOffload"
+    rule = "os_compute_api:os-shelve:shelve_offload"
+    from_states, task = (VmState.SHELVED,), TaskState.SHELVING_OFFLOADING
+    ends = {"offloaded": VmState.SHELVED_OFFLOADED}
+    timeout = "DELETE_TIMEOUT"
+    notification = "shelve_offload"
+    body = DestroyRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin, inside the caller's transaction.
+
+        The attempt rises: a guest of an older one that turns up later is nobody's.
+        """
+        raised = instance.attempt + 1
+        moved = self.enter(context, instance, Prepared({"attempt": raised}))
+        self.write_begin(context, moved, started)
+        host_commands.withdraw(moved.id, raised)
+        if moved.host_id is None:
+            finish_offload(moved)
+        else:
+            send_destroy(moved.id, moved.host_id, raised)
+        return moved
+
+    def command(self, instance: Instance, prepared: Prepared) -> DestroyRequest:
+        """Ask for the removal."""
+        return DestroyRequest()
+
+    def overdue(self, instance: Instance) -> None:
+        """Ask the host again when it can be asked; else the server waits for its host."""
+        allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
+        if allocation is None:
+            finish_offload(instance)
+            return
+        state.extend_deadline(instance)
+        if is_alive(allocation.host, timezone.now()):
+            send_destroy(instance.id, allocation.host_id, instance.attempt)
 
 
-def begin_offload(context: RequestContext, instance: Instance, started: datetime) -> Instance:
-    """Begin what ``offload`` says, inside the caller's transaction.
-
-    The attempt rises: a guest of an older one that turns up later is nobody's.  Raises InstanceBusyError.
-    """
-    raised, was = instance.attempt + 1, (instance.vm_state, instance.task_state)
-    changes, note = {"attempt": raised}, Note(context)
-    moved = state.advance(instance, "offload", attempt=instance.attempt, changes=changes, note=note)
-    if moved is None:
-        raise InstanceBusyError("shelveOffload", instance.id, *was)
-    action = instance_actions.begin(context, moved.id, "shelveOffload", started)
-    instance_actions.write(
-        [instance_actions.step(action, "api_shelveOffload", instance_actions.since(started), attempt=raised)]
-    )
-    host_commands.withdraw(moved.id, raised)
-    if moved.host_id is None:
-        finish_offload(moved)
-    else:
-        send_destroy(moved.id, moved.host_id, raised)
-    return moved
+shelve = register(Shelve()).begin
+OFFLOAD = register(Offload())
+offload = OFFLOAD.begin

@@ -2,26 +2,135 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable, Mapping
-
-from django.db import transaction
-from django.utils import timezone
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Generic
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
+from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, OverQuotaError
-from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors
-from provisioning.compute.actions.base import Deed, order
-from provisioning.compute.models import Instance
+from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
+from provisioning.compute.actions.registry import action_of, register
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.outcome import Outcome
 from provisioning.compute.services.metadata import check_metadata
-from provisioning.compute.snapshot_images import BACKUP, MadeImage, check_properties, make_record, remove_image
-from provisioning.compute.states import TaskState
+from provisioning.compute.snapshot_images import (
+    BACKUP,
+    MadeImage,
+    check_properties,
+    in_project_of,
+    is_ready,
+    make_record,
+    remove_image,
+)
+from provisioning.compute.states import AT_REST, TaskState
+from provisioning.images import selectors as images
+from provisioning.images.models import Image
 from provisioning.quotas import selectors as quotas
 
-SHELVING = frozenset({TaskState.SHELVING, TaskState.SHELVING_IMAGE_UPLOADING})
+log = logging.getLogger(__name__)
+
+NO_BITS = "The image was deleted, or its data did not come."
+
+
+@dataclass(frozen=True, slots=True)
+class NewImage:
+    """An image that is to be made of a server, and what the first step of the action record says of it."""
+
+    made: MadeImage
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
+    """What sends a copy of a server's root disk to an image; ``new_image`` says which."""
+
+    body = SnapshotRequest
+    timeout, heavy_io = "SNAPSHOT_TIMEOUT", True
+
+    @abstractmethod
+    def new_image(self, instance: Instance, request: R) -> NewImage:
+        """Return the image that is to be made."""
+
+    def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
+        """Begin, and write the image's record."""
+        new = self.new_image(instance, request)
+        detail = {"image": str(new.made.id), **new.detail}
+        prepared = Prepared(value=new, detail=detail, image_id=str(new.made.id))
+        moved = self.carry_out(context, instance, prepared, started)
+        make_record(context, moved, new.made)
+        return moved
+
+    def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
+        """Ask for the copy."""
+        return SnapshotRequest(image_id=prepared.image_id)
+
+    def progressed(self, instance: Instance, steps: set[str]) -> None:
+        """Show that the copy is made and goes to the portal now."""
+        if self.stages and COPY_DISK in steps and instance.task_state == self.task:
+            state.advance(instance, self.stages[0].transition, attempt=instance.attempt)
+
+    def abandoned(self, instance: Instance, body: SnapshotRequest) -> None:
+        """Remove an image whose data nobody waits for."""
+        remove_image(body.image_id, unless_ready=True)
+
+    def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
+        """End the task.  An image that has its data is there, whatever became of the host's word; one without goes."""
+        ready = is_ready(body.image_id)
+        moved = super().end(instance, body, judged(outcome, ready=ready, well=ready))
+        if not ready:
+            remove_image(body.image_id, unless_ready=True)
+        return moved
+
+
+class CreateImage(ImageAction[NewImage]):
+    """Make an image of a server's root disk; the server goes on.  A lock does not keep from it, as in Nova."""
+
+    key, record, api = "snapshot", "createImage", "createImage"
+    rule = "os_compute_api:servers:create_image"
+    takes_request, heeds_lock = True, False
+    from_states, task = AT_REST, TaskState.IMAGE_SNAPSHOT
+    stages = (Stage("upload", TaskState.IMAGE_UPLOADING),)
+    ends = {"snapshot_taken": None}
+    notification = "snapshot"
+
+    def new_image(self, instance: Instance, request: NewImage) -> NewImage:
+        """Return what the caller asked for."""
+        return request
+
+
+class CreateBackup(ImageAction[NewImage]):
+    """Make an image of a server's root disk, and then remove all but the newest of this server and type."""
+
+    key, record, api = "backup", "createBackup", "createBackup"
+    rule = "os_compute_api:os-create-backup"
+    takes_request, heeds_lock = True, False
+    from_states, task = AT_REST, TaskState.IMAGE_BACKUP
+    ends = {"backup_taken": None}
+    notification = "snapshot"
+
+    def new_image(self, instance: Instance, request: NewImage) -> NewImage:
+        """Return what the caller asked for."""
+        return request
+
+    def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
+        """End the task, and remove the oldest backups."""
+        row = instance_actions.current(instance.id, self.record)
+        moved = super().end(instance, body, outcome)
+        if moved is not None and row is not None and is_ready(body.image_id):
+            event = InstanceActionEvent.objects.filter(action=row, name="api_createBackup").first()
+            _rotate(body.image_id, int(event.detail.get("rotation", "1")) if event else 1)
+        return moved
+
+
+_create_image = register(CreateImage()).begin
+_create_backup = register(CreateBackup()).begin
 
 
 def create_image(
@@ -33,7 +142,7 @@ def create_image(
     UnavailableError when its host is down, InvalidInputError and ForbiddenError for the metadata.
     """
     made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
-    _begin(context, instance_id, made, Deed("createImage", "snapshot", _order_of(made), image_id=str(made.id)), {})
+    _create_image(context, instance_id, NewImage(made))
     return made.id
 
 
@@ -50,8 +159,8 @@ def create_backup(
     """
     more = {**_checked(context, metadata), "backup_type": backup_type}
     made = MadeImage(uuid.uuid4(), name, BACKUP, more)
-    told = {"rotation": str(rotation), "backup_type": backup_type}
-    _begin(context, instance_id, made, Deed("createBackup", "backup", _order_of(made), image_id=str(made.id)), told)
+    detail = {"rotation": str(rotation), "backup_type": backup_type}
+    _create_backup(context, instance_id, NewImage(made, detail))
     return made.id
 
 
@@ -67,28 +176,6 @@ def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dic
     return checked
 
 
-def _order_of(made: MadeImage) -> Callable[[Instance], SnapshotRequest]:
-    return lambda _: SnapshotRequest(image_id=str(made.id))
-
-
-@when_broken_off
-def _begin(
-    context: RequestContext, instance_id: uuid.UUID | str, made: MadeImage, deed: Deed, told: Mapping[str, str]
-) -> Instance:
-    """Order and write the record, in one transaction; ``told`` stands in the action's first step."""
-    started = timezone.now()
-    with transaction.atomic():
-        moved = order(context, selectors.instance_for(context, instance_id), deed, started)
-        make_record(context, moved, made)
-        action = instance_actions.current(moved.id, deed.action)
-        if action is not None:
-            detail = {"image": str(made.id), **told}
-            span = instance_actions.since(started)
-            step = instance_actions.step(action, f"api_{deed.action}", span, attempt=moved.attempt, detail=detail)
-            instance_actions.write([step])
-    return moved
-
-
 def drop_unfinished(before: Instance) -> None:
     """End the image that a host is making of a server that is being deleted, or reset: nobody will finish it.
 
@@ -99,4 +186,28 @@ def drop_unfinished(before: Instance) -> None:
         return
     body = decode_command_body(command.body)
     if isinstance(body, SnapshotRequest):
-        remove_image(body.image_id, unless_ready=before.task_state not in SHELVING)
+        action = action_of(before)
+        remove_image(body.image_id, unless_ready=action is None or action.keeps_image)
+
+
+def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:
+    """Return the outcome as the records have it, with a reason when the host gave none."""
+    if well:
+        return replace(outcome, well=True, message="")
+    message = outcome.message or ("" if ready else NO_BITS)
+    return replace(outcome, well=False, message=message)
+
+
+def _rotate(image_id: str, rotation: int) -> None:
+    """Remove the oldest backups of the image's server and type beyond ``rotation``."""
+    image = Image.objects.filter(id=image_id).first()
+    if image is None:
+        return
+    same = {name: image.properties.get(name, "") for name in ("instance_uuid", "backup_type")}
+    backups = images.images_for(
+        in_project_of(image), {"properties": {**same, "image_type": BACKUP}, "status": ["active"], "visibility": "all"}
+    )
+    mine = [each for each in backups if each.project_id == image.project_id]
+    for each in mine[rotation:]:
+        if not remove_image(each.id):
+            log.warning("Backup %s of server %s could not be removed.", each.id, same["instance_uuid"])

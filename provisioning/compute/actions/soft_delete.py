@@ -5,38 +5,113 @@ Such a server keeps its place, its addresses and its quota until it is reclaimed
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 
-from django.db import transaction
-from django.utils import timezone
-
-from compute_agent.contract.commands import PowerRequest
+from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.actions.base import Deed, check_lock, order
+from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute.actions.base import Button, HostAction, Prepared
+from provisioning.compute.actions.registry import register
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
-from provisioning.compute.states import VmState
+from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 
-CAN_COME_BACK = {
-    VmState.ACTIVE,
-    VmState.STOPPED,
-    VmState.PAUSED,
-    VmState.SUSPENDED,
-    VmState.SHELVED,
-    VmState.SHELVED_OFFLOADED,
-    VmState.ERROR,
-}
-"""A server that is rescued, resized or was never built is deleted at once."""
 _BACK = {
     VmState.SHELVED: "restored_shelved",
     VmState.SHELVED_OFFLOADED: "restored_offloaded",
     VmState.ERROR: "restored_error",
 }
+
+
+class SoftDelete(HostAction[None, PowerRequest]):
+    """Stop a server that is deleted with a way back; what is rescued, resized or was never built goes at once."""
+
+    key, record = "soft_delete", "delete"
+    from_states = (*AT_REST, VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.ERROR)
+    task, ends = TaskState.SOFT_DELETING, {"soft_deleted": VmState.SOFT_DELETED}
+    timeout = "POWER_TIMEOUT"
+    notification = "soft_delete"
+    body = PowerRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Stop a guest that runs; what does not run, or cannot be reached now, is only marked."""
+        running = instance.vm_state in {VmState.ACTIVE, VmState.PAUSED} and instance.host is not None
+        prepared = Prepared({"previous_vm_state": instance.vm_state, "soft_deleted_at": started})
+        if running and instance.host is not None and is_alive(instance.host, started):
+            return self.carry_out(context, instance, prepared, started)
+        moves, was = [self.key, "soft_deleted"], (instance.vm_state, instance.task_state)
+        moved = state.walk(instance, moves, attempt=instance.attempt, changes=prepared.columns, note=Note(context))
+        if moved is None:
+            raise InstanceBusyError(self.record, instance.id, *was)
+        instance_actions.begin(context, moved.id, self.record, started)
+        instance_actions.finish(moved.id, self.record)
+        if running and moved.host is not None:
+            host_commands.send(moved.host.id, moved.id, moved.attempt, PowerRequest(action="stop"), None)
+        return moved
+
+    def awaits(self, body: CommandBody) -> bool:
+        """Whether the command asks for a stop."""
+        return isinstance(body, PowerRequest) and body.action == "stop"
+
+    def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
+        """Ask for a stop."""
+        return PowerRequest(action="stop")
+
+
+class Restore(HostAction[None, PowerRequest]):
+    """Take back a delete; a server that ran is started again."""
+
+    key = record = api = "restore"
+    rule = "os_compute_api:os-deferred-delete:restore"
+    from_states, task = (VmState.SOFT_DELETED,), TaskState.RESTORING
+    ends = {
+        "restored": VmState.ACTIVE,
+        "restored_stopped": VmState.STOPPED,
+        "restored_shelved": VmState.SHELVED,
+        "restored_offloaded": VmState.SHELVED_OFFLOADED,
+        "restored_error": VmState.ERROR,
+    }
+    timeout = "POWER_TIMEOUT"
+    notification = "restore"
+    body = PowerRequest
+    button = Button(
+        140,
+        "restore",
+        "Restore",
+        "arrow-counterclockwise",
+        "Restore {name}?",
+        "It comes back as it was when it was deleted.",
+        "{name} is being restored.",
+    )
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Start a guest that ran; InstanceBusyError when the server was not deleted that way."""
+        before = VmState(instance.previous_vm_state) if instance.previous_vm_state else VmState.STOPPED
+        prepared = Prepared({"previous_vm_state": "", "soft_deleted_at": None})
+        if before == VmState.ACTIVE:
+            return self.carry_out(context, instance, prepared, started)
+        moves = [self.key, _BACK.get(before, "restored_stopped")]
+        was = instance.vm_state, instance.task_state
+        moved = state.walk(instance, moves, attempt=instance.attempt, changes=prepared.columns, note=Note(context))
+        if moved is None:
+            raise InstanceBusyError(self.record, instance.id, *was)
+        instance_actions.begin(context, moved.id, self.record, started)
+        instance_actions.finish(moved.id, self.record)
+        return moved
+
+    def awaits(self, body: CommandBody) -> bool:
+        """Whether the command asks for a start."""
+        return isinstance(body, PowerRequest) and body.action == "start"
+
+    def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
+        """Ask for a start."""
+        return PowerRequest(action="start")
+
+
+SOFT_DELETE = register(SoftDelete())
+restore = register(Restore()).begin
 
 
 def soft_delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
@@ -45,46 +120,10 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     """
     if instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None:
         return True
-    if instance.vm_state not in CAN_COME_BACK or instance.task_state is not None or instance.launched_at is None:
+    if not SOFT_DELETE.offered(instance) or instance.launched_at is None:
         return False
-    changes = {"previous_vm_state": instance.vm_state, "soft_deleted_at": started}
-    running = instance.vm_state in {VmState.ACTIVE, VmState.PAUSED} and instance.host is not None
-    if running and instance.host is not None and is_alive(instance.host, started):
-        order(context, instance, Deed("delete", "soft_delete", lambda _: PowerRequest(action="stop"), changes), started)
-        return True
-    moves = ["soft_delete", "soft_deleted"]
-    moved = state.walk(instance, moves, attempt=instance.attempt, changes=changes, note=Note(context))
-    if moved is None:
+    try:
+        SOFT_DELETE.start(context, instance, None, started)
+    except InstanceBusyError:
         return False
-    instance_actions.begin(context, moved.id, "delete", started)
-    instance_actions.finish(moved.id, "delete")
-    if running and moved.host is not None:
-        host_commands.send(moved.host.id, moved.id, moved.attempt, PowerRequest(action="stop"), None)
     return True
-
-
-@when_broken_off
-def restore(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Take back a delete; a server that ran is started again.
-
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError when it was not deleted that way, UnavailableError when
-    its host is down.
-    """
-    started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        check_lock(context, instance)
-        before = VmState(instance.previous_vm_state) if instance.previous_vm_state else VmState.STOPPED
-        changes = {"previous_vm_state": "", "soft_deleted_at": None}
-        if before == VmState.ACTIVE:
-            return order(
-                context, instance, Deed("restore", "restore", lambda _: PowerRequest(action="start"), changes), started
-            )
-        end = _BACK.get(before, "restored_stopped")
-        was = instance.vm_state, instance.task_state
-        moved = state.walk(instance, ["restore", end], attempt=instance.attempt, changes=changes, note=Note(context))
-        if moved is None:
-            raise InstanceBusyError("restore", instance.id, *was)
-        instance_actions.begin(context, moved.id, "restore", started)
-        instance_actions.finish(moved.id, "restore")
-        return moved

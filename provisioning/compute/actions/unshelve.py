@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
-from django.utils import timezone
-
 from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute import instance_actions, selectors, state
-from provisioning.compute.actions.base import Deed, check_lock, order
-from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute import selectors
+from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
+from provisioning.compute.actions.registry import register
+from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
-from provisioning.compute.notifications import Note
-from provisioning.compute.states import VmState
+from provisioning.compute.outcome import Outcome
+from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
-from provisioning.jobs.cast import cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +41,102 @@ class Destination:
 ANYWHERE = Destination()
 
 
-@when_broken_off
-def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destination = ANYWHERE) -> Instance:
-    """Bring a shelved server back.
+class Unshelve(HostAction[Destination | None, PowerRequest]):
+    """Bring a shelved server back: started where it is, or built from the copy of its disk on any host that fits."""
 
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError; InvalidInputError for a zone or a host that there is
-    not, ForbiddenError for a host asked for by others than operators, ConflictError for a destination of a server that
-    is still on its host, and for a host outside the zone; UnavailableError when the host it is on is down.
-    """
-    started = timezone.now()
-    with transaction.atomic():
-        instance = selectors.instance_for(context, instance_id)
-        if to.host:
-            policy.enforce(context, "os_compute_api:os-shelve:unshelve_to_host")
-        check_lock(context, instance)
+    key, record, api = "unshelve", "unshelve", "unshelve"
+    rule = "os_compute_api:os-shelve:unshelve"
+    takes_request = True
+    from_states, task = (VmState.SHELVED, VmState.SHELVED_OFFLOADED), TaskState.UNSHELVING
+    ends = {"unshelved": VmState.ACTIVE}
+    timeout, heavy_io = "POWER_TIMEOUT", True
+    notification = "unshelve"
+    body = PowerRequest
+    button = Button(
+        130,
+        "unshelve",
+        "Unshelve",
+        "box-arrow-up",
+        "Bring {name} back?",
+        "It is built again from the disk it had, with its addresses.",
+        "{name} comes back.",
+    )
+
+    def transitions(self) -> Iterable[Transition]:
+        """Return those of a start where the server is, and those of a build elsewhere."""
+        yield from super().transitions()
+        away, waiting = VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING
+        yield Transition("allocate_network", (away, waiting), (away, waiting))
+        yield Transition("unshelve_spawn", (away, waiting), (away, TaskState.SPAWNING))
+        for task in (waiting, TaskState.SPAWNING):
+            yield Transition("reschedule", (away, task), (away, waiting))
+        yield Transition("unshelved", (away, TaskState.SPAWNING), (VmState.ACTIVE, None))
+        yield Transition(FAILED, (away, TaskState.SPAWNING), (away, None))
+
+    def notified_tasks(self) -> tuple[TaskState, ...]:
+        """Return the task of the build, too: its failure is one of unshelving."""
+        return TaskState.UNSHELVING, TaskState.SPAWNING
+
+    def start(
+        self, context: RequestContext, instance: Instance, request: Destination | None, started: datetime
+    ) -> Instance:
+        """Start the guest on its host, or ask the scheduler for a place.
+
+        Raises InvalidInputError for a zone or a host that there is not, ForbiddenError for a host asked for by others
+        than operators, ConflictError for a destination of a server that is still on its host, and for a host outside
+        the zone.
+        """
+        to = request or ANYWHERE
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
-            return _schedule(context, instance, _wanted(instance, to), started)
-        if instance.vm_state == VmState.SHELVED and to.says_something:
+            return self._schedule(context, instance, _wanted(instance, to), started)
+        return super().start(context, instance, to, started)
+
+    def prepare(self, context: RequestContext, instance: Instance, request: Destination | None) -> Prepared:
+        """Refuse a destination for a server that is still on its host."""
+        if instance.vm_state == VmState.SHELVED and request is not None and request.says_something:
             raise ConflictError(
                 f"Specifying an availability zone or a host when unshelving server {instance.id} with status"
                 f" {instance.vm_state} is not supported: it must be {VmState.SHELVED_OFFLOADED.value}."
             )
-        return order(context, instance, Deed("unshelve", "unshelve", lambda _: PowerRequest(action="start")), started)
+        return Prepared()
+
+    def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
+        """Ask for a start."""
+        return PowerRequest(action="start")
+
+    def finished(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Ending:
+        """Forget the shelf."""
+        return Ending(columns={"snapshot_image_id": None, "shelved_at": None} if outcome.well else {})
+
+    def end(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
+        """End the task; the image that the server would have come back from goes."""
+        image_id = instance.snapshot_image_id
+        back = super().end(instance, body, outcome)
+        if back is not None and outcome.well and image_id is not None:
+            remove_image(image_id)
+        return back
+
+    def _schedule(
+        self, context: RequestContext, instance: Instance, wanted: dict[str, Any], started: datetime
+    ) -> Instance:
+        """Ask the scheduler for a place.  Commands to remove what an earlier try has left somewhere stand."""
+        moved = self.enter(
+            context, instance, Prepared({**wanted, "attempt": instance.attempt + 1, "excluded_hosts": []})
+        )
+        self.write_begin(context, moved, started)
+        cast_schedule(moved)
+        return moved
+
+
+_unshelve = register(Unshelve()).begin
+
+
+def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destination = ANYWHERE) -> Instance:
+    """Bring a shelved server back.  Raises as every host action, and what ``Unshelve.start`` says."""
+    if to.host:
+        selectors.instance_for(context, instance_id)
+        policy.enforce(context, "os_compute_api:os-shelve:unshelve_to_host")
+    return _unshelve(context, instance_id, to)
 
 
 def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
@@ -79,18 +151,3 @@ def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
         if zone and host.availability_zone != zone:
             raise ConflictError(f"Host {to.host} is not in the availability zone {zone}.", field="host")
     return {"availability_zone": zone, "requested_host": to.host}
-
-
-def _schedule(context: RequestContext, instance: Instance, wanted: dict[str, Any], started: datetime) -> Instance:
-    """Ask the scheduler for a place.  Orders to remove what an earlier try has left somewhere stand."""
-    raised, was = instance.attempt + 1, (instance.vm_state, instance.task_state)
-    changes = {**wanted, "attempt": raised, "excluded_hosts": []}
-    moved = state.advance(instance, "unshelve", attempt=instance.attempt, changes=changes, note=Note(context))
-    if moved is None:
-        raise InstanceBusyError("unshelve", instance.id, *was)
-    action = instance_actions.begin(context, moved.id, "unshelve", started)
-    instance_actions.write(
-        [instance_actions.step(action, "api_unshelve", instance_actions.since(started), attempt=raised)]
-    )
-    cast("scheduler", "compute.schedule", instance_id=str(moved.id), attempt=moved.attempt)
-    return moved

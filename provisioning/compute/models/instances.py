@@ -91,6 +91,11 @@ class Instance(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def host_name(self) -> str:
+        """The name of its host; empty: it is on none."""
+        return self.host.name if self.host else ""
+
 
 class Allocation(models.Model):
     """The room an instance holds on a host: one row per instance, so it can be held only once."""

@@ -12,7 +12,7 @@ from provisioning.common import tracing
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Aggregate, Instance, InstanceAction
 from provisioning.compute.notifications import payloads
-from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_MOVE, payload_of
+from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_TRANSITION, payload_of
 from provisioning.compute.states import VmState
 from provisioning.events.services import Entry, record_all
 from provisioning.network import selectors as network
@@ -104,7 +104,7 @@ def _names(instance: Instance, was: State, move: str) -> tuple[str, ...]:
         return (name,) if name else ()
     if move == "allocate_network" and (instance.vm_state != VmState.BUILDING or instance.attempt != 1):
         return ()  # a further try of a launch, or a server off its shelf
-    return OF_MOVE.get(move, ())
+    return OF_TRANSITION.get(move, ())
 
 
 def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -> list[Entry]:

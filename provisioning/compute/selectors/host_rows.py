@@ -22,19 +22,12 @@ from django.utils import timezone
 
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
-from provisioning.compute.states import TaskState
+from provisioning.compute.states import DISK_TASKS
 from provisioning.hosts.models import CachedImage, Host
 from provisioning.hosts.selectors import alive
 from provisioning.scheduler import Facts, HostState, Options, RequestSpec, facts_needed
 from provisioning.scheduler.spec import NO_FACTS, RawId
 
-IO_TASKS = (
-    TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWNING, TaskState.REBUILDING, TaskState.RESCUING,
-    TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_FINISH, TaskState.RESIZE_REVERTING,
-    TaskState.IMAGE_SNAPSHOT, TaskState.IMAGE_BACKUP, TaskState.IMAGE_UPLOADING, TaskState.SHELVING,
-    TaskState.SHELVING_IMAGE_UPLOADING, TaskState.UNSHELVING,
-)  # fmt: skip
-"""What writes or reads much of a host's disks while it goes on."""
 _COLUMNS = (
     "id", "name", "availability_zone", "is_enabled", "is_alive", "vcpus_total", "vcpus_limit", "memory_limit",
     "disk_limit", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated", "failed_builds",
@@ -113,7 +106,7 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
 
 def _io_ops() -> dict[RawId, int]:
     """Return host → servers with a task that keeps its disks busy, by the index of those that have a task."""
-    busy = Instance.objects.filter(task_state__isnull=False, task_state__in=IO_TASKS, host__isnull=False)
+    busy = Instance.objects.filter(task_state__isnull=False, task_state__in=DISK_TASKS, host__isnull=False)
     counted = busy.order_by().values_list("host_id").annotate(many=Count("*"))
     return dict(_raw(counted))
 

@@ -12,18 +12,17 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from compute_agent.contract.messages import SERVER, decode_command_body
+from compute_agent.contract.messages import SERVER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, state
-from provisioning.compute.actions.base import TASKS, Task
-from provisioning.compute.actions.ends import SILENT, ended, silent_since
-from provisioning.compute.deadlines import deadline_of, seconds_of
+from provisioning.compute.actions.registry import of_task
+from provisioning.compute.deadlines import seconds_of
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
 from provisioning.compute.models import Allocation, Instance
-from provisioning.compute.notifications import Note
-from provisioning.compute.release import finish_delete, finish_offload, send_destroy
+from provisioning.compute.outcome import SILENT
+from provisioning.compute.release import finish_delete, send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
 from provisioning.hosts import rejected
@@ -40,13 +39,10 @@ ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
 AWAY = timedelta(seconds=30)
 """A deadline that passed longer ago than this passed while nobody looked: hosts may have reports that wait for us."""
-DELETE_ORDERS = 3
-"""Orders to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
 CUT_OFF = "What was going on with the server was cut off, and nobody knows how far it came."
-_ON_HOSTS = {TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADING, *TASKS}
 
 
 @periodic("compute.reaper", every=INTERVAL)
@@ -89,7 +85,7 @@ def _look_after(found: Instance) -> None:
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
     task = TaskState(instance.task_state) if instance.task_state else None
-    if task in _ON_HOSTS and (_passed_unseen(instance) or _has_said_so(instance)):
+    if (task == TaskState.SPAWNING or task in of_task) and (_passed_unseen(instance) or _has_said_so(instance)):
         return
     _act(instance, task)
     stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
@@ -99,16 +95,13 @@ def _look_after(found: Instance) -> None:
 
 def _act(instance: Instance, task: TaskState | None) -> None:
     """Do what follows from silence in this task."""
-    if task == TaskState.DELETING:
-        _deleting(instance)
-    elif task == TaskState.SHELVING_OFFLOADING:
-        _offloading(instance)
-    elif task == TaskState.SPAWNING:
+    action = of_task.get(task) if task else None
+    if task == TaskState.SPAWNING:
         _spawning(instance)
     elif is_waiting(instance):
         _before_hand_off(instance)
-    elif task in TASKS:
-        _order_overdue(instance, TASKS[task])
+    elif action is not None:
+        action.overdue(instance)
 
 
 def _cut_off(instance_id: uuid.UUID) -> None:
@@ -135,7 +128,7 @@ def _has_said_so(instance: Instance) -> bool:
     """Give us time to deal with what the host has said, when it says that all went well; says whether it has."""
     if not rejected.awaited(SERVER, instance.id, instance.attempt):
         return False
-    _more_time(instance)
+    state.extend_deadline(instance)
     return True
 
 
@@ -150,7 +143,7 @@ def _before_hand_off(instance: Instance) -> None:
     if begun + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS) < timezone.now():
         fail(instance, TOO_LONG, clean=True)
         return
-    _more_time(instance)
+    state.extend_deadline(instance)
     cast_schedule(instance)
 
 
@@ -163,57 +156,6 @@ def _spawning(instance: Instance) -> None:
         retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
     else:
         fail(instance, DOWN)
-
-
-def _order_overdue(instance: Instance, task: Task) -> None:
-    """The host has not said how an order ended: whatever it says later is passed over."""
-    command = host_commands.of_task(instance.id, instance.attempt)
-    begun = command.created_at if command is not None else instance.updated_at
-    silent = silent_since(begun)
-    if command is None or not ended(instance, decode_command_body(command.body), silent):
-        note = Note(fault=silent.message, cause=silent.code)
-        state.advance(instance, task.fail, attempt=instance.attempt, note=note)
-        instance_actions.finish(instance.id, task.action, message=silent.message)
-    host_commands.withdraw_of_tasks(instance.id)
-    instance_actions.finish(instance.id, "trigger_crash_dump", message=silent.message)
-
-
-def _deleting(instance: Instance) -> None:
-    """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits for
-    its word.
-    """
-    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
-    if allocation is None:
-        finish_delete(instance, confirmed=True)
-    elif is_alive(allocation.host, timezone.now()) and _orders_to_destroy(allocation) < DELETE_ORDERS:
-        _more_time(instance)
-        send_destroy(instance.id, allocation.host_id, instance.attempt)
-    else:
-        finish_delete(instance, confirmed=False)
-
-
-def _offloading(instance: Instance) -> None:
-    """Ask the host again to remove a shelved server, when it can be asked; else it waits for its host."""
-    allocation = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
-    if allocation is None:
-        finish_offload(instance)
-        return
-    _more_time(instance)
-    if is_alive(allocation.host, timezone.now()):
-        send_destroy(instance.id, allocation.host_id, instance.attempt)
-
-
-def _orders_to_destroy(held: Allocation) -> int:
-    """Return how often the host that holds the instance was asked; what others were asked does not count."""
-    orders = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
-    return orders.filter(generation=held.instance.attempt).count()
-
-
-def _more_time(instance: Instance) -> None:
-    now = timezone.now()
-    Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
-        task_deadline=deadline_of(instance.task_state, now)
-    )
 
 
 def _deleting_on_hosts_down() -> list[Instance]:

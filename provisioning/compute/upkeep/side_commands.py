@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import SERVER, decode_command_body
 from provisioning.compute import host_commands, state
-from provisioning.compute.actions.ends import ended, silent_since
+from provisioning.compute.actions.registry import awaiting
 from provisioning.compute.models import Instance
+from provisioning.compute.outcome import silent_since
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand
 
@@ -40,4 +41,6 @@ def end(found: Instance, away: timedelta) -> None:
         body = decode_command_body(command.body)
         commands.finish(command.host_id, command.id)
         if instance.attempt == command.generation and instance.host_id == command.host_id:
-            ended(instance, body, silent_since(command.created_at))
+            action = awaiting(instance, body)
+            if action is not None:
+                action.end(instance, body, silent_since(command.created_at))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest, PowerRequest
+from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.compute.actions.base import TASKS
+from provisioning.compute.actions.registry import awaiting, commanded_tasks
 from provisioning.compute.host_commands import about_servers, of_tasks
 from provisioning.compute.launch.build_kinds import line_of
 from provisioning.compute.models import Instance
@@ -62,10 +62,7 @@ def _awaits(instance: Instance, order: HostCommand) -> bool:
     body = decode_command_body(order.body)
     if isinstance(body, BuildRequest):
         return instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
-    if isinstance(body, PowerRequest) and body.action == "crash_dump":  # goes on beside the tasks
-        return True
-    task = TASKS.get(TaskState(instance.task_state)) if instance.task_state else None
-    return task is not None and task.awaits(body)
+    return awaiting(instance, body) is not None
 
 
 def _withdraw(found: HostCommand) -> Mend:
@@ -89,7 +86,7 @@ def _withdraw(found: HostCommand) -> Mend:
 @check("missing_orders")
 def missing_orders() -> Iterator[Finding]:
     """Find servers that wait for a host that was not told what to do."""
-    on_hosts = [task for task in TASKS if task != TaskState.UNSHELVING]
+    on_hosts = [task for task in commanded_tasks() if task != TaskState.UNSHELVING]
     waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
     rows = Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_ordered()).order_by("id")
     for row in rows:

@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
-from provisioning.compute.states import MOVES, TaskState, VmState
+from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
 
 PATIENCE = timedelta(seconds=60)
 """The reaper comes every few seconds: a deadline that passed so long ago was not looked after."""
-_STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in MOVES)}
+_STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in TRANSITIONS)}
 
 
 @check("tasks")

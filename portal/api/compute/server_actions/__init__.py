@@ -1,5 +1,7 @@
-"""``POST /servers/{id}/action``: one module for each family of actions (Compute API reference, "Servers - run an
-action").
+"""``POST /servers/{id}/action`` (Compute API reference, "Servers - run an action").
+
+What takes no argument follows from the registry of server actions; a module here says what stands in the body of the
+others, and what they answer.
 """
 
 from portal.api.common.microversions import Version
@@ -18,9 +20,11 @@ from portal.api.compute.server_actions import (
     snapshots,
     state,
 )
-from portal.api.compute.server_actions.registry import Action
+from portal.api.compute.server_actions.registry import Action, plain
+from provisioning.compute.actions.registry import actions
 
 ACTIONS: dict[str, Action] = {
+    **{action.api: plain(action) for action in actions.values() if action.api and not action.takes_request},
     **power.ACTIONS,
     **state.ACTIONS,
     **console_log.ACTIONS,

@@ -1,4 +1,4 @@
-"""Start, stop, reboot, pause, suspend, a crash dump, a password."""
+"""Actions on the power that say more than their name: reboot, a crash dump, a password."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework.response import Response
 
-from portal.api.compute.server_actions.registry import NOTHING, ONLY_NULL, Action, Handler, accepted
-from provisioning.compute.actions.power import Power, change_password, reboot, switch, trigger_crash_dump
+from portal.api.compute.server_actions.registry import ONLY_NULL, Action, accepted, plain
+from provisioning.compute.actions.power import CRASH_DUMP, change_password, reboot
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -26,21 +26,8 @@ PASSWORD = {
 }
 
 
-def _switch(power: Power) -> Handler:
-    def handler(view: ServerView, server_id: str, body: Any) -> Response:
-        switch(view.context, server_id, power)
-        return accepted()
-
-    return handler
-
-
 def _reboot(view: ServerView, server_id: str, body: Any) -> Response:
     reboot(view.context, server_id, hard=body["type"].upper() == "HARD")
-    return accepted()
-
-
-def _crash_dump(view: ServerView, server_id: str, body: Any) -> Response:
-    trigger_crash_dump(view.context, server_id)
     return accepted()
 
 
@@ -50,13 +37,7 @@ def _change_password(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "os-start": Action("os_compute_api:servers:start", NOTHING, _switch("start")),
-    "os-stop": Action("os_compute_api:servers:stop", NOTHING, _switch("stop")),
     "reboot": Action("os_compute_api:servers:reboot", REBOOT, _reboot),
-    "pause": Action("os_compute_api:os-pause-server:pause", NOTHING, _switch("pause")),
-    "unpause": Action("os_compute_api:os-pause-server:unpause", NOTHING, _switch("unpause")),
-    "suspend": Action("os_compute_api:os-suspend-server:suspend", NOTHING, _switch("suspend")),
-    "resume": Action("os_compute_api:os-suspend-server:resume", NOTHING, _switch("resume")),
-    "trigger_crash_dump": Action("os_compute_api:servers:trigger_crash_dump", ONLY_NULL, _crash_dump, minimum=(2, 17)),
+    "trigger_crash_dump": plain(CRASH_DUMP, ONLY_NULL, minimum=(2, 17)),
     "changePassword": Action("os_compute_api:os-admin-password", PASSWORD, _change_password),
 }

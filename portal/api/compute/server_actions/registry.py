@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
+from provisioning.compute.actions.base import ServerAction
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -55,3 +56,13 @@ ONLY_NULL: Schema = {"type": "null"}
 def accepted() -> Response:
     """Answer 202 without a body."""
     return Response(status=202)
+
+
+def plain(action: ServerAction[Any], schema: Schema = NOTHING, *, minimum: Version = (2, 1)) -> Action:
+    """Return the entry of a server action that takes no request."""
+
+    def handler(view: ServerView, server_id: str, body: Any) -> Response:
+        action.begin(view.context, server_id)
+        return accepted()
+
+    return Action(action.rule, schema, handler, minimum)

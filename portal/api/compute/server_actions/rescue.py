@@ -1,4 +1,4 @@
-"""Rescue and unrescue."""
+"""Rescue."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from rest_framework.response import Response
 
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.server_actions.registry import Action
 from portal.api.compute.servers.fields import UUID
-from provisioning.compute.actions.rescue import rescue, unrescue
+from provisioning.compute.actions.rescue import rescue
 from provisioning.compute.passwords import generate_password
 
 if TYPE_CHECKING:
@@ -37,12 +37,6 @@ def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
     return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
 
 
-def _unrescue(view: ServerView, server_id: str, body: Any) -> Response:
-    unrescue(view.context, server_id)
-    return accepted()
-
-
 ACTIONS = {
     "rescue": Action("os_compute_api:os-rescue", RESCUE, _rescue),
-    "unrescue": Action("os_compute_api:os-unrescue", NOTHING, _unrescue),
 }

@@ -1,4 +1,4 @@
-"""Another size: resize, confirm, revert."""
+"""Another size: resize, and its confirmation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
-from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.actions.resize import confirm_resize, resize
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -33,13 +33,7 @@ def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
     return Response(status=204)
 
 
-def _revert(view: ServerView, server_id: str, body: Any) -> Response:
-    revert_resize(view.context, server_id)
-    return accepted()
-
-
 ACTIONS = {
     "resize": Action("os_compute_api:servers:resize", RESIZE, _resize),
     "confirmResize": Action("os_compute_api:servers:confirm_resize", NOTHING, _confirm),
-    "revertResize": Action("os_compute_api:servers:revert_resize", NOTHING, _revert),
 }

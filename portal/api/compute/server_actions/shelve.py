@@ -1,4 +1,4 @@
-"""Shelving: ``shelve``, ``shelveOffload`` and ``unshelve``."""
+"""Unshelving."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
 from portal.api.compute.servers.fields import NAME
-from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.actions.unshelve import Destination, unshelve
 
 if TYPE_CHECKING:
@@ -40,16 +39,6 @@ def unshelve_schema(version: Version) -> Schema:
     }
 
 
-def _shelve(view: ServerView, server_id: str, body: Any) -> Response:
-    shelve(view.context, server_id)
-    return accepted()
-
-
-def _offload(view: ServerView, server_id: str, body: Any) -> Response:
-    offload(view.context, server_id)
-    return accepted()
-
-
 def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
     said = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
     to = Destination(host=said.get("host", ""))
@@ -59,8 +48,4 @@ def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
     return accepted()
 
 
-ACTIONS = {
-    "shelve": Action("os_compute_api:os-shelve:shelve", NOTHING, _shelve),
-    "shelveOffload": Action("os_compute_api:os-shelve:shelve_offload", NOTHING, _offload),
-    "unshelve": Action("os_compute_api:os-shelve:unshelve", unshelve_schema, _unshelve),
-}
+ACTIONS = {"unshelve": Action("os_compute_api:os-shelve:unshelve", unshelve_schema, _unshelve)}

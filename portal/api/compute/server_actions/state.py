@@ -10,9 +10,8 @@ from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.soft_delete import restore
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -41,11 +40,6 @@ def _lock(view: ServerView, server_id: str, body: Any) -> Response:
     return accepted()
 
 
-def _unlock(view: ServerView, server_id: str, body: Any) -> Response:
-    unlock(view.context, server_id)
-    return accepted()
-
-
 def _reset_state(view: ServerView, server_id: str, body: Any) -> Response:
     reset_state(view.context, server_id, body["state"])
     return accepted()
@@ -56,15 +50,8 @@ def _force_delete(view: ServerView, server_id: str, body: Any) -> Response:
     return accepted()
 
 
-def _restore(view: ServerView, server_id: str, body: Any) -> Response:
-    restore(view.context, server_id)
-    return accepted()
-
-
 ACTIONS = {
     "lock": Action("os_compute_api:os-lock-server:lock", _lock_schema, _lock),
-    "unlock": Action("os_compute_api:os-lock-server:unlock", NOTHING, _unlock),
     "os-resetState": Action("os_compute_api:os-admin-actions:reset_state", STATE, _reset_state),
     "forceDelete": Action("os_compute_api:os-deferred-delete:force", NOTHING, _force_delete),
-    "restore": Action("os_compute_api:os-deferred-delete:restore", NOTHING, _restore),
 }

@@ -1,4 +1,4 @@
-"""How an order ended, in the conductor's words."""
+"""How a command to a host ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SILENT = "The host did not report within {seconds} seconds."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether an order was carried out, and what its host says.
+    """Whether a command was carried out, and what its host says.
 
     ``message`` is fit for the owner; ``code`` is the host's (``compute_agent.virt.errors``), ``silent`` when its
     deadline passed without a word.
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def silent_since(begun: datetime) -> Outcome:
-    """Return the end of an order about which its host has said nothing since it was given."""
+    """Return the end of a command about which its host has said nothing since it was given."""
     now = timezone.now()
     waited = round((now - begun).total_seconds())
     return Outcome(well=False, begun_at=begun, ended_at=now, message=SILENT.format(seconds=waited), code="silent")

@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import Power, change_password, reboot, start, stop, switch
+from provisioning.compute.actions.power import Power, change_password, reboot, start, stop
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
@@ -23,6 +23,7 @@ from provisioning.compute.upkeep.reaper import reap
 from provisioning.compute.upkeep.reclaim import reclaim
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.quotas.services.repair import examine
+from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +51,7 @@ def operator() -> RequestContext:
 def test_there_and_back(
     cloud: Cloud, running: Instance, there: Power, task: str, state: str, power: PowerState, back: Power
 ) -> None:
-    switch(context("alice"), running.id, there)
+    service(there)(context("alice"), running.id)
     assert state_of(running) == ("active", task)
     cloud.run()
     assert state_of(running) == (state, None)
@@ -58,8 +59,8 @@ def test_there_and_back(
     with pytest.raises(
         InstanceBusyError, match=f"Cannot '{there}' instance {running.id} while it is in vm_state {state}"
     ):
-        switch(context("alice"), running.id, there)
-    switch(context("alice"), running.id, back)
+        service(there)(context("alice"), running.id)
+    service(back)(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("active", None)
     assert cloud.fresh(running).power_state == PowerState.RUNNING
@@ -76,7 +77,7 @@ def test_there_and_back(
 
 
 def test_a_suspended_guest_is_not_found_stopped(cloud: Cloud, running: Instance) -> None:
-    switch(context("alice"), running.id, "suspend")
+    service("suspend")(context("alice"), running.id)
     cloud.run()
     cloud.agents["kelvin"].power(running.id, PowerState.SHUTDOWN)
     assert state_of(running) == ("suspended", None)
@@ -84,7 +85,7 @@ def test_a_suspended_guest_is_not_found_stopped(cloud: Cloud, running: Instance)
 
 @pytest.mark.parametrize("before", ["pause", "suspend", "stop"])
 def test_a_hard_reboot_brings_every_resting_server_up(cloud: Cloud, running: Instance, before: Power) -> None:
-    switch(context("alice"), running.id, before)
+    service(before)(context("alice"), running.id)
     cloud.run()
     reboot(context("alice"), running.id, hard=True)
     cloud.run()
@@ -92,7 +93,7 @@ def test_a_hard_reboot_brings_every_resting_server_up(cloud: Cloud, running: Ins
 
 
 def test_what_a_host_could_not_do_is_said_in_the_action_and_in_a_fault(cloud: Cloud, running: Instance) -> None:
-    switch(context("alice"), running.id, "pause")
+    service("pause")(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
     agent.report(order, "failed", error_code="unsupported", message="The guest does not run.")
@@ -104,7 +105,7 @@ def test_what_a_host_could_not_do_is_said_in_the_action_and_in_a_fault(cloud: Cl
 
 
 def test_an_order_without_an_answer_ends_and_what_comes_late_is_passed_over(cloud: Cloud, running: Instance) -> None:
-    switch(context("alice"), running.id, "pause")
+    service("pause")(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
     Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
@@ -123,7 +124,7 @@ def test_a_locked_server_is_left_alone_by_all_but_operators(cloud: Cloud, runnin
     for deed in (
         lambda who: stop(who, running.id),
         lambda who: delete(who, running.id),
-        lambda who: switch(who, running.id, "pause"),
+        lambda who: service("pause")(who, running.id),
     ):
         with pytest.raises(InstanceLockedError, match=f"Instance {running.id} is locked: it is the mail server"):
             deed(context("alice"))
@@ -200,7 +201,7 @@ def expire(instance: Instance) -> None:
 @pytest.mark.usefixtures("keeping")
 def test_a_deleted_server_comes_back(cloud: Cloud, running: Instance, before: Power | None, afterwards: str) -> None:
     if before:
-        switch(context("alice"), running.id, before)
+        service(before)(context("alice"), running.id)
         cloud.run()
     delete(context("alice"), running.id)
     cloud.run()

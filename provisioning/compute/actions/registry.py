@@ -1,0 +1,89 @@
+"""The registry of server actions: every table that says what actions there are derives from it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from compute_agent.contract.commands import CommandBody, DestroyRequest
+from provisioning.compute import deadlines, states
+from provisioning.compute.actions.base import HostAction, ServerAction, TasklessAction
+from provisioning.compute.models import Instance
+from provisioning.compute.notifications import table
+from provisioning.compute.states import TaskState
+
+A = TypeVar("A", bound=ServerAction[Any])
+
+actions: dict[str, ServerAction[Any]] = {}
+"""Every server action by its key."""
+host_actions: dict[str, HostAction[Any, Any]] = {}
+"""Those that a host carries out, by key."""
+of_task: dict[TaskState, HostAction[Any, Any]] = {}
+"""task_state → the action that it belongs to."""
+_taskless: dict[type[CommandBody], TasklessAction[Any, Any]] = {}
+
+
+def register(action: A) -> A:
+    """Make an action known, with all that derives from it.  Raises ValueError for a second one of the same key."""
+    if actions.setdefault(action.key, action) is not action:
+        raise ValueError(f"There are two server actions {action.key!r}.")
+    states.add_transitions(action.transitions())
+    if isinstance(action, HostAction):
+        host_actions[action.key] = action
+        if isinstance(action, TasklessAction):
+            _taskless[action.body] = action
+        for task in action.tasks():
+            of_task[task] = action
+            deadlines.SETTING_OF[task] = action.timeout
+            if action.heavy_io:
+                states.DISK_TASKS.add(task)
+            for vm_state, status in action.status.items():
+                states.STATUSES[vm_state][1][task] = status
+    _add_notifications(action)
+    return action
+
+
+def _add_notifications(action: ServerAction[Any]) -> None:
+    name = action.notification
+    if not name:
+        return
+    if not isinstance(action, HostAction):
+        table.WITHOUT_TRANSITION.append(f"instance.{name}")
+    elif isinstance(action, TasklessAction):
+        table.WITHOUT_TRANSITION.extend(f"instance.{name}.{phase}" for phase in ("start", "end", "error"))
+        table.add_action(name, action.record, {}, ())
+    else:
+        ordinary = {action.key: (f"{name}.start",), **dict.fromkeys(action.ends, (f"{name}.end",))}
+        table.add_action(name, action.record, action.sends or ordinary, action.notified_tasks())
+
+
+def action_of(instance: Instance) -> HostAction[Any, Any] | None:
+    """Return the action that the server's task belongs to; None when it is at rest or being built."""
+    return of_task.get(TaskState(instance.task_state)) if instance.task_state else None
+
+
+def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | None:
+    """Return the action that waits for the end of this command; None when the server is about something else."""
+    taskless = _taskless.get(type(body))
+    if taskless is not None:
+        return taskless
+    action = action_of(instance)
+    return action if action is not None and action.awaits(body) else None
+
+
+def abandoned(instance: Instance, body: CommandBody) -> bool:
+    """Tell the actions that send such a command that one has ended for which no task waits; False: none sends such."""
+    senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]
+    for action in senders[:1]:
+        action.abandoned(instance, body)
+    return bool(senders)
+
+
+def commanded_tasks() -> list[TaskState]:
+    """Return the tasks during which a host has a command for them; a removal is asked for again until it is done."""
+    return [task for task, action in of_task.items() if action.body is not DestroyRequest]
+
+
+def with_buttons() -> list[ServerAction[Any]]:
+    """Return the actions that pages offer, in the order of their buttons."""
+    shown = [action for action in actions.values() if action.button is not None]
+    return sorted(shown, key=lambda action: action.button.position if action.button else 0)

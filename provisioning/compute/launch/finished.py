@@ -1,0 +1,89 @@
+"""The end of a build: the server is active, comes off its shelf, or goes to another host or to ERROR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from compute_agent.contract.commands import BuildRequest, CommandBody
+from compute_agent.contract.power import PowerState
+from provisioning.compute import instance_actions, state
+from provisioning.compute.launch import attempts
+from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.launch.retry import fail, retry
+from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note
+from provisioning.compute.outcome import Outcome
+from provisioning.compute.services.hosts import build_failed, build_succeeded
+from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.states import TaskState
+from provisioning.network import services as network
+from provisioning.quotas.services.ledger import commit
+
+NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
+"""Codes of builds that fail by no fault of the host."""
+OFF_THE_SHELF: dict[str, Any] = {
+    "snapshot_image_id": None,
+    "shelved_at": None,
+    "excluded_hosts": [],
+    "requested_host": "",
+}
+
+
+def is_spawning(instance: Instance, attempt: int) -> bool:
+    """Whether this attempt of a build is with a host now."""
+    return instance.attempt == attempt and instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+
+
+def finished(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
+    """Take the end of the build that the instance waits for; ``ended`` is the host's time of it."""
+    if outcome.well:
+        _built(instance, body, outcome)
+    else:
+        _not_built(instance, outcome, ended)
+
+
+def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
+    build_succeeded(instance.host)
+    power = outcome.power or PowerState.RUNNING
+    changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
+    if line_of(instance) is UNSHELVE:
+        _came_back(instance, changes)
+        return
+    note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
+    if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
+        return
+    commit(instance.id)
+    network.set_ports_status(instance.id, "ACTIVE")
+    instance_actions.finish(instance.id, "create")
+
+
+def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
+    """End an unshelving; the image that the server came from goes."""
+    image_id = instance.snapshot_image_id
+    back = state.advance(instance, "unshelved", attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})
+    if back is None:
+        return
+    network.set_ports_status(back.id, "ACTIVE")
+    instance_actions.finish(back.id, "unshelve")
+    if image_id is not None:
+        remove_image(image_id)
+
+
+def _not_built(instance: Instance, outcome: Outcome, ended: datetime) -> None:
+    """Keep the reason with the step that failed; then another host, or ERROR."""
+    reason, host_id = outcome.message or "The host could not build the server.", instance.host_id
+    line = line_of(instance)
+    action = instance_actions.current(instance.id, line.action) if line else None
+    if action is not None:
+        failure = attempts.Failure(instance.attempt, instance.host_name, reason)
+        attempts.record(action, failure, instance, ended)
+    if host_id is not None and outcome.retryable:
+        retry(instance, host_id, reason, clean=True)
+        return
+    failed = fail(instance, reason, details=f"error code {outcome.code}")
+    if host_id is not None and failed is not None and outcome.code not in NO_HOST_CAN:
+        build_failed(host_id)
