@@ -15,7 +15,7 @@ from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
 from provisioning.hosts.models import Host
 from provisioning.scheduler import GroupSpec, group_allows, options_of
-from provisioning.scheduler.room import InstancesFilter
+from provisioning.scheduler.resources import NumInstancesFilter
 
 _HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
@@ -49,7 +49,7 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
 def _may_have_more() -> Q:
     """Return the condition that a host has fewer servers than its aggregates, or else the settings, let it have."""
     options = options_of(settings)
-    judges = [judge for judge in options.driver.filters(options) if isinstance(judge, InstancesFilter)]
+    judges = [judge for judge in options.driver.filters(options) if isinstance(judge, NumInstancesFilter)]
     if not judges:
         return Q()
     most = min(judge.most for judge in judges)

@@ -1,10 +1,10 @@
-"""Where a guest goes: pure functions from host states and a request to ranked hosts and an explanation."""
+"""Chooses hosts for guests: pure functions from host states and a request to ranked hosts and an explanation."""
 
+from provisioning.scheduler.affinity import group_allows
 from provisioning.scheduler.counting import Count, how_many
 from provisioning.scheduler.decision import Decision, FilterResult, Ranked
 from provisioning.scheduler.driver import Options
 from provisioning.scheduler.explain import explain, funnel
-from provisioning.scheduler.neighbours import group_allows
 from provisioning.scheduler.options import DEFAULTS, facts_needed, options_of
 from provisioning.scheduler.query import check_query
 from provisioning.scheduler.ranking import decide, rank

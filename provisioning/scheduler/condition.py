@@ -1,4 +1,4 @@
-"""What a filter is, and the words that their reasons share."""
+"""The base classes of filters, and helpers for the wording of their reasons."""
 
 from __future__ import annotations
 
@@ -19,19 +19,27 @@ class Amounts(NamedTuple):
 
 
 class Filter(abc.ABC):
-    """One condition.  ``name`` is what decisions and pages call it."""
+    """A condition that a host must meet to be given a guest.
+
+    An operator's own filter defines ``passes`` and ``reason``.
+    """
 
     name: str
+    """What settings, decisions and operators' pages call it: for Novella's own filters the name of the class."""
     kept: ClassVar[tuple[str, str]] = ("is left", "are left")
-    """What is said of one host, and of several, that passed."""
+    """Wording for one host, and for several, that passed: ``1 is left``, ``2 are left``."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """The fields of Facts that it looks at."""
-    alone: ClassVar[bool] = False
-    """Whether ``select``, where a filter has its own, judges each host without a look at the others."""
+    """The fields of Facts that it reads."""
+    independent: ClassVar[bool] = False
+    """Whether a ``select`` of the filter's own judges each host without regard to the others."""
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether the request says anything that this filter looks at; else it is not run, and not told of."""
+        """Whether the request asks for anything that this filter checks; else it is neither run nor recorded."""
         return True
+
+    def kept_by(self, spec: RequestSpec) -> tuple[str, str]:
+        """Return ``kept``, or wording that suits what this request asks for."""
+        return self.kept
 
     @abc.abstractmethod
     def passes(self, host: HostState, spec: RequestSpec) -> bool:
@@ -43,17 +51,27 @@ class Filter(abc.ABC):
 
     @abc.abstractmethod
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        """Say why ``lost`` of ``hosts``, which came this far, did not pass; no host is named."""
+        """Say why ``lost`` of ``hosts`` did not pass, without naming a host."""
 
     def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts | None:
-        """Return what was asked for and what the best of ``hosts`` has; None: the condition is not about an amount."""
+        """Return what was asked for and the most that one of ``hosts`` has; None if it is not about an amount."""
         return None
 
 
 class HostFilter(Filter):
-    """A filter of ours: its ``select`` is ``passes`` in one comprehension, so that 10,000 hosts are quick."""
+    """A filter of Novella's own; it defines ``select``, since one comprehension is quick even for 10,000 hosts.
 
-    alone = True
+    Only where looking up one host is much cheaper does it define ``passes`` too.
+    """
+
+    independent = True
+
+    def passes(self, host: HostState, spec: RequestSpec) -> bool:
+        return bool(self.select([host], spec))
+
+    @abc.abstractmethod
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        """Return the hosts that pass, in their order."""
 
 
 def hosts_in_words(count: int) -> str:

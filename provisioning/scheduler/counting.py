@@ -1,4 +1,4 @@
-"""How many guests of one kind find a place, one after the other: the scheduler itself, and nothing is written."""
+"""Counts how many guests of one kind would fit, by the scheduler's own rules and without writing anything."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from provisioning.scheduler.affinity import AFFINITY
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Decision
 from provisioning.scheduler.driver import Options
-from provisioning.scheduler.neighbours import AFFINITY
-from provisioning.scheduler.ranking import decide, sift
+from provisioning.scheduler.ranking import apply_filters, decide
 from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of ``most`` guests find a place, and where: name of a host → how many."""
+    """How many of ``most`` guests fit; ``where`` is the name of a host → how many it takes."""
 
     fits: int
     most: int
     where: Mapping[str, int]
     decision: Decision
-    """Of the first guest that found no place; of the first guest when all did."""
+    """For the first guest that did not fit; for the first guest when all fit."""
 
 
 @dataclass(slots=True)
-class _Books:
-    """The hosts as they are with the guests that have been placed, and the request of the next one."""
+class _Placements:
+    """The guests placed so far, the hosts changed by them, and the request of the next guest."""
 
     spec: RequestSpec
     changed: dict[RawId, HostState] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class _Books:
     fits: int = 0
 
     def place(self, host: HostState) -> HostState:
-        """Write down one more guest, and return the host as it is then."""
+        """Place one more guest on the host, and return the changed host."""
         self.changed[host.raw_id] = after = placed(host, self.spec)
         self.where[host.name] += 1
         self.fits += 1
@@ -44,7 +44,7 @@ class _Books:
         return after
 
     def now(self, hosts: Sequence[HostState]) -> list[HostState]:
-        """Return the hosts as they are now."""
+        """Return the hosts with the guests placed so far."""
         return [self.changed.get(host.raw_id, host) for host in hosts]
 
 
@@ -56,61 +56,68 @@ def how_many(
     *,
     choose: random.Random | None = None,
 ) -> Count:
-    """Place guests one after the other until one finds no place or ``most`` have one; a group takes them all in.
+    """Place guests one after the other until one does not fit or ``most`` are placed; each joins the request's group.
 
-    Where every filter judges each host by itself, a host takes what it takes whatever the others do: then the filters
-    go over all hosts once, and not once for each guest.
+    Where every filter judges each host by itself, how many guests a host takes does not depend on the others: then the
+    filters go over all hosts once, not once for each guest.
     """
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     first = decide(hosts, spec, options, choose=chance)
     if not first.ranked or most < 1:
         return Count(0, max(most, 0), {}, first)
-    filters, books = options.driver.filters(options), _Books(spec)
-    if not (options.driver.alone and all(map(_judges_alone, filters))):
-        _one_by_one(hosts, books, options, most, chance)
+    filters, placements = options.driver.filters(options), _Placements(spec)
+    if not (options.driver.ranks_all and all(map(_judges_independently, filters))):
+        _one_by_one(hosts, placements, options, most, chance)
     elif _to_one_host(spec):
-        _fill([first.ranked[0].host], books, options, most)
-    elif len(first.ranked) >= most or not _filled(hosts, books, options, most):
+        _fill([first.ranked[0].host], placements, options, most)
+    elif len(first.ranked) >= most or not _filled(hosts, placements, options, most):
         enough = len(first.ranked) >= most or len(first.ranked) == first.suitable
         best = first if enough else decide(hosts, spec, replace(options, best=most), choose=chance)
-        _one_by_one([ranked.host for ranked in best.ranked], books, options, most, chance)
-    last = first if books.fits == most else decide(books.now(hosts), books.spec, options, choose=chance)
-    return Count(books.fits, most, books.where, last)
+        _one_by_one([ranked.host for ranked in best.ranked], placements, options, most, chance)
+    last = first if placements.fits == most else decide(placements.now(hosts), placements.spec, options, choose=chance)
+    return Count(placements.fits, most, placements.where, last)
 
 
-def _filled(hosts: Sequence[HostState], books: _Books, options: Options, most: int) -> bool:
-    """Fill all hosts, when that takes no more than ``most`` guests; else nothing is written down."""
-    tried = _Books(books.spec)
-    fitting, _, _ = sift(hosts, options.driver.request(tried.spec, options), options.driver.filters(options))
+def _filled(hosts: Sequence[HostState], placements: _Placements, options: Options, most: int) -> bool:
+    """Fill all hosts if that takes at most ``most`` guests; else place none and return False."""
+    tried = _Placements(placements.spec)
+    fitting, _, _ = apply_filters(hosts, options.driver.request(tried.spec, options), options.driver.filters(options))
     _fill(fitting, tried, options, most + 1)
     if tried.fits > most:
         return False
-    books.spec, books.changed, books.where, books.fits = tried.spec, tried.changed, tried.where, tried.fits
+    placements.spec, placements.changed, placements.where, placements.fits = (
+        tried.spec,
+        tried.changed,
+        tried.where,
+        tried.fits,
+    )
     return True
 
 
-def _fill(fitting: Sequence[HostState], books: _Books, options: Options, most: int) -> None:
-    """Fill one host after the other, all of which take one guest at least, until there are ``most``."""
+def _fill(fitting: Sequence[HostState], placements: _Placements, options: Options, most: int) -> None:
+    """Fill one host after the other until ``most`` guests are placed; each host takes at least one."""
     filters = options.driver.filters(options)
     for host in fitting:
-        state = books.place(host)
-        while books.fits < most and _passes(state, options.driver.request(books.spec, options), filters):
-            state = books.place(state)
-        if books.fits == most:
+        state = placements.place(host)
+        while placements.fits < most and _passes(state, options.driver.request(placements.spec, options), filters):
+            state = placements.place(state)
+        if placements.fits == most:
             return
 
 
-def _one_by_one(hosts: Sequence[HostState], books: _Books, options: Options, most: int, choose: random.Random) -> None:
-    """Ask the scheduler for each guest anew."""
+def _one_by_one(
+    hosts: Sequence[HostState], placements: _Placements, options: Options, most: int, choose: random.Random
+) -> None:
+    """Decide anew for each guest."""
     for _ in range(most):
-        ranked = decide(books.now(hosts), books.spec, options, choose=choose).ranked
+        ranked = decide(placements.now(hosts), placements.spec, options, choose=choose).ranked
         if not ranked:
             return
-        books.place(ranked[0].host)
+        placements.place(ranked[0].host)
 
 
 def placed(host: HostState, spec: RequestSpec) -> HostState:
-    """Return the host as it is with one more guest of this kind, which is being built."""
+    """Return the host with one more guest of this kind, which is being built."""
     ops = {**host.facts.io_ops, host.raw_id: host.io_ops + 1}
     return host._replace(
         vcpus_allocated=host.vcpus_allocated + spec.vcpus,
@@ -122,7 +129,7 @@ def placed(host: HostState, spec: RequestSpec) -> HostState:
 
 
 def joined(spec: RequestSpec, host: HostState) -> RequestSpec:
-    """Return the request of the next guest, when one has been placed on the host."""
+    """Return the request of the next guest after one was placed on the host."""
     if spec.group is None:
         return spec
     members = {**spec.group.members, host.id: spec.group.members.get(host.id, 0) + 1}
@@ -133,10 +140,10 @@ def _passes(host: HostState, spec: RequestSpec, filters: Sequence[Filter]) -> bo
     return all(judge.passes(host, spec) for judge in filters if judge.applies(spec))
 
 
-def _judges_alone(judge: Filter) -> bool:
-    return judge.alone or type(judge).select is Filter.select
+def _judges_independently(judge: Filter) -> bool:
+    return judge.independent or type(judge).select is Filter.select
 
 
 def _to_one_host(spec: RequestSpec) -> bool:
-    """Whether the first guest decides where all others have to be."""
+    """Whether all guests must follow the first one to its host."""
     return spec.group is not None and spec.group.policy == AFFINITY and not spec.group.members

@@ -1,4 +1,4 @@
-"""What a look at the hosts has found: plain values, for the claim, the records and the pages."""
+"""The result of a decision as plain values, for the claim, the records and the pages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from provisioning.scheduler.spec import HostState
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """One filter's work: how many hosts came, how many stayed, and why the others did not; no host is named."""
+    """How many hosts one filter was given, how many passed, and why the others did not; no host is named."""
 
     name: str
     before: int
     after: int
     reason: str = ""
-    """Empty when all stayed."""
+    """Empty when all passed."""
     words: str = ""
-    """What is said of those that stayed, in the number of ``after``: ``have the memory``."""
+    """What the hosts that passed have in common, in singular or plural by ``after``: ``have the memory``."""
     asked: int | None = None
     """What was asked for, where the filter is about an amount."""
     most: int | None = None
-    """What the best of those that came has, where some did not stay."""
+    """The most that one of the hosts given has, where some did not pass."""
     unit: str = ""
     """``MiB``, ``GiB`` or empty."""
     seconds: float = field(default=0.0, compare=False)
@@ -35,19 +35,19 @@ class Ranked:
     host: HostState
     weight: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    """What each weigher that could tell hosts apart gave it."""
+    """Weigher → its share of ``weight``, without weighers for which all hosts were equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Hosts in the order in which they should be tried, and how it came to that."""
+    """The hosts in the order in which they should be tried, and what each filter did."""
 
     ranked: tuple[Ranked, ...]
-    """The best of those that can take the guest; ``suitable`` is how many can."""
+    """The best of the suitable hosts; ``suitable`` counts all of them."""
     filters: tuple[FilterResult, ...]
     driver: str = "filter"
     hosts: int = 0
-    """How many were looked at."""
+    """How many there were before the first filter."""
     suitable: int = 0
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Filter → names of the first hosts that it took away, for operators."""
+    """Filter → names of the first hosts that it rejected, for operators."""

@@ -1,4 +1,4 @@
-"""What a driver is, and the options that it is given."""
+"""The base class of drivers, and the options that they are given."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from provisioning.scheduler.weighers import Weigher
 
 
 class Driver(abc.ABC):
-    """Orders the hosts that all filters let pass; so no driver can give a guest to a host that must not have it."""
+    """Ranks the hosts that passed all filters; so no driver can choose a host that a filter rejects."""
 
     name: str
-    alone: ClassVar[bool] = False
-    """Whether ``order`` leaves no suitable host out, however many there are: then places are counted quickly."""
+    ranks_all: ClassVar[bool] = False
+    """Whether ``order`` leaves out no suitable host up to ``options.best``: then places are counted quickly."""
 
     def request(self, spec: RequestSpec, options: Options) -> RequestSpec:
-        """Return the request as this driver reads it."""
+        """Return the request with what this driver adds to it."""
         return spec
 
     def filters(self, options: Options) -> tuple[Filter, ...]:
@@ -40,17 +40,17 @@ class Driver(abc.ABC):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the settings say of choosing hosts."""
+    """The scheduler's part of the settings."""
 
     driver: Driver
     filters: tuple[Filter, ...]
     """In running order."""
     weighers: tuple[Weigher, ...]
     subset_size: int = 1
-    """One of this many best hosts, chosen at random, is put in front, so that schedulers working side by side do not
-    all run to the same host."""
+    """One of this many best hosts, chosen at random, is tried first, so that workers deciding at the same moment do not
+    all choose the same host."""
     max_instances_per_host: int = 0
-    """For hosts whose aggregates say nothing else; 0: any number."""
+    """For hosts whose aggregates set no limit of their own; 0: any number."""
     max_io_ops_per_host: int = 0
     default_zone: str = ""
     """For requests that name none, with the driver ``availability-zone``."""

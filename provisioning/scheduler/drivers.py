@@ -1,4 +1,4 @@
-"""How one of the suitable hosts is chosen: by weighers, by chance, by load.  All drivers ask the same filters."""
+"""Novella's drivers, which rank the suitable hosts by weight, at random or by load.  All run the same filters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import replace
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Ranked
 from provisioning.scheduler.driver import Driver, Options
-from provisioning.scheduler.filters import ZoneSaidFilter
+from provisioning.scheduler.filters import RequireZoneFilter
 from provisioning.scheduler.order import best, shares
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 
 class FilterDriver(Driver):
-    """The host that the weighers like best; equals in an order that only chance decides."""
+    """Ranks hosts by the sum of their weights, equal ones in random order."""
 
     name = "filter"
-    alone = True
+    ranks_all = True
 
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
@@ -32,10 +32,10 @@ class FilterDriver(Driver):
 
 
 class ChanceDriver(Driver):
-    """Any host that can take the guest."""
+    """Ranks hosts at random."""
 
     name = "chance"
-    alone = True
+    ranks_all = True
 
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
@@ -44,7 +44,7 @@ class ChanceDriver(Driver):
 
 
 class AvailabilityZoneDriver(ChanceDriver):
-    """Any host of the zone, which the request must say unless the settings do."""
+    """Ranks the hosts of a zone at random; the request or the settings must name the zone."""
 
     name = "availability-zone"
 
@@ -52,14 +52,14 @@ class AvailabilityZoneDriver(ChanceDriver):
         return spec if spec.availability_zone else replace(spec, availability_zone=options.default_zone)
 
     def filters(self, options: Options) -> tuple[Filter, ...]:
-        return (_ZONE_SAID, *options.filters)
+        return (_REQUIRE_ZONE, *options.filters)
 
 
 class SimpleDriver(Driver):
-    """The least loaded host: with the fewest vCPUs in use, then with the fewest servers."""
+    """Ranks hosts by load: the fewest vCPUs in use first, then the fewest servers."""
 
     name = "simple"
-    alone = True
+    ranks_all = True
 
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
@@ -71,4 +71,4 @@ class SimpleDriver(Driver):
         ]
 
 
-_ZONE_SAID = ZoneSaidFilter()
+_REQUIRE_ZONE = RequireZoneFilter()

@@ -9,7 +9,7 @@ NO_HOSTS = "There are no hosts in this cloud yet."
 
 
 def funnel(decision: Decision) -> str:
-    """Say how many hosts there were, and how many each filter that took some away has left:
+    """Say how many hosts there were, and how many passed each filter that rejected some:
     ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB asked, 14 GiB is the most free.``
     """
     if not decision.hosts:
@@ -24,7 +24,7 @@ def funnel(decision: Decision) -> str:
 
 
 def why(result: FilterResult) -> str:
-    """Say why a filter took hosts away: what was asked for and what the best of them has, or its reason."""
+    """Say why a filter rejected hosts: what was asked for and the most that there is, or the filter's reason."""
     if result.asked is None or result.after:
         return result.reason
     amounts = result.asked, result.most or 0
@@ -35,7 +35,7 @@ def why(result: FilterResult) -> str:
 
 
 def in_words(amount: int, unit: str) -> str:
-    """``20 GiB``; memory of a GiB and more is told in GiB."""
+    """Return ``20 GiB``; memory of a GiB and more is given in GiB."""
     if unit == "MiB" and amount >= 1024:
         return f"{amount / 1024:.1f}".removesuffix(".0") + " GiB"
     return f"{amount} {unit}".rstrip()

@@ -1,4 +1,4 @@
-"""Hosts that are at work, and those that a request names: that will not do, or that alone will."""
+"""Filters for hosts that are in service, and for the hosts and the zone that a request names or excludes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words
 from provisioning.scheduler.spec import HostState, RequestSpec, raw_ids
 
 
-class AliveFilter(HostFilter):
-    """Enabled by the operators, and heard of lately."""
+class ComputeFilter(HostFilter):
+    """Hosts that are enabled and whose agent has reported lately."""
 
-    name = "enabled_and_alive"
+    name = "ComputeFilter"
     kept = ("is at work", "are at work")
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return host.enabled and host.alive
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         return [host for host in hosts if host.enabled and host.alive]
@@ -30,45 +27,43 @@ class AliveFilter(HostFilter):
 
 
 class RequestedHostFilter(HostFilter):
-    """The host that an operator asked for."""
+    """The one host that an operator asked for."""
 
-    name = "requested_host"
+    name = "RequestedHostFilter"
     kept = ("is the host that was asked for", "are the host that was asked for")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.requested_host)
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return not spec.requested_host or host.name == spec.requested_host
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        wanted = spec.requested_host
+        return [host for host in hosts if host.name == wanted] if wanted else list(hosts)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
 
 
 class IgnoredHostsFilter(HostFilter):
-    """None of the hosts that an operator leaves out of this request."""
+    """Hosts other than those that an operator excludes from this request."""
 
-    name = "ignored_hosts"
+    name = "IgnoredHostsFilter"
     kept = ("is not left out", "are not left out")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.ignored_hosts)
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return host.name not in spec.ignored_hosts
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        return [host for host in hosts if host.name not in spec.ignored_hosts]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {are(lost)} left out by the request"
 
 
 class AvailabilityZoneFilter(HostFilter):
-    """In the zone that was asked for."""
+    """Hosts in the zone that was asked for."""
 
-    name = "availability_zone"
+    name = "AvailabilityZoneFilter"
     kept = ("is in the zone", "are in the zone")
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return not spec.availability_zone or host.availability_zone == spec.availability_zone
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         zone = spec.availability_zone
@@ -78,26 +73,26 @@ class AvailabilityZoneFilter(HostFilter):
         return f"{hosts_in_words(lost)} {are(lost)} outside availability zone {spec.availability_zone}"
 
 
-class ZoneSaidFilter(HostFilter):
-    """Nowhere, unless the request says a zone: for clouds whose driver wants one."""
+class RequireZoneFilter(HostFilter):
+    """Rejects all hosts if the request names no zone; for the driver that requires one."""
 
-    name = "availability_zone"
+    name = "RequireZoneFilter"
     kept = ("is in the zone", "are in the zone")
 
     def applies(self, spec: RequestSpec) -> bool:
         return not spec.availability_zone
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return bool(spec.availability_zone)
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        return list(hosts) if spec.availability_zone else []
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return "this cloud needs to be told an availability zone, and the request names none"
 
 
 class RetryFilter(HostFilter):
-    """Not a host that failed this very request."""
+    """Hosts that have not failed this request before."""
 
-    name = "not_tried_before"
+    name = "RetryFilter"
     kept = ("has not failed it", "have not failed it")
 
     def passes(self, host: HostState, spec: RequestSpec) -> bool:

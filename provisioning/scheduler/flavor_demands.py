@@ -1,4 +1,4 @@
-"""What a flavor demands of its host beside room: of the host itself, and of what operators say of it."""
+"""Filters for the extra specs of a flavor: metadata of aggregates and capabilities of hosts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words
-from provisioning.scheduler.host_words import ALL, Said
+from provisioning.scheduler.host_attributes import ALL, Value
 from provisioning.scheduler.operators import meets
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 
-class AggregateSpecsFilter(HostFilter):
-    """In aggregates whose metadata the flavor's ``aggregate_instance_extra_specs:`` ask for."""
+class AggregateInstanceExtraSpecsFilter(HostFilter):
+    """Hosts in aggregates with the metadata that the flavor's ``aggregate_instance_extra_specs:`` ask for."""
 
-    name = "aggregate_extra_specs"
+    name = "AggregateInstanceExtraSpecsFilter"
     kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
     needs = frozenset({"aggregate_metadata"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.aggregate_specs)
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return bool(self.select([host], spec))
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         left = list(hosts)
@@ -35,23 +32,20 @@ class AggregateSpecsFilter(HostFilter):
         return f"{hosts_in_words(lost)} {are(lost)} in no aggregate that the size asks for ({keys})"
 
 
-class CapabilitiesFilter(HostFilter):
-    """With what the flavor's ``capabilities:`` ask of the host; a host that does not say it has it not."""
+class ComputeCapabilitiesFilter(HostFilter):
+    """Hosts with what the flavor's ``capabilities:`` ask for; a host does not have what it does not report."""
 
-    name = "capabilities"
+    name = "ComputeCapabilitiesFilter"
     kept = ("has what the size asks for", "have what the size asks for")
     needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.capabilities)
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return bool(self.select([host], spec))
-
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         left = list(hosts)
         for name, wanted in spec.capabilities.items():
-            read = ALL.get(name.replace(":", "."), _silent)
+            read = ALL.get(name.replace(":", "."), _unknown)
             left = [host for host in left if _has(read(host), wanted)]
         return left
 
@@ -60,7 +54,7 @@ class CapabilitiesFilter(HostFilter):
         return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
 
 
-def _has(found: Said, wanted: str) -> bool:
+def _has(found: Value, wanted: str) -> bool:
     if isinstance(found, int):
         return meets(str(found), wanted)
     return bool(found) and meets(found, wanted)
@@ -71,7 +65,7 @@ def _any_meets(values: frozenset[str], wanted: str) -> bool:
     return any(meets(value, wanted) for value in values)
 
 
-def _silent(_: HostState) -> str:
+def _unknown(_: HostState) -> str:
     return ""
 
 

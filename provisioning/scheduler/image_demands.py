@@ -1,4 +1,4 @@
-"""What an image demands of its host: a processor, a hypervisor, a version of it."""
+"""The filter for what an image needs: a processor, a hypervisor, a version of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 _SAME = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "i386": "i686"}
 _ALSO = {"kvm": frozenset({"qemu"})}
-"""Hypervisors that run what is made for others too."""
+"""Hypervisor → others whose images it runs too."""
 _CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d{1,6}(?:\.\d{1,6}){0,3})\s*", re.ASCII)
 _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "<": operator.lt,
@@ -24,60 +24,69 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }
 
 
-class ArchitectureFilter(HostFilter):
-    """A processor that the image was made for; a host that has not said what it has is left alone."""
+class ImagePropertiesFilter(HostFilter):
+    """Hosts with the processor, the hypervisor and the version of it that the image needs.
 
-    name = "architecture"
-    kept = ("has the processor", "have the processor")
-    needs = frozenset({"hardware"})
-
-    def applies(self, spec: RequestSpec) -> bool:
-        return bool(spec.architecture)
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return not (spec.architecture and host.architecture) or _plain(host.architecture) == _plain(spec.architecture)
-
-    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        wanted = _plain(spec.architecture)
-        return [host for host in hosts if _plain(host.architecture) in ("", wanted)] if wanted else list(hosts)
-
-    def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {have(lost)} another processor than the image needs ({spec.architecture})"
-
-
-class HypervisorFilter(HostFilter):
-    """A hypervisor that the image was made for, in a version that it works with; a host that has not said which it has
-    is left alone.
+    A host that has not reported what it has passes.
     """
 
-    name = "hypervisor"
-    kept = ("has the hypervisor", "have the hypervisor")
+    name = "ImagePropertiesFilter"
+    kept = ("has what the image needs", "have what the image needs")
     needs = frozenset({"hardware"})
 
     def applies(self, spec: RequestSpec) -> bool:
-        return bool(spec.hypervisor_type or spec.hypervisor_versions)
+        return bool(spec.architecture or _hypervisor(spec))
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return is_hypervisor(host.hypervisor_type, spec.hypervisor_type) and (
-            not (spec.hypervisor_versions and host.hypervisor_version)
-            or is_version(host.hypervisor_version, spec.hypervisor_versions)
-        )
+    def kept_by(self, spec: RequestSpec) -> tuple[str, str]:
+        if not _hypervisor(spec):
+            return "has the processor", "have the processor"
+        return self.kept if spec.architecture else ("has the hypervisor", "have the hypervisor")
+
+    def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+        left = _with_processor(hosts, spec)
+        if not _hypervisor(spec):
+            return left
+        wanted, versions = spec.hypervisor_type, spec.hypervisor_versions
+        return [
+            host
+            for host in left
+            if is_hypervisor(host.hypervisor_type, wanted)
+            and (not (versions and host.hypervisor_version) or is_version(host.hypervisor_version, versions))
+        ]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        wanted = f"{spec.hypervisor_type} {spec.hypervisor_versions}".strip()
-        return f"{hosts_in_words(lost)} {do(lost)} not have the hypervisor that the image needs ({wanted})"
+        processor = len(hosts) - len(_with_processor(hosts, spec))
+        hypervisor = lost - processor
+        reasons = []
+        if processor:
+            have_other = f"{hosts_in_words(processor)} {have(processor)} another processor"
+            reasons.append(f"{have_other} than the image needs ({spec.architecture})")
+        if hypervisor:
+            do_not_have = f"{hosts_in_words(hypervisor)} {do(hypervisor)} not have the hypervisor"
+            reasons.append(f"{do_not_have} that the image needs ({_hypervisor(spec)})")
+        return ", ".join(reasons)
+
+
+def _with_processor(hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
+    wanted = _plain(spec.architecture)
+    return [host for host in hosts if _plain(host.architecture) in ("", wanted)] if wanted else list(hosts)
+
+
+def _hypervisor(spec: RequestSpec) -> str:
+    """``kvm >=6.0``; empty if the image asks for none."""
+    return f"{spec.hypervisor_type} {spec.hypervisor_versions}".strip()
 
 
 @lru_cache(maxsize=1024)
 def is_hypervisor(has: str, wanted: str) -> bool:
-    """Whether a hypervisor runs what is made for another, which may be itself; what is not said stands for any."""
+    """Whether a hypervisor runs images made for another, which may be itself; empty stands for any."""
     plain, asked = has.strip().lower(), wanted.strip().lower()
     return not (plain and asked) or asked == plain or asked in _ALSO.get(plain, ())
 
 
 @lru_cache(maxsize=1024)
 def is_version(number: int, wanted: str) -> bool:
-    """Whether a version as libvirt says it (8002000 is 8.2.0) is what ``>=6.0,<9`` says; no, when that says nothing."""
+    """Whether a version as libvirt gives it (8002000 is 8.2.0) meets ``>=6.0,<9``; False for a malformed condition."""
     version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000, 0)
     for part in wanted.split(","):
         found = _CONDITION.fullmatch(part)

@@ -25,10 +25,10 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 @lru_cache(maxsize=4096)
 def meets(value: str | frozenset[str], wanted: str) -> bool:
-    """Whether a value is what an extra spec says: a text, or an operator with its operands.
+    """Whether a value meets an extra spec: a text, or an operator with its operands.
 
     A value may be several words (a processor's features): ``<in>`` and ``<all-in>`` look for whole ones among them.
-    What was judged is kept, since hosts are much alike.
+    Results are cached, since many hosts have the same values.
     """
     sign, *operands = wanted.split() or [""]
     if sign == "<or>":

@@ -1,4 +1,4 @@
-"""How this cloud chooses hosts: made of the settings once, and the same for every decision."""
+"""The scheduler's options, made from the settings once and the same for every decision."""
 
 from __future__ import annotations
 
@@ -6,100 +6,100 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from provisioning.scheduler.affinity import (
+    DifferentHostFilter,
+    SameHostFilter,
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+)
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.driver import Driver, Options
 from provisioning.scheduler.drivers import AvailabilityZoneDriver, ChanceDriver, FilterDriver, SimpleDriver
 from provisioning.scheduler.filters import (
-    AliveFilter,
     AvailabilityZoneFilter,
+    ComputeFilter,
     IgnoredHostsFilter,
     RequestedHostFilter,
     RetryFilter,
 )
-from provisioning.scheduler.flavor_demands import AggregateSpecsFilter, CapabilitiesFilter
-from provisioning.scheduler.image_demands import ArchitectureFilter, HypervisorFilter
-from provisioning.scheduler.neighbours import (
-    DifferentHostFilter,
-    GroupAffinityFilter,
-    GroupAntiAffinityFilter,
-    SameHostFilter,
-)
-from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, listed, made, unlike
-from provisioning.scheduler.query import QueryFilter
-from provisioning.scheduler.room import DiskFilter, InstancesFilter, IoOpsFilter, RamFilter, VcpuFilter
+from provisioning.scheduler.flavor_demands import AggregateInstanceExtraSpecsFilter, ComputeCapabilitiesFilter
+from provisioning.scheduler.image_demands import ImagePropertiesFilter
+from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, create, distinct, expanded
+from provisioning.scheduler.query import JsonFilter
+from provisioning.scheduler.resources import CoreFilter, DiskFilter, IoOpsFilter, NumInstancesFilter, RamFilter
 from provisioning.scheduler.spec import RequestSpec
 from provisioning.scheduler.weighers import (
     BuildFailureWeigher,
-    CpuWeigher,
+    CPUWeigher,
     DiskWeigher,
     ImageCachedWeigher,
     IoOpsWeigher,
-    RamWeigher,
-    SoftAffinityWeigher,
-    SoftAntiAffinityWeigher,
+    RAMWeigher,
+    ServerGroupSoftAffinityWeigher,
+    ServerGroupSoftAntiAffinityWeigher,
     Weigher,
 )
 
 _OUR_FILTERS: tuple[type[Filter], ...] = (
-    AliveFilter,
+    ComputeFilter,
     RequestedHostFilter,
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
-    ArchitectureFilter,
-    HypervisorFilter,
-    AggregateSpecsFilter,
-    CapabilitiesFilter,
-    QueryFilter,
+    ImagePropertiesFilter,
+    AggregateInstanceExtraSpecsFilter,
+    ComputeCapabilitiesFilter,
+    JsonFilter,
     RetryFilter,
     SameHostFilter,
     DifferentHostFilter,
-    GroupAffinityFilter,
-    GroupAntiAffinityFilter,
-    InstancesFilter,
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+    NumInstancesFilter,
     IoOpsFilter,
-    VcpuFilter,
+    CoreFilter,
     RamFilter,
     DiskFilter,
 )
-"""In running order: the cheapest answer for a person to act on comes last."""
+"""In running order: what a user can most easily change comes last."""
 _ALWAYS: tuple[type[Filter], ...] = (
-    AliveFilter,
+    ComputeFilter,
     RequestedHostFilter,
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
     RetryFilter,
     SameHostFilter,
     DifferentHostFilter,
-    GroupAffinityFilter,
-    GroupAntiAffinityFilter,
-    VcpuFilter,
+    ServerGroupAffinityFilter,
+    ServerGroupAntiAffinityFilter,
+    CoreFilter,
     RamFilter,
     DiskFilter,
 )
-"""Run whatever the settings say: without them a guest could not live there, or a promise would be broken."""
-_OUR_WEIGHERS: tuple[type[Weigher], ...] = (
-    RamWeigher,
-    CpuWeigher,
-    DiskWeigher,
-    IoOpsWeigher,
-    SoftAffinityWeigher,
-    SoftAntiAffinityWeigher,
-    BuildFailureWeigher,
-    ImageCachedWeigher,
-)
+"""Run whatever the settings say: without them a guest could not run there, or a promise would be broken."""
+_OUR_WEIGHERS: dict[type[Weigher], str] = {
+    RAMWeigher: "RAM_WEIGHT",
+    CPUWeigher: "CPU_WEIGHT",
+    DiskWeigher: "DISK_WEIGHT",
+    IoOpsWeigher: "IO_WEIGHT",
+    ServerGroupSoftAffinityWeigher: "SOFT_AFFINITY_WEIGHT",
+    ServerGroupSoftAntiAffinityWeigher: "SOFT_ANTI_AFFINITY_WEIGHT",
+    BuildFailureWeigher: "BUILD_FAILURE_WEIGHT",
+    ImageCachedWeigher: "IMAGE_CACHED_WEIGHT",
+}
+"""Weigher → the setting of its multiplier."""
 _OUR_DRIVERS: tuple[type[Driver], ...] = (FilterDriver, ChanceDriver, AvailabilityZoneDriver, SimpleDriver)
-_ROOM_WEIGHERS = ("ram", "cpu", "disk")
+_RESOURCE_WEIGHERS = (RAMWeigher.name, CPUWeigher.name, DiskWeigher.name)
 _PLACEMENTS = {"spread": 1.0, "pack": -1.0}
 
 FILTERS: tuple[Filter, ...] = tuple(each() for each in _OUR_FILTERS)
-"""All of ours, with no limit to the number of servers on a host."""
+"""All of Novella's, without a limit on the number of servers on a host."""
 WEIGHERS: tuple[Weigher, ...] = tuple(each() for each in _OUR_WEIGHERS)
 DEFAULTS = Options(FilterDriver(), FILTERS, WEIGHERS)
 """What holds without settings."""
 
 
-class _Said(NamedTuple):
-    """The settings, as a key to what was made of them."""
+class _Settings(NamedTuple):
+    """The settings as the key of a cache."""
 
     driver: str
     filters: tuple[str, ...]
@@ -113,65 +113,65 @@ class _Said(NamedTuple):
 
 
 def options_of(settings: object) -> Options:
-    """Return what ``settings.SCHEDULER_*`` say; what is missing has its default.  The same settings give the same
-    object.  Raises SchedulerSettingError with a sentence that names the setting.
+    """Return the options that ``settings.SCHEDULER_*`` set; the others have their defaults.  Equal settings give the
+    same object.  Raises SchedulerSettingError, which names the setting.
     """
 
-    def said(name: str, default: object) -> object:
+    def setting(name: str, default: object) -> object:
         return getattr(settings, f"SCHEDULER_{name}", default)
 
-    multipliers = tuple((each.name, said(f"{each.name.upper()}_WEIGHT", None)) for each in _OUR_WEIGHERS)
+    multipliers = tuple((each.name, setting(name, None)) for each, name in _OUR_WEIGHERS.items())
     return _made(
-        _Said(
-            driver=str(said("DRIVER", "filter")),
-            filters=tuple(said("FILTERS", [DEFAULT])),  # type: ignore[arg-type]
-            weighers=tuple(said("WEIGHERS", [DEFAULT])),  # type: ignore[arg-type]
-            placement=str(said("PLACEMENT", "spread")),
+        _Settings(
+            driver=str(setting("DRIVER", "filter")),
+            filters=tuple(setting("FILTERS", [DEFAULT])),  # type: ignore[arg-type]
+            weighers=tuple(setting("WEIGHERS", [DEFAULT])),  # type: ignore[arg-type]
+            placement=str(setting("PLACEMENT", "spread")),
             multipliers=multipliers,  # type: ignore[arg-type]
-            subset_size=said("SUBSET_SIZE", 1),  # type: ignore[arg-type]
-            max_instances_per_host=said("MAX_INSTANCES_PER_HOST", 0),  # type: ignore[arg-type]
-            max_io_ops_per_host=said("MAX_IO_OPS_PER_HOST", 0),  # type: ignore[arg-type]
-            default_zone=str(said("DEFAULT_ZONE", "")),
+            subset_size=setting("SUBSET_SIZE", 1),  # type: ignore[arg-type]
+            max_instances_per_host=setting("MAX_INSTANCES_PER_HOST", 0),  # type: ignore[arg-type]
+            max_io_ops_per_host=setting("MAX_IO_OPS_PER_HOST", 0),  # type: ignore[arg-type]
+            default_zone=str(setting("DEFAULT_ZONE", "")),
         )
     )
 
 
 @lru_cache(maxsize=64)
-def _made(said: _Said) -> Options:
+def _made(settings: _Settings) -> Options:
     drivers = {each.name: each for each in _OUR_DRIVERS}
     return Options(
-        driver=made("NOVELLA_SCHEDULER_DRIVER", said.driver, Driver, drivers),  # type: ignore[type-abstract]
-        filters=_filters(said),
-        weighers=_weighers(said),
-        subset_size=said.subset_size,
-        max_instances_per_host=said.max_instances_per_host,
-        max_io_ops_per_host=said.max_io_ops_per_host,
-        default_zone=said.default_zone,
-        best=max(50, said.subset_size),
+        driver=create("NOVELLA_SCHEDULER_DRIVER", settings.driver, Driver, drivers),  # type: ignore[type-abstract]
+        filters=_filters(settings),
+        weighers=_weighers(settings),
+        subset_size=settings.subset_size,
+        max_instances_per_host=settings.max_instances_per_host,
+        max_io_ops_per_host=settings.max_io_ops_per_host,
+        default_zone=settings.default_zone,
+        best=max(50, settings.subset_size),
     )
 
 
-def _filters(said: _Said) -> tuple[Filter, ...]:
+def _filters(settings: _Settings) -> tuple[Filter, ...]:
     setting = "NOVELLA_SCHEDULER_FILTERS"
     ours: dict[str, Callable[[], Filter]] = {each.name: each for each in _OUR_FILTERS}
-    ours[InstancesFilter.name] = partial(InstancesFilter, said.max_instances_per_host)
-    ours[IoOpsFilter.name] = partial(IoOpsFilter, said.max_io_ops_per_host)
-    names = list(listed(setting, said.filters, list(ours)))
+    ours[NumInstancesFilter.name] = partial(NumInstancesFilter, settings.max_instances_per_host)
+    ours[IoOpsFilter.name] = partial(IoOpsFilter, settings.max_io_ops_per_host)
+    names = list(expanded(setting, settings.filters, list(ours)))
     missing = [each.name for each in _ALWAYS if each.name not in names]
-    return unlike(setting, (made(setting, name, Filter, ours) for name in [*missing, *names]))  # type: ignore[type-abstract]
+    return distinct(setting, (create(setting, name, Filter, ours) for name in [*missing, *names]))  # type: ignore[type-abstract]
 
 
-def _weighers(said: _Said) -> tuple[Weigher, ...]:
+def _weighers(settings: _Settings) -> tuple[Weigher, ...]:
     setting = "NOVELLA_SCHEDULER_WEIGHERS"
-    if said.placement not in _PLACEMENTS:
+    if settings.placement not in _PLACEMENTS:
         raise SchedulerSettingError(
-            f"NOVELLA_SCHEDULER_PLACEMENT is {said.placement!r}; it must be {' or '.join(_PLACEMENTS)}."
+            f"NOVELLA_SCHEDULER_PLACEMENT is {settings.placement!r}; it must be {' or '.join(_PLACEMENTS)}."
         )
-    by_placement: Mapping[str, float] = dict.fromkeys(_ROOM_WEIGHERS, _PLACEMENTS[said.placement])
-    own = {name: by_placement.get(name) if value is None else value for name, value in said.multipliers}
+    by_placement: Mapping[str, float] = dict.fromkeys(_RESOURCE_WEIGHERS, _PLACEMENTS[settings.placement])
+    own = {name: by_placement.get(name) if value is None else value for name, value in settings.multipliers}
     ours = {each.name: partial(each, own[each.name]) for each in _OUR_WEIGHERS}
-    names = listed(setting, said.weighers, list(ours))
-    return unlike(setting, (made(setting, name, Weigher, ours) for name in names))  # type: ignore[type-abstract]
+    names = expanded(setting, settings.weighers, list(ours))
+    return distinct(setting, (create(setting, name, Weigher, ours) for name in names))  # type: ignore[type-abstract]
 
 
 def facts_needed(spec: RequestSpec, options: Options) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Weights of many hosts, and the best of them."""
+"""Computes the weights of many hosts, and picks the best of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = TypeVar("Key", float, tuple[int, int])
 
 
 def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Weigher]) -> dict[str, list[float]]:
-    """Return weigher → what it gives each host: from 0 to its multiplier.  Who cannot tell them apart is left out."""
+    """Return weigher → its share for each host, from 0 to its multiplier; without weighers for which all are equal."""
     given = {}
     for weigher in weighers:
         if not weigher.multiplier or not weigher.applies(spec):
@@ -28,14 +28,14 @@ def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Wei
 
 
 def best(keys: Sequence[Key], most: int, choose: random.Random) -> list[int]:
-    """Return the places of the ``most`` greatest keys, greatest first; equals in an order that only chance decides."""
+    """Return the indexes of the ``most`` greatest keys, greatest first, equal ones in random order."""
     if len(keys) <= most:
         order = list(range(len(keys)))
         choose.shuffle(order)
         return sorted(order, key=keys.__getitem__, reverse=True)
     edge = heapq.nlargest(most, keys)[-1]
-    above = [place for place, key in enumerate(keys) if key > edge]
+    above = [index for index, key in enumerate(keys) if key > edge]
     choose.shuffle(above)
     above.sort(key=keys.__getitem__, reverse=True)
-    level = [place for place, key in enumerate(keys) if key == edge]
+    level = [index for index, key in enumerate(keys) if key == edge]
     return above + choose.sample(level, most - len(above))

@@ -1,4 +1,4 @@
-"""Filters, weighers and drivers by name: ours by a word, an operator's own by its dotted path."""
+"""Finds filters, weighers and drivers: Novella's by their names, an operator's own by their dotted paths."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class HasName(Protocol):
 Part = TypeVar("Part")
 Named = TypeVar("Named", bound=HasName)
 DEFAULT = "default"
-"""Stands in a list for all of ours, in their order."""
+"""Stands in a list for all of Novella's, in their order."""
 
 
 class SchedulerSettingError(ValueError):
-    """A setting of the scheduler is wrong; the sentence says which and why."""
+    """A setting of the scheduler is wrong; the message says which and why."""
 
 
-def listed(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+def expanded(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
     """Yield the names of a setting with ``default`` spelt out.  Raises SchedulerSettingError for one that is twice."""
     seen: set[str] = set()
     for name in names:
@@ -34,8 +34,8 @@ def listed(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterator
             yield each
 
 
-def made(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[[], Part]]) -> Part:
-    """Return the part that ``name`` stands for.  Raises SchedulerSettingError for a name or a path that has none."""
+def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[[], Part]]) -> Part:
+    """Create the part that ``name`` stands for.  Raises SchedulerSettingError for an unknown name or a wrong path."""
     if name in ours:
         return ours[name]()
     what = kind.__name__.lower()
@@ -58,8 +58,8 @@ def made(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[
     return part
 
 
-def unlike(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
-    """Return parts as they are.  Raises SchedulerSettingError when two of them have one name."""
+def distinct(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
+    """Return the parts.  Raises SchedulerSettingError when two of them have the same name."""
     found: dict[str, Named] = {}
     for part in parts:
         if part.name in found:

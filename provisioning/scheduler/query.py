@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.scheduler.condition import HostFilter, are, hosts_in_words
-from provisioning.scheduler.host_words import LISTS, NUMBERS, WORDS
+from provisioning.scheduler.host_attributes import LISTS, NUMBERS, WORDS
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 FIELD = "query"
 LONGEST = 4096
-"""Characters of a query as text."""
+"""Characters of a query as text, at most."""
 DEEPEST = 8
-"""Conditions inside each other."""
+"""Levels of nested conditions, at most."""
 MOST_PARTS = 100
-"""Words and values of a query."""
+"""Operators and operands of a query, at most."""
 LONGEST_WORD = 255
 GREATEST = 1 << 63
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -33,7 +33,7 @@ _LOGIC = ("and", "or", "not")
 
 
 class Operand(NamedTuple):
-    """One part of a condition: what kind of thing it is, and how it is had of a host (None: the host does not say)."""
+    """One part of a condition: its kind, and how to read it from a host (None: the host has not reported it)."""
 
     kind: str
     of: Callable[[HostState], Any]
@@ -51,7 +51,7 @@ def check_query(query: object) -> list[Any]:
 
 
 def compiled(query: object) -> Callable[[HostState], bool]:
-    """Return the judgement that a query is.  Raises InvalidInputError for one that ``check_query`` would refuse."""
+    """Return a query as a function.  Raises InvalidInputError for one that ``check_query`` would refuse."""
     judge: Callable[[HostState], bool] = _condition(check_query(query)).of
     return judge
 
@@ -66,7 +66,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parts(query: list[Any], deepest: int) -> int:
-    """Count words and values; at most one more than are allowed."""
+    """Count operators and operands, and stop at one more than are allowed."""
     if not deepest:
         raise _wrong(f"it has more than {DEEPEST} conditions inside each other.")
     count = 0
@@ -161,18 +161,15 @@ def _wrong(why: str) -> InvalidInputError:
     return InvalidInputError(f"Invalid input for query: {why}", field=FIELD)
 
 
-class QueryFilter(HostFilter):
-    """As the hint ``query`` says; a query that is none lets no host pass."""
+class JsonFilter(HostFilter):
+    """Hosts that meet the hint ``query``; a malformed query lets no host pass."""
 
-    name = "query"
+    name = "JsonFilter"
     kept = ("is as the query says", "are as the query says")
     needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.query is not None
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return bool(self.select([host], spec))
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         if spec.query is None:

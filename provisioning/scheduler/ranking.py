@@ -1,4 +1,4 @@
-"""The decision: filters one after the other, then the driver's order, then one of the best few at random in front."""
+"""Makes a decision: applies the filters in turn, has the driver rank the hosts left, and puts one of the best first."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 from provisioning.scheduler.weighers import Weigher
 
 NAMED_LOSSES = 10
-"""Hosts that are named of those that one filter took away."""
+"""How many of the hosts that one filter rejected are named in the records."""
 
 
 def decide(
     hosts: Sequence[HostState], spec: RequestSpec, options: Options, *, choose: random.Random | None = None
 ) -> Decision:
-    """Rank the hosts that pass all filters, best first; what happens by chance, ``choose`` does."""
+    """Rank the hosts that pass all filters, best first; ``choose`` is the source of randomness."""
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     driver = options.driver
     wanted = driver.request(spec, options)
-    left, results, losses = sift(hosts, wanted, driver.filters(options))
+    left, results, losses = apply_filters(hosts, wanted, driver.filters(options))
     ranked = list(driver.order(left, wanted, options, chance)) if left else []
     if ranked and options.subset_size > 1:
         ranked.insert(0, ranked.pop(chance.randrange(min(options.subset_size, len(ranked)))))
     return Decision(tuple(ranked), tuple(results), driver.name, len(hosts), len(left), losses)
 
 
-def sift(
+def apply_filters(
     hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]
 ) -> tuple[list[HostState], list[FilterResult], dict[str, tuple[str, ...]]]:
-    """Return the hosts that pass, what each filter did until none was left, and the names of hosts it took away."""
+    """Return the hosts that pass, the result of each filter until none was left, and the names of hosts it rejected."""
     left, results, losses = list(hosts), list[FilterResult](), dict[str, tuple[str, ...]]()
     for judge in filters:
         if not judge.applies(spec):
@@ -56,7 +56,7 @@ def _result(
     judge: Filter, came: Sequence[HostState], staying: Sequence[HostState], spec: RequestSpec, begun: float
 ) -> FilterResult:
     before, after = len(came), len(staying)
-    words = judge.kept[after != 1]
+    words = judge.kept_by(spec)[after != 1]
     if after == before:
         return FilterResult(judge.name, before, after, words=words, seconds=perf_counter() - begun)
     amounts = judge.amounts(came, spec)
@@ -74,7 +74,7 @@ def _result(
 
 
 def _names(came: Sequence[HostState], staying: Sequence[HostState]) -> tuple[str, ...]:
-    """Return the names of the first hosts that are not among those staying, which are in the same order."""
+    """Return the names of the first hosts that did not pass; ``staying`` are in the same order as ``came``."""
     names: list[str] = []
     rest = iter(staying)
     awaited = next(rest, None)
@@ -97,7 +97,7 @@ def rank(
     filters: Sequence[Filter] = FILTERS,
     weighers: Sequence[Weigher] = WEIGHERS,
 ) -> Decision:
-    """Rank all the hosts that pass with filters and weighers as they are without settings."""
+    """Rank all hosts that pass, by default with the filters and weighers as they are without settings."""
     options = replace(
         DEFAULTS,
         filters=tuple(filters),

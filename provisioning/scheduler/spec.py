@@ -1,4 +1,4 @@
-"""What the scheduler knows: the request and the hosts, as plain values."""
+"""The scheduler's input as plain values: the request and the hosts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RequestSpec:
     requested_host: str = ""
     """The name of the only host that will do; empty: any."""
     same_hosts: frozenset[uuid.UUID] | None = None
-    """Hosts of the servers it is to be with; None: no such wish."""
+    """Hosts of the servers it is to be with; None: not asked for."""
     different_hosts: frozenset[uuid.UUID] = frozenset()
     """Hosts of the servers it is to be apart from."""
     group: GroupSpec | None = None
@@ -64,9 +64,9 @@ class RequestSpec:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of hosts beside their rows, by raw id; whoever is not named has none of it.
+    """What is known of hosts besides their rows, by raw id; a host that is missing has none of it.
 
-    Only what a request or the settings ask for is read.
+    Only what a request or the settings ask for is read from the database.
     """
 
     io_ops: Mapping[RawId, int] = field(default_factory=dict)
@@ -114,7 +114,6 @@ class HostState(NamedTuple):
 
     @property
     def id(self) -> uuid.UUID:
-        """Return the id."""
         return self.raw_id if isinstance(self.raw_id, uuid.UUID) else uuid.UUID(self.raw_id)
 
     @property
@@ -129,20 +128,20 @@ class HostState(NamedTuple):
 
     @property
     def io_ops(self) -> int:
-        """Return how many servers are being built, copied or moved there now."""
+        """Servers that are being built, copied or moved there now."""
         return self.facts.io_ops.get(self.raw_id, 0)
 
     @property
     def has_image(self) -> bool:
-        """Say whether the request's image is in its cache."""
+        """Whether the request's image is in its cache."""
         return self.raw_id in self.facts.with_image
 
     @property
     def aggregate_metadata(self) -> Mapping[str, frozenset[str]]:
-        """Return key → values over all its aggregates."""
+        """Key → values over all its aggregates."""
         return self.facts.aggregate_metadata.get(self.raw_id, {})
 
     @property
     def cpu_info(self) -> Mapping[str, str]:
-        """Return what its agent says of its processors."""
+        """What its agent reports of its processors."""
         return self.facts.cpu_info.get(self.raw_id, {})

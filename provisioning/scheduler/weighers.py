@@ -1,4 +1,4 @@
-"""Which of the hosts that can take a guest should."""
+"""Weighers, which say which of the suitable hosts are preferred."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from provisioning.scheduler.neighbours import SOFT_AFFINITY, SOFT_ANTI_AFFINITY
+from provisioning.scheduler.affinity import SOFT_AFFINITY, SOFT_ANTI_AFFINITY
 from provisioning.scheduler.spec import HostState, RawId, RequestSpec, raw_ids
 
 
@@ -18,17 +18,18 @@ class Weigher(abc.ABC):
     """
 
     name: str
+    """What settings and decisions call it: for Novella's own weighers the name of the class."""
     multiplier: float = 1.0
     needs: ClassVar[frozenset[str]] = frozenset()
-    """The fields of Facts that it looks at."""
+    """The fields of Facts that it reads."""
 
     def __init__(self, multiplier: float | None = None) -> None:
-        """Take another multiplier than the class has."""
+        """``multiplier`` replaces that of the class."""
         if multiplier is not None:
             self.multiplier = multiplier
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether it can tell hosts apart for this request; else it is not run."""
+        """Whether it has a preference for this request; else it is not run."""
         return True
 
     @abc.abstractmethod
@@ -40,10 +41,10 @@ class Weigher(abc.ABC):
         return [self.weigh(host, spec) for host in hosts]
 
 
-class RamWeigher(Weigher):
+class RAMWeigher(Weigher):
     """Prefers the host with the most memory free, which spreads guests."""
 
-    name = "ram"
+    name = "RAMWeigher"
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
         return host.memory_mb_limit - host.memory_mb_allocated
@@ -52,10 +53,10 @@ class RamWeigher(Weigher):
         return [host.memory_mb_limit - host.memory_mb_allocated for host in hosts]
 
 
-class CpuWeigher(Weigher):
+class CPUWeigher(Weigher):
     """Prefers the host with the most vCPUs free."""
 
-    name = "cpu"
+    name = "CPUWeigher"
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
         return host.vcpus_limit - host.vcpus_allocated
@@ -67,7 +68,7 @@ class CpuWeigher(Weigher):
 class DiskWeigher(Weigher):
     """Prefers the host with the most disk free."""
 
-    name = "disk"
+    name = "DiskWeigher"
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
         return host.disk_gb_limit - host.disk_gb_allocated
@@ -79,7 +80,7 @@ class DiskWeigher(Weigher):
 class IoOpsWeigher(Weigher):
     """Prefers the host with the fewest servers being built, copied or moved."""
 
-    name = "io"
+    name = "IoOpsWeigher"
     needs = frozenset({"io_ops"})
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
@@ -92,7 +93,7 @@ class IoOpsWeigher(Weigher):
 class BuildFailureWeigher(Weigher):
     """Prefers the host with the fewest builds that failed since one went well."""
 
-    name = "build_failure"
+    name = "BuildFailureWeigher"
     multiplier = 2.0
 
     def weigh(self, host: HostState, spec: RequestSpec) -> float:
@@ -103,9 +104,9 @@ class BuildFailureWeigher(Weigher):
 
 
 class ImageCachedWeigher(Weigher):
-    """Prefers hosts that need not fetch the image."""
+    """Prefers hosts that have the image in their cache."""
 
-    name = "image_cached"
+    name = "ImageCachedWeigher"
     multiplier = 0.5
     needs = frozenset({"with_image"})
 
@@ -119,14 +120,14 @@ class ImageCachedWeigher(Weigher):
         return [float(host.raw_id in having) if (having := host.facts.with_image) else 0.0 for host in hosts]
 
 
-class SoftAffinityWeigher(Weigher):
-    """Prefers hosts with servers of the request's group, when that would have them together.
+class ServerGroupSoftAffinityWeigher(Weigher):
+    """Prefers hosts with servers of the request's group, where its policy is soft-affinity.
 
-    It weighs more than all others together, as its counterpart does, so that the policy gives way to a lack of room
-    and to nothing less.
+    By default it and its counterpart weigh more than all others together, so that the policy yields to nothing but a
+    lack of room.
     """
 
-    name = "soft_affinity"
+    name = "ServerGroupSoftAffinityWeigher"
     multiplier = 10.0
     policy: ClassVar[str] = SOFT_AFFINITY
     sign: ClassVar[int] = 1
@@ -144,10 +145,10 @@ class SoftAffinityWeigher(Weigher):
         return [members.get(host.raw_id, 0) for host in hosts]
 
 
-class SoftAntiAffinityWeigher(SoftAffinityWeigher):
-    """Prefers hosts without servers of the request's group, when that would have them apart."""
+class ServerGroupSoftAntiAffinityWeigher(ServerGroupSoftAffinityWeigher):
+    """Prefers hosts without servers of the request's group, where its policy is soft-anti-affinity."""
 
-    name = "soft_anti_affinity"
+    name = "ServerGroupSoftAntiAffinityWeigher"
     policy = SOFT_ANTI_AFFINITY
     sign = -1
 

@@ -51,7 +51,7 @@ def test_a_wrong_query_is_400_and_named(api: Api, cloud: Cloud, query: object) -
 
 
 def test_a_cloud_without_the_filter_refuses_the_hint(api: Api, cloud: Cloud, settings: Any) -> None:
-    settings.SCHEDULER_FILTERS = ["ram"]
+    settings.SCHEDULER_FILTERS = ["RamFilter"]
     answer = asked(api, cloud, LARGE)
     assert answer.status_code == 400
     assert "'query' is not offered by this cloud; use one of group" in answer.json()["badRequest"]["message"]

@@ -33,7 +33,7 @@ def test_the_owner_is_told_without_hosts_and_the_operator_with(api: Api, people:
     assert (decision["attempt"], decision["action"], decision["driver"]) == (1, "create", "filter")
     assert (decision["hosts"], decision["suitable"], decision["found"]) == (3, 1, True)
     assert decision["asked"]["memory_mb"] == 1024
-    (memory,) = [check for check in decision["filters"] if check["name"] == "ram"]
+    (memory,) = [check for check in decision["filters"] if check["name"] == "RamFilter"]
     assert memory.keys() == {"name", "before", "after", "reason", "asked", "most", "unit"}
     assert (memory["before"], memory["after"], memory["asked"], memory["unit"]) == (3, 1, 1024, "MiB")
     assert "3 hosts → 1 has the memory" in decision["sentence"]
@@ -44,7 +44,7 @@ def test_the_owner_is_told_without_hosts_and_the_operator_with(api: Api, people:
     assert whole.keys() == OPERATOR
     assert whole["host"] == "h1"
     assert [item["host"] for item in whole["weights"]] == ["h1"]
-    assert sorted(whole["losses"]["ram"]) == ["tiny-1", "tiny-2"]
+    assert sorted(whole["losses"]["RamFilter"]) == ["tiny-1", "tiny-2"]
     assert {key: whole[key] for key in OWNER} == decision
 
 

@@ -41,14 +41,15 @@ def test_what_a_decision_says(cloud: Cloud, alice: RequestContext) -> None:
     asked = {"vcpus": 1, "memory_mb": 1024, "disk_gb": 2, "flavor": "m1.small", "availability_zone": "nova"}
     assert row.asked == asked
     by_name = {result["name"]: result for result in row.filters}
-    assert (by_name["ram"]["before"], by_name["ram"]["after"]) == (3, 2)
-    assert (by_name["ram"]["asked"], by_name["ram"]["most"], by_name["ram"]["unit"]) == (1024, 8192, "MiB")
-    assert by_name["ram"]["seconds"] >= 0
-    assert by_name["disk"]["reason"] == ""
-    assert row.losses == {"ram": ["tiny"]}
+    memory = by_name["RamFilter"]
+    assert (memory["before"], memory["after"]) == (3, 2)
+    assert (memory["asked"], memory["most"], memory["unit"]) == (1024, 8192, "MiB")
+    assert memory["seconds"] >= 0
+    assert by_name["DiskFilter"]["reason"] == ""
+    assert row.losses == {"RamFilter": ["tiny"]}
     assert [item["host"] for item in row.weights] == ["ohm", "kelvin"]
     assert row.weights[0]["weight"] == pytest.approx(sum(row.weights[0]["parts"].values()), abs=0.001)
-    assert row.weights[0]["parts"]["ram"] == 1
+    assert row.weights[0]["parts"]["RAMWeigher"] == 1
     assert 0 < row.read_seconds < row.seconds
 
 
@@ -75,7 +76,7 @@ def test_each_attempt_has_its_own(cloud: Cloud, alice: RequestContext) -> None:
     assert state_of(server) == ("active", None)
     first, second = decisions(server)
     assert [(row.attempt, row.host_name) for row in (first, second)] == [(1, "kelvin"), (2, "ohm")]
-    assert second.losses["not_tried_before"] == ["kelvin"]
+    assert second.losses["RetryFilter"] == ["kelvin"]
     assert second.asked["tried_before"] == 1
 
 
@@ -96,7 +97,7 @@ def test_a_failed_one_says_what_would_fit(cloud: Cloud, alice: RequestContext, o
     cloud.run()
     assert second.faults.get().message.endswith("m1.small would fit once.")
     [row] = decisions(second)
-    assert (row.host_name, row.filters[-1]["name"], row.filters[-1]["after"]) == ("", "ram", 0)
+    assert (row.host_name, row.filters[-1]["name"], row.filters[-1]["after"]) == ("", "RamFilter", 0)
 
 
 def test_a_failure_for_another_reason_speaks_of_no_size(cloud: Cloud, alice: RequestContext) -> None:
@@ -131,7 +132,7 @@ def test_a_resize_is_a_decision_on_its_own_host(cloud: Cloud, alice: RequestCont
     assert (launch.action, resize.action, resize.host_name) == ("create", "resize", "kelvin")
     assert resize.asked["flavor"] == "m1.big"
     by_name = {result["name"]: result for result in resize.filters}
-    assert (by_name["vcpus"]["before"], by_name["vcpus"]["after"]) == (1, 1)
+    assert (by_name["CoreFilter"]["before"], by_name["CoreFilter"]["after"]) == (1, 1)
     cloud.run()
 
 
@@ -143,8 +144,8 @@ def test_a_refused_resize_says_what_there_is(cloud: Cloud, alice: RequestContext
     resize_server(context("alice"), server.id, "2")
     _, resize = decisions(server)
     last = resize.filters[-1]
-    assert (resize.host_name, last["name"], last["asked"], last["most"]) == ("", "ram", 4096, 4000)
-    assert resize.losses == {"ram": ["kelvin"]}
+    assert (resize.host_name, last["name"], last["asked"], last["most"]) == ("", "RamFilter", 4096, 4000)
+    assert resize.losses == {"RamFilter": ["kelvin"]}
 
 
 def test_a_smaller_size_is_taken_on_a_disabled_host(
@@ -187,7 +188,7 @@ def test_capabilities_of_the_flavor_are_asked_of_the_host(
     first = cloud.launch(alice, flavor_ref="3")
     cloud.run()
     assert state_of(first) == ("error", None)
-    assert decisions(first)[0].filters[-1]["name"] == "capabilities"
+    assert decisions(first)[0].filters[-1]["name"] == "ComputeCapabilitiesFilter"
     Host.objects.filter(id=kelvin.id).update(cpu_info={"vendor": "AMD"})
     second = cloud.launch(context("alice"), flavor_ref="3")
     cloud.run()
@@ -223,7 +224,7 @@ def test_a_host_that_has_the_image_is_preferred(cloud: Cloud, alice: RequestCont
     cloud.run()
     [row] = decisions(server)
     assert row.host_name == "tesla"
-    assert row.weights[0]["parts"].keys() == {"image_cached"}
+    assert row.weights[0]["parts"].keys() == {"ImageCachedWeigher"}
 
 
 # ----- what a host has in its cache -----------------------------------------------------------------------------------

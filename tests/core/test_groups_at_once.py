@@ -62,7 +62,7 @@ def test_no_two_anti_affine_servers_share_a_host(shared_cloud: Cloud, alice: Req
     assert len(losers) == 3
     for loser in losers:
         decision = SchedulingDecision.objects.get(instance=loser)
-        assert decision.filters[-1]["name"] == "group_anti_affinity"
+        assert decision.filters[-1]["name"] == "ServerGroupAntiAffinityFilter"
         assert decision.filters[-1]["reason"] == "3 hosts already have a server of the group"
         assert "3 hosts already have a server of the group" in loser.faults.get().message
     invariants.check()

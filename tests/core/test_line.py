@@ -105,7 +105,7 @@ def test_no_host_ends_in_error_with_the_funnel(cloud: Cloud, alice: RequestConte
     assert "tiny" not in fault.message
     decision = selectors.decision_for(alice, instance.id)
     assert decision is not None
-    assert [item["name"] for item in decision.filters][-1] == "ram"
+    assert [item["name"] for item in decision.filters][-1] == "RamFilter"
     assert usage_of(row.project_id)["instances"] == 1
     assert not Port.objects.exclude(device_id=None).exists()
 

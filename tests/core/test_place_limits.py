@@ -247,7 +247,7 @@ def test_the_claim_itself_counts_servers(cloud: Cloud, operator: RequestContext,
     aggregate(operator, "roomy", "kelvin", max_instances_per_host="2")
     assert take_room(small, host.id)
     assert not take_room(small, host.id)
-    settings.SCHEDULER_FILTERS = ["ram"]  # an operator who does not ask is not answered
+    settings.SCHEDULER_FILTERS = ["RamFilter"]  # an operator who does not ask is not answered
     assert take_room(small, host.id)
     Host.objects.update(vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0)
 

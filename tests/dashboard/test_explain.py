@@ -62,10 +62,12 @@ def test_a_launch_that_went_well_says_so_in_one_line(at_alice: Client, web: Inst
 def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Client, web: Instance) -> None:
     decide(
         web,
-        took("enabled_and_alive", 12, 12),
-        took("ram", 12, 9, asked=1024, most=65_536, unit="MiB", words="have the memory", reason="3 hosts lack it"),
-        took("availability_zone", 9, 9),
-        took("disk", 9, 0, asked=20, most=14, unit="GiB", words="have the disk", reason="x"),
+        took("ComputeFilter", 12, 12),
+        took(
+            "RamFilter", 12, 9, asked=1024, most=65_536, unit="MiB", words="have the memory", reason="3 hosts lack it"
+        ),
+        took("AvailabilityZoneFilter", 9, 9),
+        took("DiskFilter", 9, 0, asked=20, most=14, unit="GiB", words="have the disk", reason="x"),
     )
     (decision,) = decisions_on(at_alice, web)
     assert decision.sentence == (
@@ -87,11 +89,11 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     ("filters", "found", "sentence"),
     [
         ([], "", "There are no hosts in this cloud yet."),
-        ([took("ram", 0, 0)], "", "There are no hosts in this cloud yet."),
-        ([took("ram", 2, 2)], "h", "2 hosts, and all will do."),
-        ([took("ram", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
+        ([took("RamFilter", 0, 0)], "", "There are no hosts in this cloud yet."),
+        ([took("RamFilter", 2, 2)], "h", "2 hosts, and all will do."),
+        ([took("RamFilter", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
         ([took("zone", 3, 0, reason="all are elsewhere")], "", "3 hosts → 0 are left by zone: all are elsewhere."),
-        ([took("ram", 1, 0, words="have the memory", asked=3072, most=512, unit="MiB")], "",
+        ([took("RamFilter", 1, 0, words="have the memory", asked=3072, most=512, unit="MiB")], "",
          "1 host → 0 have the memory: 3 GiB asked, 512 MiB is the most free."),
     ],
 )  # fmt: skip
@@ -103,7 +105,7 @@ def test_the_sentence(
 
 
 def test_hosts_that_others_took(at_alice: Client, web: Instance) -> None:
-    decide(web, took("ram", 2, 2), weights=[{"host": "h", "weight": 1.0}])
+    decide(web, took("RamFilter", 2, 2), weights=[{"host": "h", "weight": 1.0}])
     assert decisions_on(at_alice, web)[0].sentence == f"2 hosts, and all will do. {ALL_TAKEN}"
     assert "Other servers took them" in page_of(at_alice, web).content.decode()
 
@@ -125,7 +127,7 @@ def test_attempts_are_newest_first_with_the_reasons_of_those_that_failed(
     assert (failed.attempt, failed.tone) == (1, "warn")
     assert failed.failure == "the host: no room for the image on the host."
     assert second.stopper is None
-    assert [check.result.name for check in second.took] == ["not_tried_before"]
+    assert [check.result.name for check in second.took] == ["RetryFilter"]
     assert "It failed there:" in page_of(at_alice, instance).content.decode()
     assert first.name in decisions_on(signed_in(operator), instance)[1].failure
 
@@ -149,27 +151,27 @@ def test_names_weights_and_losses_are_for_operators(
 ) -> None:
     decide(
         web,
-        took("enabled_and_alive", 4, 4),
-        took("ram", 4, 1, asked=1024, most=4096, unit="MiB"),
+        took("ComputeFilter", 4, 4),
+        took("RamFilter", 4, 1, asked=1024, most=4096, unit="MiB"),
         host_name="secret-1",
-        weights=[{"host": "secret-1", "weight": 1.5, "parts": {"ram": 1.0, "image_cached": 0.5}}],
-        losses={"ram": ["secret-2", "secret-3"]},
+        weights=[{"host": "secret-1", "weight": 1.5, "parts": {"RAMWeigher": 1.0, "ImageCachedWeigher": 0.5}}],
+        losses={"RamFilter": ["secret-2", "secret-3"]},
     )
     assert "secret" not in page_of(at_alice, web).content.decode()
     page = page_of(signed_in(operator), web).content.decode()
     assert "chosen: secret-1" in page
     assert "without secret-2, secret-3 and 1 more" in page
-    assert "ram 1.00 · image_cached 0.50" in page
+    assert "RAMWeigher 1.00 · ImageCachedWeigher 0.50" in page
 
 
 def test_old_decisions_without_shares_are_shown(signed_in: SignedIn, operator: Person, web: Instance) -> None:
-    decide(web, took("ram", 1, 1), host_name="h", weights=[{"host": "h", "weight": 1.0}])
+    decide(web, took("RamFilter", 1, 1), host_name="h", weights=[{"host": "h", "weight": 1.0}])
     assert "The best, as they were weighed" in page_of(signed_in(operator), web).content.decode()
 
 
 def test_hosts_that_weigh_the_same_are_said_to_be_drawn(signed_in: SignedIn, web: Instance, operator: Person) -> None:
     weights = [{"host": "ohm", "weight": 1.0}, {"host": "tesla", "weight": 1.0}]
-    decide(web, took("ram", 2, 2), host_name="ohm", weights=weights)
+    decide(web, took("RamFilter", 2, 2), host_name="ohm", weights=weights)
     page = page_of(signed_in(operator), web).content.decode()
     assert "They weigh the same: one was drawn" in page
     assert "The best, as they were weighed" not in page

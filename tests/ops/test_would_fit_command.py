@@ -46,7 +46,7 @@ def test_a_table_for_people(cloud: Cloud) -> None:
     assert status == 0
     lines = out.splitlines()
     assert lines[:3] == ["m1.small fits 8 times; 1 asked for.", "", "One more:"]
-    assert next(line for line in lines if line.startswith("enabled")).split()[1:3] == ["2", "2"]
+    assert next(line for line in lines if line.startswith("ComputeFilter")).split()[1:3] == ["2", "2"]
     assert lines[-2].split() == ["host", "servers"]
     assert lines[-1].split() == ["node-1", "8"]
     assert not Instance.objects.exists()

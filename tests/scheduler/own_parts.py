@@ -67,7 +67,7 @@ class WithArguments(QuietHosts):
 
 
 class OurRam(LastLetter):
-    name = "ram"
+    name = "RAMWeigher"
 
 
 NO_CLASS = QuietHosts()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.scheduler import Facts, HostState, explain, rank
-from provisioning.scheduler.host_words import LISTS, NAMES, NUMBERS, WORDS, said
+from provisioning.scheduler.host_attributes import LISTS, NAMES, NUMBERS, WORDS, value_of
 from provisioning.scheduler.image_demands import is_version
 from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons
@@ -80,21 +80,21 @@ def test_a_flavor_asks_for_capabilities(name: str, wanted: str, passes: bool) ->
 def test_every_capability_must_be_met_and_the_reason_names_them() -> None:
     spec = replace(SPEC, capabilities={"hypervisor_type": "KVM", "cpu_info:vendor": "Intel"})
     name, reason = reasons([told()], spec)
-    assert name == "capabilities"
+    assert name == "ComputeCapabilitiesFilter"
     assert reason == "1 host does not have what the size asks of its host (cpu_info:vendor, hypervisor_type)"
     assert "1 host → 0 have what the size asks for" in explain(rank([told()], spec))
 
 
 @pytest.mark.parametrize("name", [*NUMBERS, *WORDS, *LISTS, *NAMES])
 def test_what_can_be_asked_is_said(name: str) -> None:
-    assert said(told(), name) not in (None, "", frozenset())
-    assert said(host(), name) is None or isinstance(said(host(), name), int | str)
+    assert value_of(told(), name) not in (None, "", frozenset())
+    assert value_of(host(), name) is None or isinstance(value_of(host(), name), int | str)
 
 
 @pytest.mark.parametrize("count", ["", "two", "-1", "1234567", "²"])
 def test_topologies_are_numbers(count: str) -> None:
     odd = host()._replace(facts=Facts(cpu_info={host().raw_id: {"cores": count}}))
-    assert said(odd, "cpu_info.topology.cores") == 0
+    assert value_of(odd, "cpu_info.topology.cores") == 0
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,33 @@ def test_an_image_needs_a_version_of_its_hypervisor() -> None:
     assert [item.host.name for item in rank([old, new], spec).ranked] == ["new"]
     assert rank([host("silent", hypervisor_type="KVM")], spec).ranked
     assert reasons([old], spec) == (
-        "hypervisor",
+        "ImagePropertiesFilter",
         "1 host does not have the hypervisor that the image needs (kvm >=9.0)",
     )
+
+
+def test_an_image_that_needs_both_is_told_what_each_host_lacks() -> None:
+    spec = replace(SPEC, architecture="x86_64", hypervisor_type="kvm", hypervisor_versions=">=9.0")
+    arm = host("arm", architecture="aarch64", hypervisor_type="KVM", hypervisor_version=9_000_000)
+    old = host("old", architecture="x86_64", hypervisor_type="KVM", hypervisor_version=8_002_000)
+    name, reason = reasons([arm, old], spec)
+    assert name == "ImagePropertiesFilter"
+    assert reason == (
+        "1 host has another processor than the image needs (x86_64), "
+        "1 host does not have the hypervisor that the image needs (kvm >=9.0)"
+    )
+    for hosts, asked in (([arm], replace(spec, hypervisor_type="", hypervisor_versions="")), ([old], spec)):
+        assert len(rank(hosts, asked).filters[-1].reason.split(", ")) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"architecture": "x86_64"}, "have the processor"),
+        ({"hypervisor_type": "xen"}, "have the hypervisor"),
+        ({"architecture": "x86_64", "hypervisor_type": "xen"}, "have what the image needs"),
+    ],
+)
+def test_hosts_that_suit_an_image_are_said_to_have_what_it_asks_for(asked: dict[str, str], words: str) -> None:
+    other = host(architecture="aarch64", hypervisor_type="KVM")
+    assert rank([other], replace(SPEC, **asked)).filters[-1].words == words

@@ -118,13 +118,13 @@ def test_filters_and_drivers_of_ones_own_are_asked() -> None:
 
 def test_the_filters_go_over_many_hosts_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: Counter[int] = Counter()
-    sift = ranking.sift
+    apply_filters = ranking.apply_filters
 
     def counted(hosts: list[HostState], *rest: Any) -> Any:
         looked[len(hosts)] += 1
-        return sift(hosts, *rest)
+        return apply_filters(hosts, *rest)
 
-    monkeypatch.setattr(ranking, "sift", counted)
+    monkeypatch.setattr(ranking, "apply_filters", counted)
     hosts = [host(f"h{number}") for number in range(300)]
     assert how_many(hosts, SPEC, DEFAULTS, 50).fits == 50
     assert looked[300] <= 3

@@ -50,27 +50,35 @@ def test_which_hosts_pass(spec: RequestSpec, expected: set[str]) -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "reason"),
     [
-        (group("anti-affinity", {"kelvin": 1}), "group_anti_affinity", "1 host already has a server of the group"),
-        (group("anti-affinity", {"kelvin": 2}, 2), "group_anti_affinity", "1 host already has 2 servers of the group"),
+        (
+            group("anti-affinity", {"kelvin": 1}),
+            "ServerGroupAntiAffinityFilter",
+            "1 host already has a server of the group",
+        ),
+        (
+            group("anti-affinity", {"kelvin": 2}, 2),
+            "ServerGroupAntiAffinityFilter",
+            "1 host already has 2 servers of the group",
+        ),
         (
             group("affinity", {"ohm": 1}),
-            "group_affinity",
+            "ServerGroupAffinityFilter",
             "1 host has no server of the group, which wants them on one host",
         ),
         (
             replace(SPEC, same_hosts=frozenset()),
-            "same_host",
+            "SameHostFilter",
             "1 host has none of the servers that same_host names",
         ),
         (
             replace(SPEC, different_hosts=frozenset({KELVIN.id})),
-            "different_host",
+            "DifferentHostFilter",
             "1 host has a server that different_host names",
         ),
-        (replace(SPEC, requested_host="ohm"), "requested_host", "1 host is not the host that was asked for"),
+        (replace(SPEC, requested_host="ohm"), "RequestedHostFilter", "1 host is not the host that was asked for"),
         (
             replace(SPEC, aggregate_specs={"ssd": "true"}),
-            "aggregate_extra_specs",
+            "AggregateInstanceExtraSpecsFilter",
             "1 host is in no aggregate that the size asks for (ssd)",
         ),
     ],
@@ -83,19 +91,19 @@ def test_each_filter_says_why_in_words_for_users(spec: RequestSpec, name: str, r
 def test_what_a_request_does_not_ask_is_not_told() -> None:
     run = {result.name for result in rank(ALL, SPEC).filters}
     asked_always = {
-        "enabled_and_alive",
-        "availability_zone",
-        "not_tried_before",
-        "number_of_instances",
-        "io_operations",
+        "ComputeFilter",
+        "AvailabilityZoneFilter",
+        "RetryFilter",
+        "NumInstancesFilter",
+        "IoOpsFilter",
     }
-    assert run == asked_always | {"vcpus", "ram", "disk"}
+    assert run == asked_always | {"CoreFilter", "RamFilter", "DiskFilter"}
 
 
 def test_a_requested_host_must_still_have_room_and_be_at_work() -> None:
     spec = replace(SPEC, requested_host="ohm")
-    assert reasons([KELVIN, host("ohm", memory_mb_limit=1024)], spec)[0] == "ram"
-    assert reasons([KELVIN, host("ohm", enabled=False)], spec)[0] == "requested_host"
+    assert reasons([KELVIN, host("ohm", memory_mb_limit=1024)], spec)[0] == "RamFilter"
+    assert reasons([KELVIN, host("ohm", enabled=False)], spec)[0] == "RequestedHostFilter"
 
 
 @pytest.mark.parametrize(("policy", "first"), [("soft-affinity", "ohm"), ("soft-anti-affinity", "kelvin")])

@@ -33,10 +33,10 @@ def test_when_all_will_do_it_says_so() -> None:
 
 def test_each_filter_says_amounts_for_pages_to_draw() -> None:
     results = {item.name: item for item in decide(HOSTS, SPEC, DEFAULTS).filters}
-    disk, ram = results["disk"], results["ram"]
+    disk, ram = results["DiskFilter"], results["RamFilter"]
     assert (disk.asked, disk.most, disk.unit, disk.words) == (10, 7, "GiB", "have the disk")
     assert (ram.asked, ram.most, ram.unit, ram.after) == (2048, 8192, "MiB", 3)
-    assert (results["vcpus"].asked, results["enabled_and_alive"].asked) == (None, None)
+    assert (results["CoreFilter"].asked, results["ComputeFilter"].asked) == (None, None)
     assert all(item.seconds >= 0 for item in results.values())
     assert set(asdict(disk)) == {"name", "before", "after", "reason", "words", "asked", "most", "unit", "seconds"}
 
@@ -50,9 +50,9 @@ def test_losses_name_the_first_hosts_of_each_filter_for_operators_only() -> None
     many = [host(f"dead{number:02}", alive=False) for number in range(NAMED_LOSSES + 5)]
     decision = decide([*HOSTS[2:], *many], SPEC, DEFAULTS)
     assert decision.losses == {
-        "enabled_and_alive": tuple(f"dead{number:02}" for number in range(NAMED_LOSSES)),
-        "ram": ("small",),
-        "disk": ("h0", "h1", "h2"),
+        "ComputeFilter": tuple(f"dead{number:02}" for number in range(NAMED_LOSSES)),
+        "RamFilter": ("small",),
+        "DiskFilter": ("h0", "h1", "h2"),
     }
     assert not any(name.rstrip("0123456789") in explain(decision) for name in ("dead00", "small", "kelvin"))
 

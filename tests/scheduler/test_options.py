@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from provisioning.scheduler import DEFAULTS, Options, RequestSpec, decide, explain, facts_needed, options_of
-from provisioning.scheduler.options import FILTERS
+from provisioning.scheduler.condition import Filter
+from provisioning.scheduler.filters import RequireZoneFilter
+from provisioning.scheduler.options import FILTERS, WEIGHERS
 from provisioning.scheduler.plugins import SchedulerSettingError
+from provisioning.scheduler.weighers import Weigher
 from tests.scheduler.test_ranking import SPEC, chance, host
 
 OWN = "tests.scheduler.own_parts"
@@ -34,15 +37,20 @@ def test_without_settings_it_is_the_default() -> None:
     assert made.driver.name == "filter"
     assert [judge.name for judge in made.filters] == [judge.name for judge in default.filters]
     assert multipliers(made) == {
-        "ram": 1.0,
-        "cpu": 1.0,
-        "disk": 1.0,
-        "io": 1.0,
-        "soft_affinity": 10.0,
-        "soft_anti_affinity": 10.0,
-        "build_failure": 2.0,
-        "image_cached": 0.5,
+        "RAMWeigher": 1.0,
+        "CPUWeigher": 1.0,
+        "DiskWeigher": 1.0,
+        "IoOpsWeigher": 1.0,
+        "ServerGroupSoftAffinityWeigher": 10.0,
+        "ServerGroupSoftAntiAffinityWeigher": 10.0,
+        "BuildFailureWeigher": 2.0,
+        "ImageCachedWeigher": 0.5,
     }
+
+
+@pytest.mark.parametrize("part", [*FILTERS, *WEIGHERS, RequireZoneFilter()], ids=lambda part: part.name)
+def test_a_filter_or_weigher_of_novella_is_called_by_its_class(part: Filter | Weigher) -> None:
+    assert part.name == type(part).__name__
 
 
 def test_what_was_made_of_the_same_settings_is_kept() -> None:
@@ -53,11 +61,17 @@ def test_what_was_made_of_the_same_settings_is_kept() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"PLACEMENT": "pack"}, {"ram": -1.0, "cpu": -1.0, "disk": -1.0, "io": 1.0}),
-        ({"PLACEMENT": "pack", "RAM_WEIGHT": 2.5}, {"ram": 2.5, "cpu": -1.0}),
-        ({"PLACEMENT": "spread", "DISK_WEIGHT": 0.0, "IO_WEIGHT": -3.0}, {"ram": 1.0, "disk": 0.0, "io": -3.0}),
-        ({"IMAGE_CACHED_WEIGHT": 4.0, "BUILD_FAILURE_WEIGHT": 0.0}, {"image_cached": 4.0, "build_failure": 0.0}),
-        ({"SOFT_AFFINITY_WEIGHT": 1.0, "SOFT_ANTI_AFFINITY_WEIGHT": 2.0}, {"soft_affinity": 1.0}),
+        ({"PLACEMENT": "pack"}, {"RAMWeigher": -1.0, "CPUWeigher": -1.0, "DiskWeigher": -1.0, "IoOpsWeigher": 1.0}),
+        ({"PLACEMENT": "pack", "RAM_WEIGHT": 2.5}, {"RAMWeigher": 2.5, "CPUWeigher": -1.0}),
+        (
+            {"PLACEMENT": "spread", "DISK_WEIGHT": 0.0, "IO_WEIGHT": -3.0},
+            {"RAMWeigher": 1.0, "DiskWeigher": 0.0, "IoOpsWeigher": -3.0},
+        ),
+        (
+            {"IMAGE_CACHED_WEIGHT": 4.0, "BUILD_FAILURE_WEIGHT": 0.0},
+            {"ImageCachedWeigher": 4.0, "BuildFailureWeigher": 0.0},
+        ),
+        ({"SOFT_AFFINITY_WEIGHT": 1.0, "SOFT_ANTI_AFFINITY_WEIGHT": 2.0}, {"ServerGroupSoftAffinityWeigher": 1.0}),
     ],
 )
 def test_multipliers_are_those_of_the_settings(settings: dict[str, Any], expected: dict[str, float]) -> None:
@@ -67,16 +81,15 @@ def test_multipliers_are_those_of_the_settings(settings: dict[str, Any], expecte
 def test_filters_that_keep_promises_always_run() -> None:
     left_out = {judge.name for judge in FILTERS} - {judge.name for judge in options(FILTERS=[]).filters}
     assert left_out == {
-        "architecture",
-        "hypervisor",
-        "aggregate_extra_specs",
-        "capabilities",
-        "query",
-        "number_of_instances",
-        "io_operations",
+        "ImagePropertiesFilter",
+        "AggregateInstanceExtraSpecsFilter",
+        "ComputeCapabilitiesFilter",
+        "JsonFilter",
+        "NumInstancesFilter",
+        "IoOpsFilter",
     }
-    named = [judge.name for judge in options(FILTERS=["ram", "query", "vcpus"]).filters]
-    assert named[-3:] == ["ram", "query", "vcpus"]
+    named = [judge.name for judge in options(FILTERS=["RamFilter", "JsonFilter", "CoreFilter"]).filters]
+    assert named[-3:] == ["RamFilter", "JsonFilter", "CoreFilter"]
     assert len(named) == len(set(named)) == len(FILTERS) - len(left_out) + 1
 
 
@@ -109,11 +122,11 @@ def test_a_part_without_a_name_has_its_path_for_one() -> None:
 
 
 def test_a_weigher_of_ones_own_weighs() -> None:
-    made = options(WEIGHERS=["ram", f"{OWN}.LastLetter"])
+    made = options(WEIGHERS=["RAMWeigher", f"{OWN}.LastLetter"])
     ranked = decide([host("a"), host("c", memory_mb_allocated=4096), host("b")], SPEC, made).ranked
     assert [item.host.name for item in ranked] == ["c", "b", "a"]
-    assert dict(ranked[0].parts) == {"ram": 0.0, "last_letter": 7.0}
-    assert dict(ranked[1].parts) == {"ram": 1.0, "last_letter": 3.5}
+    assert dict(ranked[0].parts) == {"RAMWeigher": 0.0, "last_letter": 7.0}
+    assert dict(ranked[1].parts) == {"RAMWeigher": 1.0, "last_letter": 3.5}
 
 
 def test_a_driver_of_ones_own_is_given_suitable_hosts_only() -> None:
@@ -132,9 +145,9 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
     ("settings", "words"),
     [
         ({"DRIVER": "best"}, ["NOVELLA_SCHEDULER_DRIVER", "'best'", "chance"]),
-        ({"FILTERS": ["ram", "rain"]}, ["NOVELLA_SCHEDULER_FILTERS", "'rain'", "number_of_instances"]),
-        ({"FILTERS": ["default", "ram"]}, ["NOVELLA_SCHEDULER_FILTERS", "ram twice"]),
-        ({"WEIGHERS": ["ram", f"{OWN}.OurRam"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "themselves 'ram'"]),
+        ({"FILTERS": ["RamFilter", "rain"]}, ["NOVELLA_SCHEDULER_FILTERS", "'rain'", "NumInstancesFilter"]),
+        ({"FILTERS": ["default", "RamFilter"]}, ["NOVELLA_SCHEDULER_FILTERS", "RamFilter twice"]),
+        ({"WEIGHERS": ["RAMWeigher", f"{OWN}.OurRam"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "themselves 'RAMWeigher'"]),
         ({"WEIGHERS": [""]}, ["NOVELLA_SCHEDULER_WEIGHERS", "''"]),
         ({"WEIGHERS": ["no.such.Module"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "cannot be imported", "no.such.Module"]),
         ({"FILTERS": [f"{OWN}.Nothing"]}, ["cannot be imported", "Nothing"]),
@@ -142,7 +155,7 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"WEIGHERS": [f"{OWN}.NO_CLASS"]}, ["not a subclass of provisioning.scheduler.weighers.Weigher"]),
         ({"DRIVER": f"{OWN}.QuietHosts"}, ["not a subclass of provisioning.scheduler.driver.Driver"]),
         ({"FILTERS": [f"{OWN}.WithArguments"]}, ["cannot be made", "most"]),
-        ({"FILTERS": ["provisioning.scheduler.room.RoomFilter"]}, ["cannot be made"]),
+        ({"FILTERS": ["provisioning.scheduler.resources.ResourceFilter"]}, ["cannot be made"]),
         ({"PLACEMENT": "pile"}, ["NOVELLA_SCHEDULER_PLACEMENT", "'pile'", "spread or pack"]),
     ],
 )
@@ -174,7 +187,7 @@ def test_settings_of_the_environment_reach_the_scheduler(tmp_path: Path) -> None
     given = {
         "DRIVER": "simple",
         "FILTERS": f"default, {OWN}.QuietHosts",
-        "WEIGHERS": "ram",
+        "WEIGHERS": "RAMWeigher",
         "PLACEMENT": "pack",
         "MAX_IO_OPS_PER_HOST": "8",
     }
@@ -186,7 +199,7 @@ def test_settings_of_the_environment_reach_the_scheduler(tmp_path: Path) -> None
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "simple quiet [('ram', -1.0)] 8"
+    assert done.stdout.strip() == "simple quiet [('RAMWeigher', -1.0)] 8"
 
 
 def test_only_the_facts_that_are_looked_at_are_needed() -> None:

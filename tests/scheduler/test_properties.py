@@ -176,7 +176,7 @@ def test_the_order_is_that_of_the_weights_which_are_the_sums_of_their_parts(
 @given(clouds, specs())
 def test_pack_is_spread_turned_round(hosts: list[HostState], spec: RequestSpec) -> None:
     made = {
-        placement: options_of(SimpleNamespace(SCHEDULER_PLACEMENT=placement, SCHEDULER_WEIGHERS=["ram"]))
+        placement: options_of(SimpleNamespace(SCHEDULER_PLACEMENT=placement, SCHEDULER_WEIGHERS=["RAMWeigher"]))
         for placement in ("spread", "pack")
     }
     free = {

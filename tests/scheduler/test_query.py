@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.scheduler import Facts, check_query, rank
-from provisioning.scheduler.query import DEEPEST, LONGEST, MOST_PARTS, QueryFilter
+from provisioning.scheduler.query import DEEPEST, LONGEST, MOST_PARTS, JsonFilter
 from tests.scheduler.test_ranking import SPEC, host, reasons
 
 FACTS = Facts(cpu_info={host().raw_id: {"arch": "x86_64", "features": "aes,avx"}})
@@ -54,7 +54,7 @@ def test_a_query_holds_as_in_nova(query: list[Any], holds: bool) -> None:
     for given_as in (query, json.dumps(query)):
         spec = replace(SPEC, query=check_query(given_as))
         assert bool(rank([KELVIN], spec).ranked) is holds
-        assert QueryFilter().passes(KELVIN, spec) is holds
+        assert JsonFilter().passes(KELVIN, spec) is holds
 
 
 @pytest.mark.parametrize("command", ["=", "<", ">", "<=", ">=", "in"])
@@ -131,7 +131,7 @@ def test_queries_may_be_as_deep_and_long_as_that() -> None:
 
 
 def test_a_query_that_was_never_checked_lets_no_host_pass() -> None:
-    assert reasons([KELVIN], replace(SPEC, query="nonsense")) == ("query", "1 host is not as the hint query says")
+    assert reasons([KELVIN], replace(SPEC, query="nonsense")) == ("JsonFilter", "1 host is not as the hint query says")
 
 
 json_values = st.recursive(

@@ -58,14 +58,14 @@ def test_a_host_with_exactly_enough_passes() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "reason"),
     [
-        ({"alive": False}, "enabled_and_alive", "1 of 1 host does not answer"),
-        ({"enabled": False}, "enabled_and_alive", "1 of 1 host is disabled"),
-        ({"vcpus_allocated": 31}, "vcpus", "no host has 2 vCPUs free; the most is 1"),
-        ({"vcpus_total": 1}, "vcpus", "no host has 2 vCPUs free; the most is 1"),
-        ({"memory_mb_allocated": 7168}, "ram", "no host has 2048 MiB of memory free; the most is 1024 MiB"),
-        ({"memory_mb_limit": 2047}, "ram", "no host has 2048 MiB of memory free; the most is 2047 MiB"),
-        ({"memory_mb_allocated": 9999}, "ram", "no host has 2048 MiB of memory free; the most is 0 MiB"),
-        ({"disk_gb_allocated": 91}, "disk", "no host has 10 GiB of disk free; the most is 9 GiB"),
+        ({"alive": False}, "ComputeFilter", "1 of 1 host does not answer"),
+        ({"enabled": False}, "ComputeFilter", "1 of 1 host is disabled"),
+        ({"vcpus_allocated": 31}, "CoreFilter", "no host has 2 vCPUs free; the most is 1"),
+        ({"vcpus_total": 1}, "CoreFilter", "no host has 2 vCPUs free; the most is 1"),
+        ({"memory_mb_allocated": 7168}, "RamFilter", "no host has 2048 MiB of memory free; the most is 1024 MiB"),
+        ({"memory_mb_limit": 2047}, "RamFilter", "no host has 2048 MiB of memory free; the most is 2047 MiB"),
+        ({"memory_mb_allocated": 9999}, "RamFilter", "no host has 2048 MiB of memory free; the most is 0 MiB"),
+        ({"disk_gb_allocated": 91}, "DiskFilter", "no host has 10 GiB of disk free; the most is 9 GiB"),
     ],
 )
 def test_each_filter_says_what_is_missing(changes: dict[str, Any], name: str, reason: str) -> None:
@@ -74,13 +74,16 @@ def test_each_filter_says_what_is_missing(changes: dict[str, Any], name: str, re
 
 def test_the_zone_is_named() -> None:
     spec = replace(SPEC, availability_zone="moon")
-    assert reasons([host(), host("ohm")], spec) == ("availability_zone", "2 hosts are outside availability zone moon")
+    assert reasons([host(), host("ohm")], spec) == (
+        "AvailabilityZoneFilter",
+        "2 hosts are outside availability zone moon",
+    )
     assert rank([host(availability_zone="moon")], spec).ranked
 
 
 def test_a_host_that_failed_is_not_tried_again() -> None:
     spec = replace(SPEC, excluded_hosts=frozenset({host().id}))
-    assert reasons([host()], spec) == ("not_tried_before", "1 host failed to build this server")
+    assert reasons([host()], spec) == ("RetryFilter", "1 host failed to build this server")
     assert [item.host.name for item in rank([host(), host("ohm")], spec).ranked] == ["ohm"]
 
 
@@ -88,13 +91,13 @@ def test_the_funnel_counts_hosts_before_and_after_each_filter() -> None:
     hosts = [host("kelvin", alive=False), host("ohm", memory_mb_limit=1024), host("tesla", memory_mb_limit=512)]
     decision = rank(hosts, SPEC)
     assert [(item.name, item.before, item.after) for item in decision.filters] == [
-        ("enabled_and_alive", 3, 2),
-        ("availability_zone", 2, 2),
-        ("not_tried_before", 2, 2),
-        ("number_of_instances", 2, 2),
-        ("io_operations", 2, 2),
-        ("vcpus", 2, 2),
-        ("ram", 2, 0),
+        ("ComputeFilter", 3, 2),
+        ("AvailabilityZoneFilter", 2, 2),
+        ("RetryFilter", 2, 2),
+        ("NumInstancesFilter", 2, 2),
+        ("IoOpsFilter", 2, 2),
+        ("CoreFilter", 2, 2),
+        ("RamFilter", 2, 0),
     ]
     assert explain(decision) == "3 hosts → 2 are at work → 0 have the memory: 2 GiB asked, 1 GiB is the most free."
 

@@ -21,10 +21,10 @@ def order(hosts: list[HostState], spec: RequestSpec = SPEC, **settings: Any) -> 
 @pytest.mark.parametrize(
     ("weigher", "setting", "worse"),
     [
-        ("ram", "RAM_WEIGHT", {"memory_mb_allocated": 1}),
-        ("cpu", "CPU_WEIGHT", {"vcpus_allocated": 1}),
-        ("disk", "DISK_WEIGHT", {"disk_gb_allocated": 1}),
-        ("build_failure", "BUILD_FAILURE_WEIGHT", {"failed_builds": 1}),
+        ("RAMWeigher", "RAM_WEIGHT", {"memory_mb_allocated": 1}),
+        ("CPUWeigher", "CPU_WEIGHT", {"vcpus_allocated": 1}),
+        ("DiskWeigher", "DISK_WEIGHT", {"disk_gb_allocated": 1}),
+        ("BuildFailureWeigher", "BUILD_FAILURE_WEIGHT", {"failed_builds": 1}),
     ],
 )
 def test_a_weigher_likes_one_and_its_negative_the_other(weigher: str, setting: str, worse: dict[str, int]) -> None:
@@ -36,8 +36,8 @@ def test_a_weigher_likes_one_and_its_negative_the_other(weigher: str, setting: s
 def test_hosts_that_build_much_come_last() -> None:
     facts = Facts(io_ops={host("busy").raw_id: 3, host("busier").raw_id: 5})
     hosts = [host(name)._replace(facts=facts) for name in ("busier", "idle", "busy")]
-    assert order(hosts, WEIGHERS=["io"]) == ["idle", "busy", "busier"]
-    assert order(hosts, WEIGHERS=["io"], IO_WEIGHT=-1.0) == ["busier", "busy", "idle"]
+    assert order(hosts, WEIGHERS=["IoOpsWeigher"]) == ["idle", "busy", "busier"]
+    assert order(hosts, WEIGHERS=["IoOpsWeigher"], IO_WEIGHT=-1.0) == ["busier", "busy", "idle"]
 
 
 def test_hosts_with_the_image_come_first() -> None:
@@ -76,7 +76,11 @@ def test_a_weight_is_the_sum_of_its_parts_scaled_between_worst_and_best() -> Non
     ]
     options = options_of(SimpleNamespace(SCHEDULER_RAM_WEIGHT=2.0))
     parts = {item.host.name: dict(item.parts) for item in decide(hosts, SPEC, options).ranked}
-    assert parts == {"a": {"ram": 0.0, "cpu": 1.0}, "b": {"ram": 1.5, "cpu": 0.5}, "c": {"ram": 2.0, "cpu": 0.0}}
+    assert parts == {
+        "a": {"RAMWeigher": 0.0, "CPUWeigher": 1.0},
+        "b": {"RAMWeigher": 1.5, "CPUWeigher": 0.5},
+        "c": {"RAMWeigher": 2.0, "CPUWeigher": 0.0},
+    }
     for item in decide(hosts, SPEC, options).ranked:
         assert item.weight == pytest.approx(sum(item.parts.values()))
 

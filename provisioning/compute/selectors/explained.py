@@ -1,6 +1,6 @@
-"""The scheduler's decisions as the records have them, for people: what each filter left, what was asked, what there is.
+"""The recorded decisions of the scheduler, for people: what each filter left, what was asked for, what there is.
 
-No host is named but to those who may see hosts.
+Hosts are named only to those who may see them.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ SEEING_HOSTS = "os_compute_api:os-extended-server-attributes"
 ALL_TAKEN = "Other servers took what was left at the same moment."
 GAVE_UP = "The host did not finish in time, and the launch went on to another one."
 LABELS: Mapping[str, str] = {
-    "enabled_and_alive": "at work",
-    "requested_host": "the host asked for",
-    "ignored_hosts": "hosts left out",
-    "availability_zone": "zone",
-    "architecture": "processor",
-    "hypervisor": "hypervisor",
-    "capabilities": "capabilities",
-    "query": "query",
-    "aggregate_extra_specs": "aggregates",
-    "not_tried_before": "failed before",
-    "same_host": "servers to be with",
-    "different_host": "servers to be apart from",
-    "group_affinity": "server group",
-    "group_anti_affinity": "server group",
-    "number_of_instances": "number of servers",
-    "io_operations": "servers being built",
-    "vcpus": "vCPUs",
-    "ram": "memory",
-    "disk": "disk",
+    "ComputeFilter": "at work",
+    "RequestedHostFilter": "the host asked for",
+    "IgnoredHostsFilter": "hosts left out",
+    "RequireZoneFilter": "zone",
+    "AvailabilityZoneFilter": "zone",
+    "ImagePropertiesFilter": "image",
+    "ComputeCapabilitiesFilter": "capabilities",
+    "JsonFilter": "query",
+    "AggregateInstanceExtraSpecsFilter": "aggregates",
+    "RetryFilter": "failed before",
+    "SameHostFilter": "servers to be with",
+    "DifferentHostFilter": "servers to be apart from",
+    "ServerGroupAffinityFilter": "server group",
+    "ServerGroupAntiAffinityFilter": "server group",
+    "NumInstancesFilter": "number of servers",
+    "IoOpsFilter": "servers being built",
+    "CoreFilter": "vCPUs",
+    "RamFilter": "memory",
+    "DiskFilter": "disk",
 }
-"""Filter → what it looks at; one of the operators' own is called by its name."""
+"""Filter → what it checks; an operator's own filter is shown by its name."""
 _NAMELESS = HostState(
     NOBODY,
     "",
@@ -60,19 +60,19 @@ _NAMELESS = HostState(
     memory_mb_allocated=0,
     disk_gb_allocated=0,
 )
-"""Stands for a host that was found, where no host is to be named."""
+"""Stands for the host that was found where it must not be named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One filter's work, and for operators the first of the hosts that it took away."""
+    """The result of one filter, and for operators the first of the hosts that it rejected."""
 
     result: FilterResult
     lost: tuple[str, ...] = ()
 
     @property
     def took(self) -> int:
-        """How many hosts it took away."""
+        """How many hosts it rejected."""
         return self.result.before - self.result.after
 
     @property
@@ -82,12 +82,12 @@ class Check:
 
     @property
     def label(self) -> str:
-        """What it looks at, in a word or two."""
+        """What it checks, in a word or two."""
         return LABELS.get(self.result.name) or re.sub(r"[^\w.]|_", " ", self.result.name)
 
     @property
     def why(self) -> str:
-        """Why it took hosts away."""
+        """Why it rejected hosts."""
         return why(self.result) if self.took else ""
 
 
@@ -129,17 +129,17 @@ class Explained:
 
     @property
     def suitable(self) -> int:
-        """How many of them would do."""
+        """How many of them were suitable."""
         return self.checks[-1].result.after if self.checks else 0
 
     @property
     def took(self) -> tuple[Check, ...]:
-        """The filters that took hosts away."""
+        """The filters that rejected hosts."""
         return tuple(check for check in self.checks if check.took)
 
     @property
     def took_none(self) -> tuple[str, ...]:
-        """What the filters looked at that took none."""
+        """What the filters check that rejected none."""
         return tuple(dict.fromkeys(check.label for check in self.checks if not check.took))
 
     @property
@@ -150,7 +150,7 @@ class Explained:
 
     @property
     def drawn(self) -> bool:
-        """Whether chance alone chose among the best."""
+        """Whether the host was drawn among equals."""
         return len(self.weights) > 1 and len({weight.weight for weight in self.weights}) == 1
 
     @property
@@ -160,12 +160,12 @@ class Explained:
 
 
 def checks_of(filters: Iterable[FilterResult], losses: Mapping[str, Sequence[str]] | None = None) -> tuple[Check, ...]:
-    """Return the filters of a decision, with the hosts they took away where those are given."""
+    """Return the filters of a decision, with the hosts they rejected where those are given."""
     return tuple(Check(result, tuple((losses or {}).get(result.name, ()))) for result in filters)
 
 
 def decisions_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Explained]:
-    """Return how each attempt of a server found its place, or why there was none, newest first; of a deleted one too.
+    """Return how each attempt of a server, deleted or not, found its host, or why there was none, newest first.
 
     Raises NotFoundError.
     """

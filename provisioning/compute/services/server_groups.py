@@ -21,7 +21,7 @@ from provisioning.quotas import selectors as quota_limits
 from provisioning.quotas.limits import UNLIMITED
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.scheduler import check_query, options_of
-from provisioning.scheduler.query import QueryFilter
+from provisioning.scheduler.query import JsonFilter
 
 NEAR_SERVERS = ("same_host", "different_host")
 """Hints that name servers."""
@@ -66,7 +66,7 @@ def check_hints(hints: Mapping[str, object]) -> dict[str, object]:
 
 
 def _has_queries() -> bool:
-    return any(isinstance(judge, QueryFilter) for judge in options_of(settings).filters)
+    return any(isinstance(judge, JsonFilter) for judge in options_of(settings).filters)
 
 
 def _id(value: object, hint: str) -> str:

@@ -1,4 +1,4 @@
-"""Which servers are to be near each other and which apart: hints that name servers, and groups of servers."""
+"""Filters that keep servers together or apart: by hints that name servers, and by server groups."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
 
 
 class SameHostFilter(HostFilter):
-    """On a host of one of the servers that the hint ``same_host`` names."""
+    """Hosts of the servers that the hint ``same_host`` names."""
 
-    name = "same_host"
+    name = "SameHostFilter"
     kept = ("has one of the servers named", "have one of the servers named")
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -35,9 +35,9 @@ class SameHostFilter(HostFilter):
 
 
 class DifferentHostFilter(HostFilter):
-    """On no host of the servers that the hint ``different_host`` names."""
+    """Hosts without the servers that the hint ``different_host`` names."""
 
-    name = "different_host"
+    name = "DifferentHostFilter"
     kept = ("has none of the servers named", "have none of the servers named")
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -54,10 +54,10 @@ class DifferentHostFilter(HostFilter):
         return f"{hosts_in_words(lost)} {have(lost)} a server that different_host names"
 
 
-class GroupAffinityFilter(HostFilter):
-    """With the servers of its group, once there are any."""
+class ServerGroupAffinityFilter(HostFilter):
+    """Hosts with servers of the request's group, once it has any; for the policy affinity."""
 
-    name = "group_affinity"
+    name = "ServerGroupAffinityFilter"
     kept = ("has the group's servers", "have the group's servers")
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -76,10 +76,10 @@ class GroupAffinityFilter(HostFilter):
         return f"{hosts_in_words(lost)} {have(lost)} no server of the group, which wants them on one host"
 
 
-class GroupAntiAffinityFilter(HostFilter):
-    """Apart from the servers of its group: no more on one host than the group's rule says."""
+class ServerGroupAntiAffinityFilter(HostFilter):
+    """Hosts with fewer servers of the request's group than one may have; for the policy anti-affinity."""
 
-    name = "group_anti_affinity"
+    name = "ServerGroupAntiAffinityFilter"
     kept = ("has room for another of the group", "have room for another of the group")
 
     def applies(self, spec: RequestSpec) -> bool:

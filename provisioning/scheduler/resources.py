@@ -1,4 +1,4 @@
-"""Room on a host: vCPUs, memory, disk, and how many servers it may have and build at a time."""
+"""Filters for what a host has free: vCPUs, memory, disk, and how many servers it may have and build at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from provisioning.scheduler.condition import Amounts, HostFilter, have, hosts_in
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 
-class RoomFilter(HostFilter):
-    """Enough of something free."""
+class ResourceFilter(HostFilter):
+    """Hosts with enough of a resource free."""
 
     unit = ""
 
@@ -21,14 +21,11 @@ class RoomFilter(HostFilter):
 
     @abc.abstractmethod
     def free(self, hosts: Sequence[HostState]) -> list[int]:
-        """Return how much each host has left; less than nothing where more was given out than there is."""
+        """Return how much each host has free; negative where more is allocated than the host has."""
 
     @abc.abstractmethod
     def what(self, asked: int) -> str:
         """Say what is asked for, with its amount."""
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return bool(self.select([host], spec))
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         asked = self.asked(spec)
@@ -47,10 +44,10 @@ class RoomFilter(HostFilter):
         return f"{hosts_in_words(lost)} {have(lost)} not got {what}"
 
 
-class VcpuFilter(RoomFilter):
-    """Enough vCPUs free; and no guest has more vCPUs than its host has processors."""
+class CoreFilter(ResourceFilter):
+    """Hosts with enough vCPUs free and no fewer processors than the guest has vCPUs."""
 
-    name = "vcpus"
+    name = "CoreFilter"
     kept = ("has the vCPUs", "have the vCPUs")
 
     def asked(self, spec: RequestSpec) -> int:
@@ -66,10 +63,10 @@ class VcpuFilter(RoomFilter):
         return f"{asked} {'vCPU' if asked == 1 else 'vCPUs'} free"
 
 
-class RamFilter(RoomFilter):
-    """Enough memory free."""
+class RamFilter(ResourceFilter):
+    """Hosts with enough memory free."""
 
-    name = "ram"
+    name = "RamFilter"
     kept = ("has the memory", "have the memory")
     unit = "MiB"
 
@@ -83,10 +80,10 @@ class RamFilter(RoomFilter):
         return f"{asked} MiB of memory free"
 
 
-class DiskFilter(RoomFilter):
-    """Enough disk free."""
+class DiskFilter(ResourceFilter):
+    """Hosts with enough disk free."""
 
-    name = "disk"
+    name = "DiskFilter"
     kept = ("has the disk", "have the disk")
     unit = "GiB"
 
@@ -101,47 +98,41 @@ class DiskFilter(RoomFilter):
 
 
 class CountFilter(HostFilter):
-    """Fewer of something on the host than it may have: ``most`` of the settings, or what its aggregates say."""
+    """Hosts below a limit on a number of servers: that of their aggregates, or else ``most`` of the settings."""
 
     def __init__(self, most: int = 0) -> None:
-        """Keep what the settings say; 0: any number."""
+        """``most`` 0: any number."""
         self.most = most or inf
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} {self.full}"
 
     full: str
-    """What is said of hosts that have as many as they may."""
+    """What is said of hosts that have reached the limit."""
 
 
-class InstancesFilter(CountFilter):
-    """Not more servers than a host may have."""
+class NumInstancesFilter(CountFilter):
+    """Hosts with fewer servers than they may have."""
 
-    name = "number_of_instances"
+    name = "NumInstancesFilter"
     kept = ("may have more servers", "may have more servers")
     full = "as many servers as one may have"
-
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return host.instances < (self.most if host.max_instances is None else host.max_instances)
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         if self.most == inf:
             return [host for host in hosts if (own := host.max_instances) is None or host.instances < own]
-        return super().select(hosts, spec)
+        return [host for host in hosts if host.instances < (self.most if (own := host.max_instances) is None else own)]
 
 
 class IoOpsFilter(CountFilter):
-    """Not more servers being built, copied or moved at the same time than a host may have."""
+    """Hosts that build, copy and move fewer servers than they may at a time."""
 
-    name = "io_operations"
+    name = "IoOpsFilter"
     kept = ("may build another server", "may build another server")
     full = "as many servers in the making as one may have"
     needs = frozenset({"io_ops"})
 
-    def passes(self, host: HostState, spec: RequestSpec) -> bool:
-        return host.io_ops < (self.most if host.max_io_ops is None else host.max_io_ops)
-
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         if self.most == inf:
             return [host for host in hosts if (own := host.max_io_ops) is None or host.io_ops < own]
-        return super().select(hosts, spec)
+        return [host for host in hosts if host.io_ops < (self.most if (own := host.max_io_ops) is None else own)]

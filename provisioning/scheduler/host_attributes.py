@@ -1,5 +1,4 @@
-"""What can be asked about a host by name, in extra specs (``capabilities:cpu_info:arch``) and queries
-(``$cpu_info.arch``)."""
+"""The attributes of a host that extra specs (``capabilities:cpu_info:arch``) and queries (``$cpu_info.arch``) name."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from operator import attrgetter
 from provisioning.scheduler.spec import HostState
 
 MIB_PER_GIB = 1024
-Said = int | str | frozenset[str]
+Value = int | str | frozenset[str]
 """A number, a word, or several words."""
 
 NUMBERS: dict[str, Callable[[HostState], int]] = {
@@ -42,7 +41,7 @@ NUMBERS: dict[str, Callable[[HostState], int]] = {
 
 @lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[str]:
-    """``a,b`` → a and b; kept, since hosts are much alike."""
+    """``a,b`` → a and b; cached, since many hosts have the same."""
     return frozenset(filter(None, text.split(",")))
 
 
@@ -59,12 +58,12 @@ NAMES: dict[str, Callable[[HostState], str]] = {
     "host": attrgetter("name"),
     "hypervisor_hostname": attrgetter("name"),
 }
-"""For operators: users are not told what hosts are called."""
-ALL: Mapping[str, Callable[[HostState], Said]] = {**NUMBERS, **WORDS, **LISTS, **NAMES}
+"""For extra specs only, which operators write: a user's query must not find out the names of hosts."""
+ALL: Mapping[str, Callable[[HostState], Value]] = {**NUMBERS, **WORDS, **LISTS, **NAMES}
 
 
-def said(host: HostState, name: str) -> Said | None:
-    """Return what the host says under a name with dots; None when it says nothing, or there is no such name."""
+def value_of(host: HostState, name: str) -> Value | None:
+    """Return an attribute by its name with dots; None if the host has not reported it or there is none of that name."""
     read = ALL.get(name)
     found = read(host) if read is not None else None
     return None if found == "" or found == frozenset() else found
