@@ -20,7 +20,7 @@ from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.text import one_line
 from provisioning.compute import instance_actions, state
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
-from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
@@ -140,8 +140,8 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         if command.generation == instance.attempt and (allocation is None or held_there):
             finish_delete(instance, confirmed=True)
     elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
-        line = line_of(instance)
-        waiting = line is not None and instance.task_state == line.first
+        kind = build_kind_of(instance)
+        waiting = kind is not None and instance.task_state == kind.first
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
             leave_host(instance.id)
         else:
@@ -177,8 +177,8 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
     """Return the action that an order belongs to."""
     if command.kind == "build_request":
-        line = line_of(instance)
-        return instance_actions.current(instance.id, line.action) if line else None
+        kind = build_kind_of(instance)
+        return instance_actions.current(instance.id, kind.action) if kind else None
     action = awaiting(instance, decode_command_body(command.body))
     return instance_actions.current(instance.id, action.record) if action else None
 

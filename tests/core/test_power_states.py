@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import Power, change_password, reboot, start, stop
+from provisioning.compute.actions.power import Power, change_password, reboot, start, stop, trigger_crash_dump
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
@@ -253,3 +253,19 @@ def test_the_host_being_down_stops_no_delete(cloud: Cloud, running: Instance) ->
     (order,) = cloud.agents["kelvin"].take()
     assert isinstance(order.body, PowerRequest)
     assert order.body.action == "stop"
+
+
+def test_a_crash_dump_without_an_answer_ends(cloud: Cloud, running: Instance) -> None:
+    """It has a deadline: the action is closed, the fault says why, and nothing of it is open at the host."""
+    trigger_crash_dump(context("alice"), running.id)
+    cloud.agents["kelvin"].take()
+    command = HostCommand.objects.get(subject_id=running.id, finished_at=None)
+    assert (command.beside, command.deadline is not None) == (True, True)
+    HostCommand.objects.filter(pk=command.pk).update(deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    action = InstanceAction.objects.get(instance=running, action="trigger_crash_dump")
+    assert action.finished_at is not None
+    assert action.message
+    assert InstanceFault.objects.filter(instance=running).exists()
+    assert not HostCommand.objects.filter(finished_at=None).exists()
+    assert state_of(running) == ("active", None)

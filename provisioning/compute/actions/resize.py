@@ -22,7 +22,8 @@ from provisioning.common.errors import InvalidInputError, UnavailableError
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import register
-from provisioning.compute.actions.resize_checks import look_here, wanted_size
+from provisioning.compute.actions.resize_checks import rank_here, wanted_size
+from provisioning.compute.allocations import lower_room, raise_room
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import flavor_ref, guest_spec
@@ -31,7 +32,6 @@ from provisioning.compute.migration_records import close_migration, open_migrati
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.outcome import Outcome
-from provisioning.compute.resize_allocations import lower_room, raise_room
 from provisioning.compute.sizes import larger_room, quota_held, room_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
@@ -267,7 +267,7 @@ def _settle(instance: Instance, host: Host) -> None:
 def _claim(instance: Instance, host: Host) -> str:
     """Raise what the server holds on its host; return why it cannot be, empty when it is done."""
     wanted = instance.old_flavor or instance.flavor
-    found = look_here(instance, host, wanted)
+    found = rank_here(instance, host, wanted)
     why = explain(found.decision)
     suits = not why or found.decision.filters[-1].asked is not None  # what room there is, the claim says
     room = larger_room(instance.flavor, wanted)
@@ -295,7 +295,7 @@ def _refuse(instance: Instance, why: str) -> Instance:
     if back is None:
         raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)
     set_migration(back.id, "error")
-    record_fault(back, message, details="resize", host_name=back.host.name if back.host else "")
+    record_fault(back, message, details="resize", host_name=back.host_name)
     instance_actions.finish(back.id, "resize", message=message)
     return back
 

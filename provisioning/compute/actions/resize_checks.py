@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.launch.checks import check_fit
-from provisioning.compute.launch.decisions import Look, look_at
+from provisioning.compute.launch.decisions import SchedulingAttempt, rank_one_host
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
@@ -62,7 +62,7 @@ def _disk(reason: str) -> InvalidInputError:
     return InvalidInputError(NOT_RESIZED.format(reason=reason), field=FIELD)
 
 
-def look_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Look:
+def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> SchedulingAttempt:
     """Ask the scheduler whether the server's host will do for this flavor, as if the server were not there yet.
 
     Room is asked for only of what grows, and whether the host takes anything more only when something does.  What
@@ -95,7 +95,7 @@ def look_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Look
             instances=0,
         )
 
-    return look_at(host.id, spec, without)
+    return rank_one_host(host.id, spec, without)
 
 
 def _growth(room: Room, before: Room) -> Room:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from provisioning.compute import instance_actions
-from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.network import services as network
 from provisioning.scheduler import HostState
@@ -20,7 +20,7 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     started = timezone.now()
     ports = (
         network.bind_ports(instance.id, host.name)
-        if line_of(instance) is UNSHELVE
+        if build_kind_of(instance) is UNSHELVE
         else network.allocate(
             instance.id,
             instance.project_id,

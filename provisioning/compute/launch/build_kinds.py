@@ -9,7 +9,7 @@ from provisioning.compute.states import TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BuildKind:
     """One kind of build, in the words of the records.
 
     ``action`` is Nova's name; ``first`` is the task that waits for a place, ``waiting`` are those before an order has
@@ -29,29 +29,29 @@ class Line:
         return ["spawn"] if task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
 
 
-LAUNCH = Line(
+LAUNCH = BuildKind(
     "create",
     VmState.BUILDING,
     TaskState.SCHEDULING,
     frozenset({TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}),
     "fail",
 )
-UNSHELVE = Line(
+UNSHELVE = BuildKind(
     "unshelve", VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING, frozenset({TaskState.UNSHELVING}), "action_failed"
 )
-LINES = (LAUNCH, UNSHELVE)
+BUILD_KINDS = (LAUNCH, UNSHELVE)
 
 
-def line_of(instance: Instance) -> Line | None:
+def build_kind_of(instance: Instance) -> BuildKind | None:
     """Return the build that an instance is in the middle of, None for any other."""
     task = instance.task_state
-    for line in LINES:
-        if instance.vm_state == line.vm_state and (task in line.waiting or task == TaskState.SPAWNING):
-            return line
+    for kind in BUILD_KINDS:
+        if instance.vm_state == kind.vm_state and (task in kind.waiting or task == TaskState.SPAWNING):
+            return kind
     return None
 
 
 def is_waiting(instance: Instance) -> bool:
     """Whether it is being built and no order has left for a host yet."""
-    line = line_of(instance)
-    return line is not None and instance.task_state in line.waiting
+    kind = build_kind_of(instance)
+    return kind is not None and instance.task_state in kind.waiting

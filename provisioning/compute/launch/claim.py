@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from provisioning.compute import instance_actions, state
 from provisioning.compute.allocations import hold, take_first
-from provisioning.compute.launch.build_kinds import LAUNCH, line_of
-from provisioning.compute.launch.decisions import Look, look, record_decision
+from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
+from provisioning.compute.launch.decisions import SchedulingAttempt, rank_hosts, record_decision
 from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
@@ -33,7 +33,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     then), or when the launch has moved on without us.
     """
     for _ in range(ROUNDS):
-        found = look(spec_of(instance))
+        found = rank_hosts(spec_of(instance))
         if not found.decision.ranked:
             break
         with transaction.atomic():
@@ -45,7 +45,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
         if not instance_waits(instance):
             return None
     else:
-        found = look(spec_of(instance))
+        found = rank_hosts(spec_of(instance))
     _give_up(instance, found, action)
     return None
 
@@ -56,7 +56,7 @@ def instance_waits(instance: Instance) -> bool:
     return waiting.filter(vm_state=instance.vm_state, task_state=instance.task_state).exists()
 
 
-def _claim_one(instance: Instance, found: Look, action: InstanceAction) -> HostState | None:
+def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAction) -> HostState | None:
     """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
     started = timezone.now()
     ranked = [one.host for one in found.decision.ranked]
@@ -84,7 +84,9 @@ def _claim_one(instance: Instance, found: Look, action: InstanceAction) -> HostS
     return chosen
 
 
-def _looked(instance: Instance, found: Look, action: InstanceAction, failure: str = "") -> InstanceActionEvent:
+def _looked(
+    instance: Instance, found: SchedulingAttempt, action: InstanceAction, failure: str = ""
+) -> InstanceActionEvent:
     """Return the step ``schedule`` of one look at the hosts."""
     if failure:
         return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=failure)
@@ -92,10 +94,10 @@ def _looked(instance: Instance, found: Look, action: InstanceAction, failure: st
     return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, detail=seen)
 
 
-def _give_up(instance: Instance, found: Look, action: InstanceAction) -> None:
+def _give_up(instance: Instance, found: SchedulingAttempt, action: InstanceAction) -> None:
     """No host: ERROR, hostless, with the filters' counts in the fault, and a smaller size that would fit."""
     sentences = [explain(found.decision) or ALL_TAKEN]
-    if line_of(instance) is LAUNCH:
+    if build_kind_of(instance) is LAUNCH:
         sentences.append(smaller_that_fits(instance, found.hosts, found.spec, found.decision))
     message = NO_VALID_HOST + " ".join(filter(None, sentences))
     with transaction.atomic():

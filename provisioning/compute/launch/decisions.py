@@ -23,7 +23,7 @@ _WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "sec
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SchedulingAttempt:
     """One look at the hosts: what was asked, what there was, what was found, and when."""
 
     spec: RequestSpec
@@ -39,13 +39,15 @@ def options_now() -> Options:
     return options_of(settings)
 
 
-def look(spec: RequestSpec) -> Look:
+def rank_hosts(spec: RequestSpec) -> SchedulingAttempt:
     """Read the hosts as they are now, and decide; nothing is written."""
     options = options_now()
-    return _look(spec, options, lambda: hosts_for(spec, options))
+    return _rank(spec, options, lambda: hosts_for(spec, options))
 
 
-def look_at(host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState], HostState]) -> Look:
+def rank_one_host(
+    host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState], HostState]
+) -> SchedulingAttempt:
     """Do the same with one host, which is looked at as ``seen_as`` says, whatever is being built there."""
     options = options_now()
     facts = facts_needed(spec, options) - {"io_ops"}
@@ -53,19 +55,26 @@ def look_at(host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState]
     def read() -> list[HostState]:
         return [seen_as(host) for host in host_states(facts, image_id=spec.image_id, only=host_id)]
 
-    return _look(spec, options, read)
+    return _rank(spec, options, read)
 
 
-def _look(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence[HostState]]) -> Look:
+def _rank(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence[HostState]]) -> SchedulingAttempt:
     started, before = timezone.now(), perf_counter()
     hosts = read_hosts()
     read = perf_counter()
     decision = decide(hosts, spec, options)
-    return Look(spec, hosts, decision, instance_actions.since(started), read - before, perf_counter() - read)
+    return SchedulingAttempt(
+        spec, hosts, decision, instance_actions.since(started), read - before, perf_counter() - read
+    )
 
 
 def record_decision(
-    instance: Instance, action: str, found: Look, chosen: HostState | None, *, flavor: Mapping[str, Any] | None = None
+    instance: Instance,
+    action: str,
+    found: SchedulingAttempt,
+    chosen: HostState | None,
+    *,
+    flavor: Mapping[str, Any] | None = None,
 ) -> None:
     """Keep what a look has found for this attempt of an action, inside the caller's transaction; a repeat replaces it.
 

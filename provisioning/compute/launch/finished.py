@@ -12,7 +12,7 @@ from compute_agent.contract.commands import BuildRequest, CommandBody
 from compute_agent.contract.power import PowerState
 from provisioning.compute import instance_actions, state
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
@@ -35,7 +35,11 @@ OFF_THE_SHELF: dict[str, Any] = {
 
 def is_spawning(instance: Instance, attempt: int) -> bool:
     """Whether this attempt of a build is with a host now."""
-    return instance.attempt == attempt and instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+    return (
+        instance.attempt == attempt
+        and instance.task_state == TaskState.SPAWNING
+        and build_kind_of(instance) is not None
+    )
 
 
 def finished(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
@@ -50,7 +54,7 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     build_succeeded(instance.host)
     power = outcome.power or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
-    if line_of(instance) is UNSHELVE:
+    if build_kind_of(instance) is UNSHELVE:
         _came_back(instance, changes)
         return
     note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
@@ -76,8 +80,8 @@ def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
 def _not_built(instance: Instance, outcome: Outcome, ended: datetime) -> None:
     """Keep the reason with the step that failed; then another host, or ERROR."""
     reason, host_id = outcome.message or "The host could not build the server.", instance.host_id
-    line = line_of(instance)
-    action = instance_actions.current(instance.id, line.action) if line else None
+    kind = build_kind_of(instance)
+    action = instance_actions.current(instance.id, kind.action) if kind else None
     if action is not None:
         failure = attempts.Failure(instance.attempt, instance.host_name, reason)
         attempts.record(action, failure, instance, ended)

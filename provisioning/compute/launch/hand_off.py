@@ -8,7 +8,7 @@ from compute_agent.contract.commands import BuildRequest
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.guest_spec import guest_spec
-from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.states import TaskState
 from provisioning.scheduler import HostState
@@ -22,8 +22,8 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     """
     started = timezone.now()
     spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)
-    line = line_of(instance)
-    if line is None or not state.walk(instance, line.hand_off_moves(instance.task_state), attempt=instance.attempt):
+    kind = build_kind_of(instance)
+    if kind is None or not state.walk(instance, kind.hand_off_moves(instance.task_state), attempt=instance.attempt):
         return None
     host_commands.send(
         host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)

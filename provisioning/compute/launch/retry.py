@@ -10,7 +10,7 @@ from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import UNSHELVE, line_of
+from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import host_holding, leave_host, release_place, send_destroy
@@ -31,30 +31,30 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     ``message`` is for the owner and names no host; ``details`` are for operators.  The fault says as well why each try
     before this one failed.  Returns None when the launch is over already.
     """
-    line = line_of(instance)
-    if line is None:
+    kind = build_kind_of(instance)
+    if kind is None:
         return None
-    attempt, action = instance.attempt, instance_actions.current(instance.id, line.action)
+    attempt, action = instance.attempt, instance_actions.current(instance.id, kind.action)
     earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
     reason, message = message, attempts.told(message, earlier)
     holder = None if clean else host_holding(instance)
-    host_name = instance.host.name if instance.host is not None else ""
+    host_name = instance.host_name
     changes: dict[str, object] = {"host": None}
-    if line is UNSHELVE:
+    if kind is UNSHELVE:
         changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
     note = Note(fault=message, cause="BuildFailed" if host_name else "NoValidHost")
-    failed = state.advance(instance, line.give_up, attempt=instance.attempt, changes=changes, note=note)
+    failed = state.advance(instance, kind.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
         return None
     if action is not None:
         attempts.record(action, attempts.Failure(attempt, host_name, reason), failed)
     record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
-    instance_actions.finish(failed.id, line.action, message=message)
+    instance_actions.finish(failed.id, kind.action, message=message)
     commit(failed.id)
     if holder is None:
-        (leave_host if line is UNSHELVE else release_place)(failed.id)
+        (leave_host if kind is UNSHELVE else release_place)(failed.id)
     else:
         host_commands.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)
@@ -69,8 +69,8 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
     one server.
     """
-    line, tries, attempt = line_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
-    host_name = instance.host.name if instance.host is not None else ""
+    kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
+    host_name = instance.host_name
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
         message = f"The server could not be built: {tries} hosts were tried. The last one said: {reason}"
         failed = fail(instance, message, clean=clean)
@@ -90,7 +90,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     if again is None:
         return None
     build_failed(host_id)
-    action = instance_actions.current(again.id, line.action) if line is not None else None
+    action = instance_actions.current(again.id, kind.action) if kind is not None else None
     if action is not None:
         attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
     if clean:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from provisioning.common.errors import NovellaError
 from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.allocate import allocate
-from provisioning.compute.launch.build_kinds import LINES, is_waiting, line_of
+from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
 from provisioning.compute.launch.claim import find_place
 from provisioning.compute.launch.hand_off import hand_off
 from provisioning.compute.launch.retry import fail
@@ -61,13 +61,13 @@ def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
     """Return the launch, or the unshelving, with its instance, if this try of it has not been handed to a host yet."""
     begun = InstanceAction.objects.select_related("instance__host").filter(
         instance_id=uuid.UUID(instance_id),
-        action__in=[line.action for line in LINES],
+        action__in=[kind.action for kind in BUILD_KINDS],
         instance__attempt=attempt,
         finished_at=None,
     )
     for action in begun.order_by("-id"):
-        line = line_of(action.instance)
-        if line is not None and line.action == action.action and is_waiting(action.instance):
+        kind = build_kind_of(action.instance)
+        if kind is not None and kind.action == action.action and is_waiting(action.instance):
             return action
     return None
 

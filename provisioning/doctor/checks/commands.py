@@ -12,7 +12,7 @@ from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.actions.registry import awaiting, commanded_tasks
 from provisioning.compute.host_commands import about_servers, of_tasks
-from provisioning.compute.launch.build_kinds import line_of
+from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, send_destroy
 from provisioning.compute.states import TaskState, VmState
@@ -61,7 +61,7 @@ def _never_heard(order: HostCommand, instance: Instance | None) -> bool:
 def _awaits(instance: Instance, order: HostCommand) -> bool:
     body = decode_command_body(order.body)
     if isinstance(body, BuildRequest):
-        return instance.task_state == TaskState.SPAWNING and line_of(instance) is not None
+        return instance.task_state == TaskState.SPAWNING and build_kind_of(instance) is not None
     return awaiting(instance, body) is not None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db.models import F, Q
 
-from provisioning.compute.launch.build_kinds import LINES, is_waiting
+from provisioning.compute.launch.build_kinds import BUILD_KINDS, is_waiting
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance
 from provisioning.doctor.finding import Finding, Mend, check
@@ -23,8 +23,8 @@ def launches() -> Iterator[Finding]:
     One that waits for the word of the host that was tried before is not waiting for the queue.
     """
     wanted = Q()
-    for line in LINES:
-        wanted |= Q(vm_state=line.vm_state, task_state__in=line.waiting)
+    for kind in BUILD_KINDS:
+        wanted |= Q(vm_state=kind.vm_state, task_state__in=kind.waiting)
     rows = list(Instance.objects.filter(wanted).order_by("id"))
     if not rows:
         return
