@@ -72,6 +72,9 @@ class LaunchForm(Form):
     config_drive = forms.BooleanField(label="Config drive", required=False)
 
     def __init__(self, data: QueryDict | None = None) -> None:
+        if data is not None and "count" not in data:  # scripts that send the wizard's fields may leave it out
+            data = data.copy()
+            data["count"] = "1"
         super().__init__(data)
         self.over_quota = ""
 
