@@ -74,7 +74,6 @@ class ConsoleDialer:
         task.add_done_callback(ended)
 
     async def close(self) -> None:
-        """End every tunnel."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -27,7 +27,6 @@ class CloudCollector(Collector):
     """Everything there is to say of the cloud; ``hosts``: of each host as well."""
 
     def __init__(self, *, hosts: bool = False) -> None:
-        """Read nothing yet."""
         self._hosts = hosts
 
     def describe(self) -> list[Metric]:

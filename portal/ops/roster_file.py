@@ -56,7 +56,6 @@ class Problems(list[tuple[int, str]]):
     """What is wrong, by line."""
 
     def add(self, line: int, sentence: str) -> None:
-        """Note one more."""
         self.append((line, sentence))
 
     def check(self, line: int, function: Callable[..., object], *arguments: object) -> None:

@@ -81,7 +81,6 @@ class Follower(Consumer):
         ]
 
     async def disconnect(self, code: int) -> None:
-        """Forget everything."""
         if self._subscription is not None:
             self._subscription.close()
         for task in self._tasks:
@@ -100,7 +99,6 @@ class Follower(Consumer):
         """Check more about the request, in a thread; raises an error that closes the socket."""
 
     async def serve(self) -> None:
-        """Send until cancelled."""
         raise NotImplementedError
 
     def reason_of(self, error: NovellaError) -> str | None:

@@ -37,7 +37,6 @@ class PooledHandler(ASGIHandler):
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve one request."""
         try:
             body = await self.read_body(receive)
         except RequestAborted:

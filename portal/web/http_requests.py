@@ -137,7 +137,6 @@ class StreamingRequest(http_protocol.WebRequest):
         self.handle_reply({"type": "http.response.body", "body": body})
 
     def _resume(self) -> None:
-        """Read on."""
         if self.channel is not None and not self._disconnected:
             self.channel.setTimeout(self.channel.timeOut)
             self.channel.transport.resumeProducing()

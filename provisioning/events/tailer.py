@@ -49,7 +49,6 @@ class Tailer:
     """
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._lock = threading.Lock()
         self._followers: dict[str, set[Subscription]] = {}
         self._thread: threading.Thread | None = None
@@ -76,7 +75,6 @@ class Tailer:
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        """End a subscription."""
         with self._lock:
             for topic in subscription.topics:
                 followers = self._followers.get(topic, set())

@@ -17,7 +17,6 @@ counting = threading.Lock()
 
 
 def store() -> BaseCache:
-    """Return the cache."""
     return caches[CACHE]
 
 

@@ -139,7 +139,6 @@ class User(AbstractBaseUser):
         return self.enabled and self.is_staff
 
     def has_module_perms(self, app_label: str) -> bool:
-        """As has_perm."""
         return self.enabled and self.is_staff
 
     def set_password(self, raw_password: str | None) -> None:

@@ -61,7 +61,6 @@ class Watch:
     """Ends a connection when its time is over, however slowly it drips."""
 
     def __init__(self, seconds: float) -> None:
-        """Begin to count."""
         self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._timer: threading.Timer | None = None

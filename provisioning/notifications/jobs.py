@@ -12,7 +12,6 @@ from provisioning.notifications.messages import TOPIC
 
 @job(services.JOB, topic=TOPIC, long=True)
 def deliver() -> None:
-    """Send what waits."""
     delivery.deliver()
 
 

@@ -37,7 +37,6 @@ class InstancePaths:
 
     @property
     def seed(self) -> Path:
-        """The config drive."""
         return self.folder / "seed.iso"
 
     @property
@@ -82,7 +81,6 @@ class InstancePaths:
 
     @property
     def vnc_socket(self) -> Path:
-        """The screen."""
         return self.short / "vnc.sock"
 
 

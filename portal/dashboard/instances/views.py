@@ -100,12 +100,10 @@ class InstanceAction(InstancePage):
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
-        """Ask."""
         instance = compute.instance_for(self.context, instance_id)
         return self.ask(_question(instance, self.action, self.button))
 
     def post(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
-        """Begin it."""
         instance = compute.instance_for(self.context, instance_id)
         if self.action.key == "delete":
             _delete(self.context, instance)

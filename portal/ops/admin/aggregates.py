@@ -36,7 +36,6 @@ class AggregateForm(ModelForm):
             self.fields["members"].initial = self.instance.hosts.all()
 
     def clean_metadata(self) -> dict[str, str]:
-        """Take text only."""
         value = self.cleaned_data["metadata"] or {}
         if not isinstance(value, dict) or not all(
             isinstance(item, str) and len(item) <= 255 for item in value.values()
@@ -109,7 +108,6 @@ class ServerGroupAdmin(Readable):
 
     @admin.display(description="project")
     def project(self, group: ServerGroup) -> str:
-        """Name the project."""
         return str(projects_by_id([group.project_id]).get(group.project_id) or group.project_id)
 
     @admin.display(description="servers")

@@ -50,7 +50,6 @@ class DoctorRunAdmin(Readable):
 
     @admin.display(description="checks made")
     def made(self, run: DoctorRun) -> str:
-        """Name the checks."""
         return ", ".join(run.checks)
 
     @admin.display(description="report")

@@ -69,13 +69,11 @@ class InstanceAdmin(Readable):
 
     @admin.display(description="project")
     def project(self, instance: Instance) -> str:
-        """Name the project."""
         known = projects_by_id([instance.project_id]).get(instance.project_id)
         return str(known or instance.project_id)
 
     @admin.display(description="launched by")
     def owner(self, instance: Instance) -> str:
-        """Name the person."""
         return str(users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
 
     @admin.display(description="size")
@@ -116,7 +114,6 @@ class InstanceAdmin(Readable):
 
     @admin.action(description="Start")
     def start_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> None:
-        """Start them."""
         each(request, queryset, lambda context, row: start(context, row.id), "Instances being started")
 
     @admin.action(description="Give up the launch: clean up and set to error")

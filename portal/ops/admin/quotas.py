@@ -69,7 +69,6 @@ class QuotaLimitAdmin(Written):
 
     @admin.display(description="project")
     def project(self, limit: QuotaLimit) -> str:
-        """Name the project."""
         if limit.project_id is None:
             return "all projects (the default)"
         return str(projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)

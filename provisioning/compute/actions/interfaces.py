@@ -168,7 +168,6 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
     body = RefreshPortsRequest
 
     def command(self, instance: Instance, prepared: Prepared) -> RefreshPortsRequest:
-        """Describe the guest."""
         return RefreshPortsRequest(instance=guest_spec(instance))
 
     def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:

@@ -70,7 +70,6 @@ class Lock(_LockAction):
         return not instance.locked and instance.vm_state not in {VmState.BUILDING, VmState.SOFT_DELETED}
 
     def columns(self, reason: str | None) -> dict[str, object]:
-        """Return the lock."""
         return {"locked": True, "locked_reason": reason}
 
     def check(self, context: RequestContext, instance: Instance) -> None:

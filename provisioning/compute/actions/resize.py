@@ -166,7 +166,6 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
         return moved
 
     def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
-        """Ask for it."""
         _size_before(instance)
         return ConfirmResizeRequest()
 

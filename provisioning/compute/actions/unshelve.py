@@ -105,7 +105,6 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return PowerRequest(action="start")
 
     def finished(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Ending:
-        """Forget the shelf."""
         return Ending(columns={"snapshot_image_id": None, "shelved_at": None} if outcome.well else {})
 
     def end(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:

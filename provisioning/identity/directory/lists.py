@@ -42,7 +42,6 @@ def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = Non
 
 
 def groups(part: Part, *, within: str | None = None) -> Found[Group]:
-    """Return groups."""
     return find(_within(Group.objects.all(), within), part)
 
 

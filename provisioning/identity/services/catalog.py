@@ -153,7 +153,6 @@ def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
 
 
 def delete_endpoint(endpoint: Endpoint) -> None:
-    """Delete an endpoint."""
     endpoint.delete()
 
 

@@ -93,7 +93,6 @@ def cards_of(instance_id: uuid.UUID) -> list[Port]:
 
 
 def _port_ref(port: Port) -> PortRef:
-    """Write one port."""
     groups = port.security_groups.all()
     rules = [rule for group in groups for rule in group.rules.all()]
     unique = dict.fromkeys(map(_signature, sorted(rules, key=lambda rule: (rule.created_at, rule.id))))
@@ -151,7 +150,6 @@ def _network_ref(network: Network) -> NetworkRef:
 
 
 def _fixed_address(address: FixedIP) -> FixedAddress:
-    """Write one address."""
     subnet = address.subnet
     return FixedAddress(
         address=address.address,

@@ -95,7 +95,6 @@ def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str 
 def _checked(
     context: RequestContext, entry: Mapping[str, str | None], networks: Mapping[uuid.UUID, Network], count: int
 ) -> dict[str, str | None]:
-    """Check one card."""
     port_id, network_id, fixed_ip = entry.get("port_id"), entry.get("network_id"), entry.get("fixed_ip")
     if (port_id or fixed_ip) and count > 1:
         msg = "A port or a fixed IP address cannot be asked for with more than one instance."

@@ -57,7 +57,6 @@ class RegionAdmin(Record):
         return ("id", "parent", "description")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Region | None = None) -> tuple[str, ...]:
-        """Endpoints name it."""
         return ("id",) if obj else ()
 
     def create(self, data: dict[str, Any]) -> Region:

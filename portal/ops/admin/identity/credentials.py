@@ -75,5 +75,4 @@ class CredentialAdmin(Endable):
     rules = {"view": "novella:list_credentials:all_users", "delete": "identity:delete_credential"}
 
     def delete_model(self, request: HttpRequest, obj: Credential) -> None:
-        """Remove it."""
         delete_credential(obj)

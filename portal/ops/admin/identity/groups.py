@@ -45,7 +45,6 @@ class GroupAdmin(WithParts):
 
     @admin.display(description="members", ordering="_members")
     def members(self, group: Any) -> int:
-        """Say how many."""
         return int(group._members)
 
     def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's

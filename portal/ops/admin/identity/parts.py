@@ -129,7 +129,6 @@ class WithParts(Written):
         return {"domain": DEFAULT_DOMAIN, **super().get_changeform_initial_data(request)}
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Give and take."""
         formset.new_objects, formset.changed_objects, formset.deleted_objects = [], [], []
         for row in formset.deleted_forms:
             if row.instance.pk:

@@ -91,7 +91,6 @@ class ProjectAdmin(WithParts):
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
-        """Open them."""
         each(request, queryset, lambda _, row: set_project_enabled(row, enabled=True), "Projects enabled")
 
     @admin.action(description="Disable: nobody can work in them", permissions=["change"])

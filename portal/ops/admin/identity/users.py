@@ -50,7 +50,6 @@ class PasswordForm(forms.Form):
     again = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), max_length=1024)
 
     def clean(self) -> dict[str, Any]:
-        """Compare the two."""
         data = super().clean() or {}
         if data.get("password") != data.get("again"):
             self.add_error("again", "The two passwords are not the same.")
@@ -131,7 +130,6 @@ class UserAdmin(WithParts):
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Let them in."""
         each(request, queryset, lambda _, row: set_user_enabled(row, enabled=True), "Users enabled")
 
     @admin.action(description="Disable: lock out at once", permissions=["change"])

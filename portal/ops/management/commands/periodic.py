@@ -21,7 +21,6 @@ class Command(BaseCommand):
     help = "List the periodic work: when each job last ran, how long that took, whether it failed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the form."""
         parser.add_argument("--json", action="store_true", help="a list of objects")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -20,7 +20,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file."""
         parser.add_argument("file", nargs="?", type=Path, help="a YAML file (default: the one in use)")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -24,7 +24,6 @@ class Command(BaseCommand):
         parser.add_argument("--markdown", action="store_true", help="print docs/policy.md instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print."""
         if options["markdown"]:
             self.stdout.write(policy_page.markdown(), ending="")
             return
