@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,10 +12,8 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.interfaces import attach_interface, detach_interface
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.registry import host_actions
 from provisioning.compute.actions.shelve import offload, shelve
-from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand
@@ -24,53 +21,17 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.support import invariants
-from tests.support.actions import service
+from tests.support.actions import begin, way_to
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
-Ask = Callable[[Cloud, Instance], object]
 TOUCHED: list[type[Model]] = [Instance, Allocation, InstanceAction, Migration, HostCommand, Image, Port, QuotaUsage]
 
 
-def plain(name: str, *rest: Any, **more: Any) -> Ask:
-    return lambda cloud, server: service(name)(context("alice"), server.id, *rest, **more)
-
-
-ASKED: dict[str, tuple[list[Ask], Ask]] = {
-    "stop": ([], plain("stop")),
-    "start": ([plain("stop")], plain("start")),
-    "reboot": ([], plain("reboot")),
-    "reboot hard": ([], plain("reboot", hard=True)),
-    "pause": ([], plain("pause")),
-    "unpause": ([plain("pause")], plain("unpause")),
-    "suspend": ([], plain("suspend")),
-    "resume": ([plain("suspend")], plain("resume")),
-    "password": ([], plain("change_password", "new")),
-    "rescue": ([], plain("rescue")),
-    "unrescue": ([plain("rescue")], plain("unrescue")),
-    "rebuild": (
-        [],
-        lambda cloud, server: rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
-    ),
-    "resize": ([], plain("resize", "2")),
-    "confirm": ([plain("resize", "2")], plain("confirm_resize")),
-    "revert": ([plain("resize", "2")], plain("revert_resize")),
-    "image": ([], plain("create_image", "copy")),
-    "backup": ([], plain("create_backup", "copy", "daily", 1)),
-    "shelve": ([], plain("shelve")),
-    "unshelve": ([plain("shelve")], plain("unshelve")),
-    "crash dump": ([], plain("trigger_crash_dump")),
-    "attach": (
-        [],
-        lambda cloud, server: attach_interface(context("alice"), server.id, NetworkRequest(str(cloud.network.id))),
-    ),
-    "detach": (
-        [],
-        lambda cloud, server: detach_interface(
-            context("alice"), server.id, str(Port.objects.get(device_id=server.id).id)
-        ),
-    ),
-}
+WAIT_FOR_THE_HOST = {"delete", "offload", "soft_delete"}
+"""Actions that need no answer of the host to begin."""
+ASKED = sorted(set(host_actions) - WAIT_FOR_THE_HOST - {"refresh_ports"})
+"""Every action that a host carries out; the refresh of ports is nobody's request."""
 
 
 def away(cloud: Cloud) -> None:
@@ -81,24 +42,23 @@ def everything() -> list[list[dict[str, Any]]]:
     return [list(model._default_manager.order_by("pk").values()) for model in TOUCHED]
 
 
-@pytest.mark.parametrize("asked", list(ASKED))
+@pytest.mark.parametrize("asked", ASKED)
 def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, asked: str) -> None:
     settings.SHELVED_OFFLOAD_TIME = -1
-    before, act = ASKED[asked]
     host = cloud.add_host("kelvin", memory_mb=16384)
     Image.objects.update(properties={"hw_qemu_guest_agent": "yes"})
     server = cloud.launch(alice)
-    for step in before:
-        cloud.run()
-        step(cloud, server)
     cloud.run()
+    for step in way_to(host_actions[asked]):
+        begin(step, context("alice"), cloud, server)
+        cloud.run()
     away(cloud)
     known = everything()
     with pytest.raises(UnavailableError, match="does not answer"):
-        act(cloud, server)
+        begin(asked, context("alice"), cloud, server)
     assert everything() == known
     host.hello()
-    act(cloud, server)
+    begin(asked, context("alice"), cloud, server)
     cloud.run()
     delete(context("alice"), server.id, force=True)
     cloud.run()
