@@ -522,7 +522,7 @@ class TestALateReportOfAnOldAttempt:
             first.guests[str(instance.id)] = (1, PowerState.SHUTDOWN)
             first.power(instance.id, PowerState.SHUTDOWN)
             receive(first.host.id, first.sent)
-            second.report(msgspec.structs.replace(new, attempt=1), "finished", power_state=1)
+            second.report(msgspec.structs.replace(new, generation=1), "finished", power_state=1)
             assert everything() == known
             second.carry_out(new)
             assert state_of(instance) == ("active", None)

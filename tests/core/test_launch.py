@@ -12,6 +12,7 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
+from provisioning.common.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceBusyError
@@ -356,7 +357,7 @@ def test_lists_are_narrowed_sorted_and_paged(cloud: Cloud, alice: RequestContext
     rows = {name: cloud.launch(context("alice"), name=name) for name in names}
     foreign = cloud.launch(charlie)
     assert [row.name for row in selectors.instances_for(alice)] == ["d", "c", "a", "b"]
-    by_name = [("display_name", "asc")]
+    by_name = [Sort("display_name", descending=False)]
     first = selectors.instances_for(alice, sort=by_name, limit=2)
     assert [row.name for row in first] == ["a", "b"]
     assert [row.name for row in selectors.instances_for(alice, sort=by_name, marker=first[-1].id)] == ["c", "d"]
@@ -370,7 +371,7 @@ def test_lists_are_narrowed_sorted_and_paged(cloud: Cloud, alice: RequestContext
     with pytest.raises(InvalidInputError):
         selectors.instances_for(alice, marker=foreign.id)
     with pytest.raises(InvalidInputError):
-        selectors.instances_for(alice, sort=[("user_data", "asc")])
+        selectors.instances_for(alice, sort=[Sort("user_data", descending=False)])
     with pytest.raises(ForbiddenError):
         selectors.instances_for(alice, all_projects=True)
 

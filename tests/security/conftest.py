@@ -21,7 +21,7 @@ from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.doctor.runs import run
 from provisioning.hosts import calls
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, RejectedReport
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
 from provisioning.identity.services import sign_ins
 from provisioning.identity.services.application_credentials import create_application_credential
@@ -218,6 +218,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "aggregate/object": str(aggregate.pk),
         "schedulingdecision/object": str(server.decisions.get().pk),
         "delivery/object": str(_delivery()),
+        "rejectedreport/object": str(_rejected_report()),
         "lease/object": _lease(),
         "server_group": str(near.id),
         "servergroup/object": str(near.pk),
@@ -231,7 +232,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "nothing": "v0/nothing",
         "kind": "user",
         "actor": str(alice.user_id),
-        "deed": "sign-out",
+        "action": "sign-out",
         "app_label": "compute",
         "content_type": "1",
         "object": str(alice.user.pk),
@@ -291,3 +292,11 @@ def _lease() -> str:
     """The lease of a periodic job."""
     Lease.objects.get_or_create(name="events.prune", defaults={"holder": SECRET, "expires_at": timezone.now()})
     return "events.prune"
+
+
+def _rejected_report() -> int:
+    """A report that could not be dealt with."""
+    now = timezone.now()
+    host = Host.objects.order_by("name").first()
+    values = {"kind": "finished", "subject_kind": "server", "subject_id": uuid.uuid4(), "generation": 1, "event": "{}"}
+    return RejectedReport.objects.create(host=host, seq=1, error="boom", due_at=now, **values).pk

@@ -21,7 +21,8 @@ UNKNOWN = "?"
 RECORDS: dict[str, tuple[int, int, int]] = {
     "compute/aggregate": (200, 200, 200),
     "compute/flavor": (200, 302, 200),
-    "compute/host": (403, 200, 403),
+    "hosts/host": (403, 200, 403),
+    "hosts/rejectedreport": (403, 403, 403),
     "compute/instance": (403, 403, 403),
     "compute/servergroup": (403, 403, 403),
     "identity/applicationcredential": (403, 403, 200),

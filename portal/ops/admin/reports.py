@@ -19,6 +19,7 @@ from provisioning.hosts.models import RejectedReport
 class RejectedReportAdmin(Readable):
     """The reports that wait for another try, or were given up."""
 
+    rules = {"view": "novella:rejected_reports", "try_again": "novella:rejected_reports:try_again"}
     list_display = ("host", "kind", "subject_kind", "subject_id", "state", "tries", "error", "received_at", "due_at")
     list_filter = ("host", "kind", "subject_kind")
     ordering = ("-id",)

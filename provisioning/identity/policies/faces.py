@@ -42,6 +42,18 @@ RULES = (
         "Have the doctor examine the cloud, and repair it.",
         "POST /admin/doctor/doctorrun/examine/",
     ),
+    rule(
+        "novella:rejected_reports",
+        ADMIN,
+        "See reports of hosts that could not be dealt with.",
+        "GET /admin/hosts/rejectedreport/",
+    ),
+    rule(
+        "novella:rejected_reports:try_again",
+        ADMIN,
+        "Have reports of hosts that could not be dealt with tried again.",
+        "POST /admin/hosts/rejectedreport/ (try_again)",
+    ),
     rule("novella:deliveries", ADMIN, "See what the webhook has not taken.", "GET /admin/notifications/delivery/"),
     rule(
         "novella:deliveries:send_again",
