@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.api.network.resources import RESOURCES
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy, policy_file
@@ -42,7 +43,7 @@ def test_every_rule_is_asked_somewhere() -> None:
     rules = ROOT / "provisioning" / "identity" / "policies"
     files = [path for folder in ("portal", "provisioning") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files if rules not in path.parents)
-    asked = set(re.findall(r'"([\w:-]+)"', text))
+    asked = {*re.findall(r'"([\w:-]+)"', text), *(resource.rule for resource in RESOURCES)}
     assert {name for name, rule in policy.RULES.items() if rule.operations} - asked == set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -220,33 +219,3 @@ def test_dead_listeners_are_cleared_away() -> None:
     listener._socket.close()  # type: ignore[attr-defined]  # as a killed process leaves it
     write(1)
     assert not live & set(folder.glob(f"*.{wake.EVENTS}"))
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_transaction_wakes_a_channel_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-    monkeypatch.setattr(wake, "poke", sent.append)
-    with transaction.atomic():
-        record("t", "k", {})
-        with transaction.atomic():
-            record("t", "k", {})
-        with contextlib.suppress(ZeroDivisionError), transaction.atomic():
-            record("t", "k", {})
-            raise ZeroDivisionError
-        wake.announce(wake.QUEUE)
-        assert sent == []
-    assert sent == [wake.EVENTS, wake.QUEUE]
-    record("t", "k", {})
-    assert sent == [wake.EVENTS, wake.QUEUE, wake.EVENTS]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_only_an_undone_part_announced_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-    monkeypatch.setattr(wake, "poke", sent.append)
-    with transaction.atomic():
-        with contextlib.suppress(ZeroDivisionError), transaction.atomic():
-            record("t", "k", {})
-            raise ZeroDivisionError
-        wake.announce(wake.QUEUE)
-    assert sent == [wake.QUEUE]
