@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -17,6 +18,10 @@ pytest_plugins = ["tests.support.cast", "tests.support.databases", "tests.suppor
 
 ALLOW_SKIP = "NOVELLA_TESTS_ALLOW_SKIP"
 """Set by bin/test on a machine that cannot install what the tests need; then a skip is only reported."""
+
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell starts what it sends to the background with SIGINT ignored, and programs that tests stop by it inherit that."""
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
