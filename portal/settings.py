@@ -87,6 +87,7 @@ INSTALLED_APPS = [
     "provisioning.network",
     "provisioning.compute",
     "provisioning.doctor",
+    "portal.api",
     "portal.dashboard",
 ]
 _FACES = (

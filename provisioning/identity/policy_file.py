@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from provisioning.identity.policies import RULES
+from provisioning.identity.policies import GUARDING, RULES
 from provisioning.identity.policies.base import PROJECT
 
 CALLER = frozenset(
@@ -112,11 +112,11 @@ def by_role(everything: Mapping[str, str]) -> frozenset[str]:
 @cache
 def targets_of(name: str) -> frozenset[str]:
     """Return what a rule's check may name of the object; a rule for other rules may name what any of them may."""
-    if name not in RULES or not RULES[name].operations:
-        return frozenset().union(*(targets_of(rule.name) for rule in RULES.values() if rule.operations))
+    if name not in GUARDING:
+        return frozenset().union(*map(targets_of, GUARDING))
     if RULES[name].scopes == PROJECT:
         return frozenset({"project_id", *_NAMED.findall(RULES[name].check)})
-    identity = (rule for rule in RULES.values() if rule.scopes != PROJECT and rule.operations)
+    identity = (rule for rule in GUARDING.values() if rule.scopes != PROJECT)
     named = {found for rule in identity for found in _NAMED.findall(rule.check)}
     return frozenset(named | {"user_id", "project_id", "domain_id"})
 

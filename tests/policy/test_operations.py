@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin as django_admin
 
 from portal.api.compute.server_actions import ACTIONS
+from portal.api.openapi.rule_operations import operations_of_rules
 from portal.dashboard.pages import Page
 from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES
@@ -18,7 +19,7 @@ def test_a_rule_lists_every_operation_that_asks_it() -> None:
         if name is None:
             wrong += [] if method in view.public_methods else [f"{method} {path} asks no rule"]
             continue
-        listed = {(method, nameless(where)) for method, where in RULES[name].operations}
+        listed = {(method, nameless(where)) for method, where in operations_of_rules()[name]}
         if (method, path) not in listed:
             wrong.append(f"{name} does not list {method} {path}")
     assert not wrong, "\n" + "\n".join(sorted(wrong))
@@ -28,9 +29,9 @@ def test_every_operation_that_a_rule_lists_is_served() -> None:
     served = {operation for operation, _ in operations(public=True)}
     served |= {("HEAD", path) for method, path in served if method == "GET"} | pages() | sockets()
     wrong = [
-        f"{rule.name} lists {method} {path}"
-        for rule in RULES.values()
-        for method, path in rule.operations
+        f"{name} lists {method} {path}"
+        for name, listed in operations_of_rules().items()
+        for method, path in listed
         if (method, nameless(path)) not in served
     ]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -39,9 +40,9 @@ def test_every_operation_that_a_rule_lists_is_served() -> None:
 def test_every_action_of_a_server_is_listed_by_the_rule_it_asks() -> None:
     path = "/servers/{server_id}/action"
     listed = {
-        where.removeprefix(path).strip(" ()"): rule.name
-        for rule in RULES.values()
-        for method, where in rule.operations
+        where.removeprefix(path).strip(" ()"): name
+        for name, operations_of_it in operations_of_rules().items()
+        for method, where in operations_of_it
         if method == "POST" and where.startswith(f"{path} (")
     }
     assert listed == {name: action.rule for name, action in ACTIONS.items()}

@@ -16,8 +16,9 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
+from portal.api.openapi import policy_page
 from provisioning.common.context import RequestContext
-from provisioning.identity import policy, policy_file, policy_page
+from provisioning.identity import policy, policy_file
 
 Write = Callable[[str], Path]
 LAUNCH, STOP = "os_compute_api:servers:create", "os_compute_api:servers:stop"

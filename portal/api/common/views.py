@@ -48,6 +48,8 @@ class ServiceView(APIView):
     service: ClassVar[str] = "identity"
     microversions: ClassVar[Microversions | None] = None
     rules: ClassVar[dict[str, str]] = {}
+    action_rules: ClassVar[Mapping[str, str]] = {}
+    """What the body of a POST may name → the rule that is asked for it, besides that of the method."""
     public: ClassVar[bool] = False
     """Whether anybody may ask, without a token."""
     public_methods: ClassVar[frozenset[str]] = frozenset()

@@ -65,9 +65,7 @@ class DocumentGenerator(SchemaGenerator):
         return view
 
     def coerce_path(self, path: str, method: str, view: APIView) -> str:
-        """Name the parameters as the references do."""
-        resource = getattr(view, "resource", None)
-        return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
+        return named(type(view), path)
 
     def _get_paths_and_endpoints(self) -> list[tuple[str, str, str, ServiceView]]:
         """Leave out what the microversion does not have."""
@@ -78,6 +76,12 @@ class DocumentGenerator(SchemaGenerator):
 def _has(view: ServiceView, method: str, version: Version) -> bool:
     first, last = span(view, method)
     return view.microversions is None or first <= version <= last
+
+
+def named(view: type, path: str) -> str:
+    """Return the path with its parameters named as the references do."""
+    resource = getattr(view, "resource", None)
+    return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
 
 
 def make_document(version: Version, service: str | None = None) -> Document:

@@ -61,3 +61,5 @@ PARTS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
 )
 """The rules by the headings of the documentation."""
 RULES: dict[str, Rule] = {rule.name: rule for _, rules in PARTS for rule in rules}
+GUARDING: dict[str, Rule] = {rule.name: rule for rule in RULES.values() if rule not in SHARED}
+"""Without those that others name: the rules that operations ask."""

@@ -22,8 +22,10 @@ Operation = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One operation's rule: its check in oslo.policy's language, a sentence for operators, and the requests it guards
-    (method, path); without an operation it is a part that other rules name.
+    """One rule: its check in oslo.policy's language and a sentence for operators.
+
+    ``operations`` (method, path) are those that no view of the APIs names it for: what it guards within an operation,
+    and what it guards outside of the APIs.
     """
 
     name: str

@@ -2,96 +2,38 @@
 
 from provisioning.identity.policies.base import ADMIN_OR_USER, ANYBODY, CLOUD_ADMIN, identity_rule
 
-_OF_USER = "/v3/users/{user_id}"
-
 RULES = (
+    identity_rule("identity:list_application_credentials", ADMIN_OR_USER, "List a user's application credentials."),
     identity_rule(
-        "identity:list_application_credentials",
-        ADMIN_OR_USER,
-        "List a user's application credentials.",
-        f"GET {_OF_USER}/application_credentials",
+        "identity:get_application_credential", ADMIN_OR_USER, "Show an application credential, without its secret."
     ),
     identity_rule(
-        "identity:get_application_credential",
-        ADMIN_OR_USER,
-        "Show an application credential, without its secret.",
-        f"GET {_OF_USER}/application_credentials/{{application_credential_id}}",
+        "identity:create_application_credential", "user_id:%(user_id)s", "Make an application credential for oneself."
     ),
-    identity_rule(
-        "identity:create_application_credential",
-        "user_id:%(user_id)s",
-        "Make an application credential for oneself.",
-        f"POST {_OF_USER}/application_credentials",
-    ),
-    identity_rule(
-        "identity:delete_application_credential",
-        ADMIN_OR_USER,
-        "Delete an application credential.",
-        f"DELETE {_OF_USER}/application_credentials/{{application_credential_id}}",
-    ),
-    identity_rule(
-        "identity:list_access_rules", ADMIN_OR_USER, "List a user's access rules.", f"GET {_OF_USER}/access_rules"
-    ),
-    identity_rule(
-        "identity:get_access_rule",
-        ADMIN_OR_USER,
-        "Show an access rule.",
-        f"GET {_OF_USER}/access_rules/{{access_rule_id}}",
-    ),
-    identity_rule(
-        "identity:delete_access_rule",
-        ADMIN_OR_USER,
-        "Delete an access rule that is not in use.",
-        f"DELETE {_OF_USER}/access_rules/{{access_rule_id}}",
-    ),
-    identity_rule("identity:list_credentials", ANYBODY, "List one's credentials.", "GET /v3/credentials"),
+    identity_rule("identity:delete_application_credential", ADMIN_OR_USER, "Delete an application credential."),
+    identity_rule("identity:list_access_rules", ADMIN_OR_USER, "List a user's access rules."),
+    identity_rule("identity:get_access_rule", ADMIN_OR_USER, "Show an access rule."),
+    identity_rule("identity:delete_access_rule", ADMIN_OR_USER, "Delete an access rule that is not in use."),
+    identity_rule("identity:list_credentials", ANYBODY, "List one's credentials."),
     identity_rule(
         "novella:list_credentials:all_users", CLOUD_ADMIN, "List everybody's credentials.", "GET /v3/credentials"
     ),
-    identity_rule(
-        "identity:get_credential", ADMIN_OR_USER, "Show a credential.", "GET /v3/credentials/{credential_id}"
-    ),
-    identity_rule("identity:create_credential", ADMIN_OR_USER, "Keep a credential.", "POST /v3/credentials"),
-    identity_rule(
-        "identity:update_credential", ADMIN_OR_USER, "Change a credential.", "PATCH /v3/credentials/{credential_id}"
-    ),
-    identity_rule(
-        "identity:delete_credential", ADMIN_OR_USER, "Delete a credential.", "DELETE /v3/credentials/{credential_id}"
-    ),
-    identity_rule(
-        "identity:ec2_list_credentials",
-        ADMIN_OR_USER,
-        "List a user's EC2 credentials.",
-        f"GET {_OF_USER}/credentials/OS-EC2",
-    ),
-    identity_rule(
-        "identity:ec2_get_credential",
-        ADMIN_OR_USER,
-        "Show an EC2 credential.",
-        f"GET {_OF_USER}/credentials/OS-EC2/{{access}}",
-    ),
-    identity_rule(
-        "identity:ec2_create_credential",
-        ADMIN_OR_USER,
-        "Make an EC2 credential.",
-        f"POST {_OF_USER}/credentials/OS-EC2",
-    ),
-    identity_rule(
-        "identity:ec2_delete_credential",
-        ADMIN_OR_USER,
-        "Delete an EC2 credential.",
-        f"DELETE {_OF_USER}/credentials/OS-EC2/{{access}}",
-    ),
+    identity_rule("identity:get_credential", ADMIN_OR_USER, "Show a credential."),
+    identity_rule("identity:create_credential", ADMIN_OR_USER, "Keep a credential."),
+    identity_rule("identity:update_credential", ADMIN_OR_USER, "Change a credential."),
+    identity_rule("identity:delete_credential", ADMIN_OR_USER, "Delete a credential."),
+    identity_rule("identity:ec2_list_credentials", ADMIN_OR_USER, "List a user's EC2 credentials."),
+    identity_rule("identity:ec2_get_credential", ADMIN_OR_USER, "Show an EC2 credential."),
+    identity_rule("identity:ec2_create_credential", ADMIN_OR_USER, "Make an EC2 credential."),
+    identity_rule("identity:ec2_delete_credential", ADMIN_OR_USER, "Delete an EC2 credential."),
     identity_rule(
         "identity:ec2tokens_validate",
         f"{CLOUD_ADMIN} or role:service",
         "Get a token for a request that an EC2 client signed; a service that speaks EC2 asks so.",
-        "POST /v3/ec2tokens",
     ),
     identity_rule(
         "identity:s3tokens_validate",
         f"{CLOUD_ADMIN} or role:service",
         "Get a token for a request that an S3 client signed; a service that speaks S3 asks so.",
-        "POST /v3/s3tokens",
     ),
 )

@@ -15,17 +15,10 @@ DOMAINS = (
         "GET /v3/domains",
     ),
     identity_rule("novella:find_domain", ANYBODY, "Find one's own domain by name.", "GET /v3/domains?name={name}"),
-    identity_rule("identity:get_domain", OR_ONES_OWN, "Show a domain.", "GET /v3/domains/{domain_id}"),
-    identity_rule("identity:create_domain", CLOUD_ADMIN, "Make a domain.", "POST /v3/domains"),
-    identity_rule(
-        "identity:update_domain", CLOUD_ADMIN, "Change, enable or disable a domain.", "PATCH /v3/domains/{domain_id}"
-    ),
-    identity_rule(
-        "identity:delete_domain",
-        CLOUD_ADMIN,
-        "Delete a disabled domain with what is in it.",
-        "DELETE /v3/domains/{domain_id}",
-    ),
+    identity_rule("identity:get_domain", OR_ONES_OWN, "Show a domain."),
+    identity_rule("identity:create_domain", CLOUD_ADMIN, "Make a domain."),
+    identity_rule("identity:update_domain", CLOUD_ADMIN, "Change, enable or disable a domain."),
+    identity_rule("identity:delete_domain", CLOUD_ADMIN, "Delete a disabled domain with what is in it."),
 )
 PROJECTS = (
     identity_rule(
@@ -40,114 +33,41 @@ PROJECTS = (
         "Find the projects that one may enter by name.",
         "GET /v3/projects?name={name}",
     ),
-    identity_rule(
-        "identity:get_project",
-        OR_OF_THE_TOKEN,
-        "Show a project, its parents and its subtree.",
-        "GET /v3/projects/{project_id}",
-    ),
-    identity_rule("identity:create_project", ADMINISTRATORS, "Make a project.", "POST /v3/projects"),
-    identity_rule(
-        "identity:update_project",
-        ADMINISTRATORS,
-        "Change, enable or disable a project.",
-        "PATCH /v3/projects/{project_id}",
-    ),
-    identity_rule(
-        "identity:delete_project",
-        ADMINISTRATORS,
-        "Delete a project that owns nothing.",
-        "DELETE /v3/projects/{project_id}",
-    ),
-    identity_rule(
-        "identity:list_project_tags", OR_OF_THE_TOKEN, "List a project's tags.", "GET /v3/projects/{project_id}/tags"
-    ),
-    identity_rule(
-        "identity:get_project_tag",
-        OR_OF_THE_TOKEN,
-        "Ask whether a project has a tag.",
-        "GET /v3/projects/{project_id}/tags/{tag}",
-    ),
-    identity_rule(
-        "identity:update_project_tags",
-        ADMINISTRATORS,
-        "Replace a project's tags.",
-        "PUT /v3/projects/{project_id}/tags",
-    ),
-    identity_rule(
-        "identity:create_project_tag",
-        ADMINISTRATORS,
-        "Add a tag to a project.",
-        "PUT /v3/projects/{project_id}/tags/{tag}",
-    ),
-    identity_rule(
-        "identity:delete_project_tags",
-        ADMINISTRATORS,
-        "Remove all tags of a project.",
-        "DELETE /v3/projects/{project_id}/tags",
-    ),
-    identity_rule(
-        "identity:delete_project_tag",
-        ADMINISTRATORS,
-        "Remove a tag of a project.",
-        "DELETE /v3/projects/{project_id}/tags/{tag}",
-    ),
+    identity_rule("identity:get_project", OR_OF_THE_TOKEN, "Show a project, its parents and its subtree."),
+    identity_rule("identity:create_project", ADMINISTRATORS, "Make a project."),
+    identity_rule("identity:update_project", ADMINISTRATORS, "Change, enable or disable a project."),
+    identity_rule("identity:delete_project", ADMINISTRATORS, "Delete a project that owns nothing."),
+    identity_rule("identity:list_project_tags", OR_OF_THE_TOKEN, "List a project's tags."),
+    identity_rule("identity:get_project_tag", OR_OF_THE_TOKEN, "Ask whether a project has a tag."),
+    identity_rule("identity:update_project_tags", ADMINISTRATORS, "Replace a project's tags."),
+    identity_rule("identity:create_project_tag", ADMINISTRATORS, "Add a tag to a project."),
+    identity_rule("identity:delete_project_tags", ADMINISTRATORS, "Remove all tags of a project."),
+    identity_rule("identity:delete_project_tag", ADMINISTRATORS, "Remove a tag of a project."),
 )
 USERS = (
     identity_rule(
         "identity:list_users", ADMINISTRATORS, "List users, of the whole cloud or of one's domain.", "GET /v3/users"
     ),
     identity_rule("novella:find_user", ANYBODY, "Find oneself by name.", "GET /v3/users?name={name}"),
-    identity_rule("identity:get_user", OR_ONESELF, "Show a user.", "GET /v3/users/{user_id}"),
-    identity_rule("identity:create_user", ADMINISTRATORS, "Make a user.", "POST /v3/users"),
-    identity_rule(
-        "identity:update_user",
-        ADMINISTRATORS,
-        "Change a user, the password too; enable, disable.",
-        "PATCH /v3/users/{user_id}",
-    ),
-    identity_rule("identity:delete_user", ADMINISTRATORS, "Delete a user.", "DELETE /v3/users/{user_id}"),
-    identity_rule(
-        "identity:list_user_projects",
-        OR_ONESELF,
-        "List the projects that a user may enter.",
-        "GET /v3/users/{user_id}/projects",
-    ),
-    identity_rule(
-        "identity:list_groups_for_user", OR_ONESELF, "List a user's groups.", "GET /v3/users/{user_id}/groups"
-    ),
+    identity_rule("identity:get_user", OR_ONESELF, "Show a user."),
+    identity_rule("identity:create_user", ADMINISTRATORS, "Make a user."),
+    identity_rule("identity:update_user", ADMINISTRATORS, "Change a user, the password too; enable, disable."),
+    identity_rule("identity:delete_user", ADMINISTRATORS, "Delete a user."),
+    identity_rule("identity:list_user_projects", OR_ONESELF, "List the projects that a user may enter."),
+    identity_rule("identity:list_groups_for_user", OR_ONESELF, "List a user's groups."),
     identity_rule(
         "identity:change_password", "user_id:%(user_id)s", "Change one's password.", "POST /v3/users/{user_id}/password"
     ),
 )
 GROUPS = (
-    identity_rule(
-        "identity:list_groups", ADMINISTRATORS, "List groups, of the whole cloud or of one's domain.", "GET /v3/groups"
-    ),
-    identity_rule("identity:get_group", ADMINISTRATORS, "Show a group.", "GET /v3/groups/{group_id}"),
-    identity_rule("identity:create_group", ADMINISTRATORS, "Make a group.", "POST /v3/groups"),
-    identity_rule("identity:update_group", ADMINISTRATORS, "Change a group.", "PATCH /v3/groups/{group_id}"),
-    identity_rule("identity:delete_group", ADMINISTRATORS, "Delete a group.", "DELETE /v3/groups/{group_id}"),
-    identity_rule(
-        "identity:list_users_in_group", ADMINISTRATORS, "List the users in a group.", "GET /v3/groups/{group_id}/users"
-    ),
-    identity_rule(
-        "identity:check_user_in_group",
-        OR_ONESELF,
-        "Ask whether a user is in a group.",
-        "GET /v3/groups/{group_id}/users/{user_id}",
-    ),
-    identity_rule(
-        "identity:add_user_to_group",
-        ADMINISTRATORS,
-        "Put a user into a group.",
-        "PUT /v3/groups/{group_id}/users/{user_id}",
-    ),
-    identity_rule(
-        "identity:remove_user_from_group",
-        ADMINISTRATORS,
-        "Take a user out of a group.",
-        "DELETE /v3/groups/{group_id}/users/{user_id}",
-    ),
+    identity_rule("identity:list_groups", ADMINISTRATORS, "List groups, of the whole cloud or of one's domain."),
+    identity_rule("identity:get_group", ADMINISTRATORS, "Show a group."),
+    identity_rule("identity:create_group", ADMINISTRATORS, "Make a group."),
+    identity_rule("identity:update_group", ADMINISTRATORS, "Change a group."),
+    identity_rule("identity:delete_group", ADMINISTRATORS, "Delete a group."),
+    identity_rule("identity:list_users_in_group", ADMINISTRATORS, "List the users in a group."),
+    identity_rule("identity:check_user_in_group", OR_ONESELF, "Ask whether a user is in a group."),
+    identity_rule("identity:add_user_to_group", ADMINISTRATORS, "Put a user into a group."),
+    identity_rule("identity:remove_user_from_group", ADMINISTRATORS, "Take a user out of a group."),
 )
 RULES = (*DOMAINS, *PROJECTS, *USERS, *GROUPS)

@@ -99,6 +99,7 @@ class AggregateActionView(AggregateBase):
     """``POST /os-aggregates/{id}/action``: the one key of the body names the action."""
 
     rules = {"POST": "os_compute_api:os-aggregates:show"}
+    action_rules = {name: f"os_compute_api:os-aggregates:{name}" for name in ACTIONS}
     schemas = {"POST": aggregate_schemas.ACTION}
     acts: ClassVar[Mapping[str, Act]] = {
         "add_host": lambda context, number, asked: services.add_host(context, number, asked["host"]),

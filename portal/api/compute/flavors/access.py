@@ -32,6 +32,7 @@ class FlavorActionView(ComputeView):
     """``POST /flavors/{id}/action``: ``addTenantAccess``, ``removeTenantAccess``."""
 
     rules = {"POST": "os_compute_api:os-flavor-access:add_tenant_access"}
+    action_rules = {"removeTenantAccess": "os_compute_api:os-flavor-access:remove_tenant_access"}
     schemas = {"POST": flavor_schemas.action}
 
     def post(self, request: Request, flavor_id: str) -> Response:
@@ -41,7 +42,7 @@ class FlavorActionView(ComputeView):
             project = known_project(self.context, given["tenant"])
             add_flavor_access(self.context, flavor_id, project, private_only=self.microversion >= (2, 7))
         else:
-            policy.enforce(self.context, "os_compute_api:os-flavor-access:remove_tenant_access")
+            policy.enforce(self.context, self.action_rules[name])
             remove_flavor_access(self.context, flavor_id, read_id(given["tenant"]) or given["tenant"])
         return Response(access_list(self, flavor_id, public=True))
 

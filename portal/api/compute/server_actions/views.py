@@ -17,6 +17,7 @@ class ServerActionView(ServerView):
     """Runs one action on one server."""
 
     rules = {"POST": "os_compute_api:servers:show"}
+    action_rules = {name: action.rule for name, action in ACTIONS.items()}
     schemas = {"POST": any_action}
 
     def post(self, request: Request, server_id: str) -> Response:

@@ -3,57 +3,24 @@
 from provisioning.identity.policies.base import ADMIN, MEMBER, rule
 
 _ACTION = "POST /servers/{server_id}/action"
-_MIGRATION = "/servers/{server_id}/migrations/{migration_id}"
 
 RULES = (
-    rule("os_compute_api:servers:resize", MEMBER, "Give a server another flavor.", f"{_ACTION} (resize)"),
-    rule("os_compute_api:servers:confirm_resize", MEMBER, "Keep a server's new size.", f"{_ACTION} (confirmResize)"),
-    rule(
-        "os_compute_api:servers:revert_resize", MEMBER, "Give a server its old size back.", f"{_ACTION} (revertResize)"
-    ),
-    rule(
-        "os_compute_api:os-migrate-server:migrate",
-        ADMIN,
-        "Move a server that is off to another host.",
-        f"{_ACTION} (migrate)",
-    ),
+    rule("os_compute_api:servers:resize", MEMBER, "Give a server another flavor."),
+    rule("os_compute_api:servers:confirm_resize", MEMBER, "Keep a server's new size."),
+    rule("os_compute_api:servers:revert_resize", MEMBER, "Give a server its old size back."),
+    rule("os_compute_api:os-migrate-server:migrate", ADMIN, "Move a server that is off to another host."),
     rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, "Name the host it is to be moved to (2.56).", _ACTION),
-    rule(
-        "os_compute_api:os-migrate-server:migrate_live",
-        ADMIN,
-        "Move a server that runs to another host.",
-        f"{_ACTION} (os-migrateLive)",
-    ),
+    rule("os_compute_api:os-migrate-server:migrate_live", ADMIN, "Move a server that runs to another host."),
     rule(
         "os_compute_api:os-migrate-server:migrate_live:host",
         ADMIN,
         "Name the host that a running server is to be moved to.",
         _ACTION,
     ),
-    rule(
-        "os_compute_api:os-evacuate",
-        ADMIN,
-        "Build a server anew on another host when its own is down.",
-        f"{_ACTION} (evacuate)",
-    ),
-    rule(
-        "os_compute_api:os-migrations:index",
-        ADMIN,
-        "List migrations and resizes of all projects.",
-        "GET /os-migrations",
-    ),
-    rule(
-        "os_compute_api:servers:migrations:index",
-        ADMIN,
-        "List a server's live migrations that go on.",
-        "GET /servers/{server_id}/migrations",
-    ),
-    rule("os_compute_api:servers:migrations:show", ADMIN, "Show a live migration that goes on.", f"GET {_MIGRATION}"),
-    rule(
-        "os_compute_api:servers:migrations:force_complete",
-        ADMIN,
-        "Let a live migration come to its end.",
-        f"POST {_MIGRATION}/action",
-    ),
-    rule("os_compute_api:servers:migrations:delete", ADMIN, "Break a live migration off.", f"DELETE {_MIGRATION}"),
+    rule("os_compute_api:os-evacuate", ADMIN, "Build a server anew on another host when its own is down."),
+    rule("os_compute_api:os-migrations:index", ADMIN, "List migrations and resizes of all projects."),
+    rule("os_compute_api:servers:migrations:index", ADMIN, "List a server's live migrations that go on."),
+    rule("os_compute_api:servers:migrations:show", ADMIN, "Show a live migration that goes on."),
+    rule("os_compute_api:servers:migrations:force_complete", ADMIN, "Let a live migration come to its end."),
+    rule("os_compute_api:servers:migrations:delete", ADMIN, "Break a live migration off."),
 )

@@ -3,8 +3,8 @@
 from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
 
 RULES = (
-    rule("os_compute_api:servers:index", READER, "List the project's servers briefly.", "GET /servers"),
-    rule("os_compute_api:servers:detail", READER, "List the project's servers in full.", "GET /servers/detail"),
+    rule("os_compute_api:servers:index", READER, "List the project's servers briefly."),
+    rule("os_compute_api:servers:detail", READER, "List the project's servers in full."),
     rule(
         "os_compute_api:servers:index:get_all_tenants",
         ADMIN,
@@ -24,13 +24,7 @@ RULES = (
         "GET /servers",
         "GET /servers/detail",
     ),
-    rule(
-        "os_compute_api:servers:show",
-        READER,
-        "Show a server; every action on it asks this first.",
-        "GET /servers/{server_id}",
-        "POST /servers/{server_id}/action",
-    ),
+    rule("os_compute_api:servers:show", READER, "Show a server; every action on it asks this first."),
     rule(
         "os_compute_api:os-extended-server-attributes",
         ADMIN,
@@ -47,19 +41,9 @@ RULES = (
         "GET /servers/{server_id}",
         "PUT /servers/{server_id}",
     ),
-    rule(
-        "novella:servers:scheduling",
-        READER,
-        "See how a place for a server was found, or why there was none.",
-        "GET /servers/{server_id}/novella-scheduling",
-    ),
-    rule("os_compute_api:servers:create", MEMBER, "Launch servers.", "POST /servers"),
-    rule(
-        "novella:would_fit",
-        READER,
-        "Ask how many servers of a size would find a place now.",
-        "POST /novella-would-fit",
-    ),
+    rule("novella:servers:scheduling", READER, "See how a place for a server was found, or why there was none."),
+    rule("os_compute_api:servers:create", MEMBER, "Launch servers."),
+    rule("novella:would_fit", READER, "Ask how many servers of a size would find a place now."),
     rule(
         "os_compute_api:servers:create:forced_host",
         ADMIN,
@@ -84,6 +68,6 @@ RULES = (
         "Ask it for any amounts, and see on which hosts they would be.",
         "POST /novella-would-fit",
     ),
-    rule("os_compute_api:servers:update", MEMBER, "Rename, describe or address a server.", "PUT /servers/{server_id}"),
-    rule("os_compute_api:servers:delete", MEMBER, "Delete a server.", "DELETE /servers/{server_id}"),
+    rule("os_compute_api:servers:update", MEMBER, "Rename, describe or address a server."),
+    rule("os_compute_api:servers:delete", MEMBER, "Delete a server."),
 )

@@ -9,7 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import policy_file, policy_page
+from portal.api.openapi import policy_page
+from provisioning.identity import policy_file
 
 
 class Command(BaseCommand):

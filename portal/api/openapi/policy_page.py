@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from portal.api.openapi.rule_operations import Operations, operations_of_rules
 from provisioning.identity.policies import PARTS
-from provisioning.identity.policies.base import EVERY_SCOPE, Rule
+from provisioning.identity.policies.base import EVERY_SCOPE, Operation, Rule
 
 INTRODUCTION = """\
 # Policy
@@ -19,7 +20,8 @@ what it means there; rules for what this cloud does not do change nothing, and a
 
 Every operation of the cloud has one rule, and every way to it asks the same one: the API, the button of the dashboard,
 the WebSocket, the action in the Django admin. This page lists them all with their defaults. Which objects there are for
-a caller is not a matter of rules: a project's objects do not exist for other projects, whatever a rule says.
+a caller is not a matter of rules: a project's objects do not exist for other projects, whatever a rule says. `HEAD`
+asks the rule of `GET` unless one is listed for it.
 
 ## Changing rules
 
@@ -83,36 +85,37 @@ the operators' group, would be a way up. Rules do not tell capital letters of ro
 
 def markdown() -> str:
     """Return ``docs/policy.md``."""
-    return INTRODUCTION + "".join(f"\n## {title}\n\n{_table(rules)}" for title, rules in PARTS)
+    operations = operations_of_rules()
+    return INTRODUCTION + "".join(f"\n## {title}\n\n{_table(rules, operations)}" for title, rules in PARTS)
 
 
-def _table(rules: tuple[Rule, ...]) -> str:
+def _table(rules: tuple[Rule, ...], operations: Operations) -> str:
     lines = ["| Rule | Default | What it allows | Operations | Tokens for |", "|---|---|---|---|---|"]
-    lines += [f"| {' | '.join(_cells(rule))} |" for rule in rules]
+    lines += [f"| {' | '.join(_cells(rule, operations[rule.name]))} |" for rule in rules]
     return "\n".join(lines) + "\n"
 
 
-def _cells(rule: Rule) -> Iterator[str]:
+def _cells(rule: Rule, operations: tuple[Operation, ...]) -> Iterator[str]:
     yield f"`{rule.name}`"
     yield f"`{rule.check}`".replace("|", r"\|")
     yield rule.description
-    yield "<br>".join(f"`{method} {path}`" for method, path in rule.operations) or "named by other rules"
+    yield "<br>".join(f"`{method} {path}`" for method, path in operations) or "named by other rules"
     yield "everything" if rule.scopes == EVERY_SCOPE else ", ".join(rule.scopes)
 
 
 def sample(overrides: Mapping[str, str]) -> str:
     """Return all rules as YAML: a default as a comment, a changed one as it is, and the file's own rules at the end."""
-    known = {rule.name for _, rules in PARTS for rule in rules}
+    operations = operations_of_rules()
     parts = ["# Every rule of this cloud. What begins with # is the default.\n"]
     for title, rules in PARTS:
         parts.append(f"\n### {title}\n")
-        parts += [_entry(rule, overrides.get(rule.name)) for rule in rules]
-    own = [f"{json.dumps(name)}: {json.dumps(check)}\n" for name, check in overrides.items() if name not in known]
+        parts += [_entry(rule, operations[rule.name], overrides.get(rule.name)) for rule in rules]
+    own = [f"{json.dumps(name)}: {json.dumps(check)}\n" for name, check in overrides.items() if name not in operations]
     return "".join([*parts, *(["\n### Rules of this file's own\n", *own] if own else [])])
 
 
-def _entry(rule: Rule, check: str | None) -> str:
-    operations = "".join(f"#   {method} {path}\n" for method, path in rule.operations)
+def _entry(rule: Rule, operations: tuple[Operation, ...], check: str | None) -> str:
+    asked = "".join(f"#   {method} {path}\n" for method, path in operations)
     default = f"#{json.dumps(rule.name)}: {json.dumps(rule.check)}\n"
     changed = f"{json.dumps(rule.name)}: {json.dumps(check)}\n" if check is not None else ""
-    return f"\n# {rule.description}\n{operations}{default}{changed}"
+    return f"\n# {rule.description}\n{asked}{default}{changed}"
