@@ -21,7 +21,7 @@ ALLOW_SKIP = "NOVELLA_TESTS_ALLOW_SKIP"
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""A shell starts what it sends to the background with SIGINT ignored, and programs that tests stop by it inherit that."""
+"""A shell starts what it sends to the background with SIGINT ignored, and programs that tests stop by it inherit it."""
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
