@@ -13,7 +13,7 @@ from portal.api.network.resources import RESOURCES
 from portal.api.openapi.rule_operations import operations_of_rules
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import ForbiddenError
-from provisioning.identity import policy, policy_file
+from provisioning.identity import policies, policy, policy_file
 from provisioning.identity.policies import GUARDING
 from provisioning.identity.policies.base import EVERY_SCOPE, PROJECT
 
@@ -61,9 +61,7 @@ def test_rule_is_well_formed(rule: policy.Rule) -> None:
 
 
 def test_names_are_there_once() -> None:
-    from provisioning.identity.policies import PARTS  # noqa: PLC0415
-
-    names = [rule.name for _, rules in PARTS for rule in rules]
+    names = [rule.name for _, rules in policies.parts() for rule in rules]
     assert sorted(names) == sorted(policy.RULES)
 
 

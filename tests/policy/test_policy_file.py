@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from portal.api.openapi import policy_page
 from provisioning.common.context import RequestContext
-from provisioning.identity import policy, policy_file
+from provisioning.identity import policies, policy, policy_file
 
 Write = Callable[[str], Path]
 LAUNCH, STOP = "os_compute_api:servers:create", "os_compute_api:servers:stop"
@@ -305,6 +305,34 @@ def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> Non
     )
     assert done.returncode != 0
     assert "os_compute_api:servers:stop: 'admin' is no check" in done.stderr.splitlines()[-1]
+
+
+WITHOUT_THE_WEB = """
+import sys, django
+django.setup()
+from provisioning.identity import policy
+policy.load()
+assert "portal.urls" not in sys.modules and "portal.api.compute.server_actions" not in sys.modules
+print(*(f"{name} {policy._current().enforcer.rules[name]}" for name in policy.RULES), sep="\\n")
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_knows_every_rule_and_takes_the_file_s_for_actions(tmp_path: Path) -> None:
+    """Server actions bring their rules: a process that serves no page has them all, and refuses none of the file's."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(f'"{STOP}": "role:admin"')
+    environment = os.environ | {"NOVELLA_POLICY_FILE": str(path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    words = [sys.executable, "-c", WITHOUT_THE_WEB]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert found.keys() == policy.RULES.keys()
+    assert found[STOP] == "role:admin"
+
+
+def test_a_rule_is_added_once() -> None:
+    with pytest.raises(ValueError, match=STOP):
+        policies.add("Compute", policy.Rule(STOP, "@", "Stop a server."))
 
 
 def test_the_page_of_the_documentation_is_fresh() -> None:

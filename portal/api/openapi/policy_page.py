@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from portal.api.openapi.rule_operations import Operations, operations_of_rules
-from provisioning.identity.policies import PARTS
+from provisioning.identity.policies import parts
 from provisioning.identity.policies.base import EVERY_SCOPE, Operation, Rule
 
 INTRODUCTION = """\
@@ -86,10 +86,10 @@ the operators' group, would be a way up. Rules do not tell capital letters of ro
 def markdown() -> str:
     """Return ``docs/policy.md``."""
     operations = operations_of_rules()
-    return INTRODUCTION + "".join(f"\n## {title}\n\n{_table(rules, operations)}" for title, rules in PARTS)
+    return INTRODUCTION + "".join(f"\n## {title}\n\n{_table(rules, operations)}" for title, rules in parts())
 
 
-def _table(rules: tuple[Rule, ...], operations: Operations) -> str:
+def _table(rules: list[Rule], operations: Operations) -> str:
     lines = ["| Rule | Default | What it allows | Operations | Tokens for |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(_cells(rule, operations[rule.name]))} |" for rule in rules]
     return "\n".join(lines) + "\n"
@@ -106,12 +106,12 @@ def _cells(rule: Rule, operations: tuple[Operation, ...]) -> Iterator[str]:
 def sample(overrides: Mapping[str, str]) -> str:
     """Return all rules as YAML: a default as a comment, a changed one as it is, and the file's own rules at the end."""
     operations = operations_of_rules()
-    parts = ["# Every rule of this cloud. What begins with # is the default.\n"]
-    for title, rules in PARTS:
-        parts.append(f"\n### {title}\n")
-        parts += [_entry(rule, operations[rule.name], overrides.get(rule.name)) for rule in rules]
+    text = ["# Every rule of this cloud. What begins with # is the default.\n"]
+    for title, rules in parts():
+        text.append(f"\n### {title}\n")
+        text += [_entry(rule, operations[rule.name], overrides.get(rule.name)) for rule in rules]
     own = [f"{json.dumps(name)}: {json.dumps(check)}\n" for name, check in overrides.items() if name not in operations]
-    return "".join([*parts, *(["\n### Rules of this file's own\n", *own] if own else [])])
+    return "".join([*text, *(["\n### Rules of this file's own\n", *own] if own else [])])
 
 
 def _entry(rule: Rule, operations: tuple[Operation, ...], check: str | None) -> str:

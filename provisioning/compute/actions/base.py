@@ -30,6 +30,7 @@ from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
+from provisioning.identity.policies.base import MEMBER
 
 HOST_AWAY = "The server's host does not answer. Try again when it is back."
 COULD_NOT = "The host could not do it."
@@ -99,6 +100,10 @@ class ServerAction(ABC, Generic[R]):
     """Its name in the body of ``POST /servers/{id}/action``; empty: it is not begun there."""
     rule: ClassVar[str] = ""
     """Its policy rule."""
+    rule_check: ClassVar[str] = MEMBER
+    """The rule's default, in oslo.policy's language."""
+    rule_description: ClassVar[str] = ""
+    """What the rule allows, one sentence; empty: it asks the rule of another action."""
     notification: ClassVar[str] = ""
     """Nova's name of its notifications, without ``instance.`` and phase; empty: none are sent."""
     button: ClassVar[Button | None] = None

@@ -54,6 +54,7 @@ class Lock(_LockAction):
 
     key = record = api = notification = "lock"
     rule = "os_compute_api:os-lock-server:lock"
+    rule_description = "Lock a server."
     takes_request = True
     button = Button(
         150,
@@ -83,6 +84,7 @@ class Unlock(_LockAction):
 
     key = record = api = notification = "unlock"
     rule = "os_compute_api:os-lock-server:unlock"
+    rule_description = "Unlock a server."
     button = Button(
         160,
         "unlock",

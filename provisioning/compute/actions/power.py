@@ -39,6 +39,7 @@ class Start(PowerAction):
 
     key, record, api, power = "power_on", "start", "os-start", "start"
     rule = "os_compute_api:servers:start"
+    rule_description = "Start a server."
     from_states, task, ends = (VmState.STOPPED,), TaskState.POWERING_ON, {"powered_on": VmState.ACTIVE}
     notification = "power_on"
     button = Button(
@@ -57,6 +58,7 @@ class Stop(PowerAction):
 
     key, record, api, power = "power_off", "stop", "os-stop", "stop"
     rule = "os_compute_api:servers:stop"
+    rule_description = "Stop a server."
     from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
     ends = {"powered_off": VmState.STOPPED}
     notification = "power_off"
@@ -74,8 +76,9 @@ class Stop(PowerAction):
 class Reboot(PowerAction):
     """Ask the guest to restart."""
 
-    key, record, power = "reboot", "reboot", "reboot_soft"
+    key, record, api, power = "reboot", "reboot", "reboot", "reboot_soft"
     rule = "os_compute_api:servers:reboot"
+    rule_description = "Reboot a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.REBOOTING, {"rebooted": VmState.ACTIVE}
     status = {VmState.ACTIVE: "REBOOT"}
     notification = "reboot"
@@ -115,6 +118,7 @@ class Pause(PowerAction):
 
     key, record, api, power = "pause", "pause", "pause", "pause"
     rule = "os_compute_api:os-pause-server:pause"
+    rule_description = "Pause a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.PAUSING, {"paused": VmState.PAUSED}
     notification = "pause"
     button = Button(
@@ -133,6 +137,7 @@ class Unpause(PowerAction):
 
     key, record, api, power = "unpause", "unpause", "unpause", "unpause"
     rule = "os_compute_api:os-pause-server:unpause"
+    rule_description = "Let a paused server go on."
     from_states, task, ends = (VmState.PAUSED,), TaskState.UNPAUSING, {"unpaused": VmState.ACTIVE}
     notification = "unpause"
     button = Button(
@@ -145,6 +150,7 @@ class Suspend(PowerAction):
 
     key, record, api, power = "suspend", "suspend", "suspend", "suspend"
     rule = "os_compute_api:os-suspend-server:suspend"
+    rule_description = "Suspend a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.SUSPENDING, {"suspended": VmState.SUSPENDED}
     notification = "suspend"
     button = Button(
@@ -163,6 +169,7 @@ class Resume(PowerAction):
 
     key, record, api, power = "resume", "resume", "resume", "resume"
     rule = "os_compute_api:os-suspend-server:resume"
+    rule_description = "Resume a suspended server."
     from_states, task, ends = (VmState.SUSPENDED,), TaskState.RESUMING, {"resumed": VmState.ACTIVE}
     notification = "resume"
     button = Button(
@@ -181,6 +188,7 @@ class ChangePassword(HostAction[str, PasswordRequest]):
 
     key, record, api = "change_password", "changePassword", "changePassword"
     rule = "os_compute_api:os-admin-password"
+    rule_description = "Set the administrator's password of a server."
     takes_request = True
     from_states, task = (VmState.ACTIVE,), TaskState.UPDATING_PASSWORD
     ends = {"password_changed": None}
@@ -207,6 +215,7 @@ class CrashDump(TasklessAction[None, CrashDumpRequest]):
 
     key, record, api = "trigger_crash_dump", "trigger_crash_dump", "trigger_crash_dump"
     rule = "os_compute_api:servers:trigger_crash_dump"
+    rule_description = "Make a server's kernel dump itself."
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
     notification = "trigger_crash_dump"
     timeout = "POWER_TIMEOUT"
@@ -226,8 +235,7 @@ unpause = register(Unpause()).begin
 suspend = register(Suspend()).begin
 resume = register(Resume()).begin
 change_password = register(ChangePassword()).begin
-CRASH_DUMP = register(CrashDump())
-trigger_crash_dump = CRASH_DUMP.begin
+trigger_crash_dump = register(CrashDump()).begin
 
 
 def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:

@@ -53,6 +53,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest]):
 
     key, record, api = "rebuild", "rebuild", "rebuild"
     rule = "os_compute_api:servers:rebuild"
+    rule_description = "Make a server's disks anew from an image."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.REBUILDING
     ends = {"rebuilt": VmState.ACTIVE, "rebuilt_stopped": VmState.STOPPED}

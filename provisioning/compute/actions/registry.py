@@ -10,6 +10,8 @@ from provisioning.compute.actions.base import HostAction, ServerAction, Taskless
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table
 from provisioning.compute.states import TaskState
+from provisioning.identity import policies
+from provisioning.identity.policies.base import Rule
 
 A = TypeVar("A", bound=ServerAction[Any])
 
@@ -38,6 +40,8 @@ def register(action: A) -> A:
                 states.DISK_TASKS.add(task)
             for vm_state, status in action.status.items():
                 states.STATUSES[vm_state][1][task] = status
+    if action.rule_description:
+        policies.add("Compute", Rule(action.rule, action.rule_check, action.rule_description))
     _add_notifications(action)
     return action
 

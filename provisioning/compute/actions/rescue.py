@@ -35,6 +35,7 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
 
     key, record, api = "rescue", "rescue", "rescue"
     rule = "os_compute_api:os-rescue"
+    rule_description = "Start a server from another disk."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.RESCUING
     ends = {"rescued": VmState.RESCUED}
@@ -64,6 +65,7 @@ class Unrescue(HostAction[None, UnrescueRequest]):
 
     key, record, api = "unrescue", "unrescue", "unrescue"
     rule = "os_compute_api:os-unrescue"
+    rule_description = "Start a rescued server from its own disk."
     from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING
     ends = {"unrescued": VmState.ACTIVE}
     timeout = "POWER_TIMEOUT"

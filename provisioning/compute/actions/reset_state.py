@@ -21,6 +21,7 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, leave_host, not_handed_over, release_place
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
+from provisioning.identity.policies.base import ADMIN
 from provisioning.quotas.services.ledger import commit
 
 BY_HAND = "An administrator has reset the server's state."
@@ -35,6 +36,8 @@ class ResetState(ServerAction[Literal["active", "error"]]):
 
     key, record, api = "reset_state", "resetState", "os-resetState"
     rule = "os_compute_api:os-admin-actions:reset_state"
+    rule_description = "Set the state of a server by hand."
+    rule_check = ADMIN
     takes_request = True
 
     def transitions(self) -> Iterable[Transition]:

@@ -65,6 +65,7 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
 
     key, record, api = "resize", "resize", "resize"
     rule = "os_compute_api:servers:resize"
+    rule_description = "Give a server another flavor."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
     stages = (Stage("migrate_disk", TaskState.RESIZE_MIGRATING), Stage("finish_resize", TaskState.RESIZE_FINISH))
@@ -144,6 +145,7 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
 
     key, record, api = "confirm_resize", "confirmResize", "confirmResize"
     rule = "os_compute_api:servers:confirm_resize"
+    rule_description = "Keep a server's new size."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
     ends = {"resize_confirmed": VmState.ACTIVE, "resize_confirmed_stopped": VmState.STOPPED}
     timeout = "BUILD_TIMEOUT"
@@ -190,6 +192,7 @@ class RevertResize(HostAction[None, RevertResizeRequest]):
 
     key, record, api = "revert_resize", "revertResize", "revertResize"
     rule = "os_compute_api:servers:revert_resize"
+    rule_description = "Give a server its old size back."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING
     ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
     badly = BROKE

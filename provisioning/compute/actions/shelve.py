@@ -20,6 +20,7 @@ from provisioning.compute.release import finish_offload, send_destroy
 from provisioning.compute.snapshot_images import MadeImage, is_ready, remove_image
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
+from provisioning.identity.policies.base import ADMIN
 
 SUFFIX = "-shelved"
 STOP_WITHIN = 60
@@ -32,6 +33,7 @@ class Shelve(ImageAction[None]):
 
     key, record, api = "shelve", "shelve", "shelve"
     rule = "os_compute_api:os-shelve:shelve"
+    rule_description = "Shelve a server."
     from_states, task = AT_REST, TaskState.SHELVING
     stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING),)
     ends = {"shelved": VmState.SHELVED}
@@ -82,6 +84,8 @@ class Offload(HostAction[None, DestroyRequest]):
 
     key, record, api = "offload", "shelveOffload", "shelveOffload"
     rule = "os_compute_api:os-shelve:shelve_offload"
+    rule_description = "Take a shelved server off its host."
+    rule_check = ADMIN
     from_states, task = (VmState.SHELVED,), TaskState.SHELVING_OFFLOADING
     ends = {"offloaded": VmState.SHELVED_OFFLOADED}
     timeout = "DELETE_TIMEOUT"

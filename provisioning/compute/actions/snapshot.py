@@ -94,6 +94,7 @@ class CreateImage(ImageAction[NewImage]):
 
     key, record, api = "snapshot", "createImage", "createImage"
     rule = "os_compute_api:servers:create_image"
+    rule_description = "Make an image of a server."
     takes_request, heeds_lock = True, False
     from_states, task = AT_REST, TaskState.IMAGE_SNAPSHOT
     stages = (Stage("upload", TaskState.IMAGE_UPLOADING),)
@@ -110,6 +111,7 @@ class CreateBackup(ImageAction[NewImage]):
 
     key, record, api = "backup", "createBackup", "createBackup"
     rule = "os_compute_api:os-create-backup"
+    rule_description = "Make the next of a server's backups."
     takes_request, heeds_lock = True, False
     from_states, task = AT_REST, TaskState.IMAGE_BACKUP
     ends = {"backup_taken": None}

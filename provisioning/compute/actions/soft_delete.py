@@ -65,6 +65,7 @@ class Restore(HostAction[None, PowerRequest]):
 
     key = record = api = "restore"
     rule = "os_compute_api:os-deferred-delete:restore"
+    rule_description = "Restore a deleted server."
     from_states, task = (VmState.SOFT_DELETED,), TaskState.RESTORING
     ends = {
         "restored": VmState.ACTIVE,

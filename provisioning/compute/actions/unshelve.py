@@ -46,6 +46,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
 
     key, record, api = "unshelve", "unshelve", "unshelve"
     rule = "os_compute_api:os-shelve:unshelve"
+    rule_description = "Unshelve a server."
     takes_request = True
     from_states, task = (VmState.SHELVED, VmState.SHELVED_OFFLOADED), TaskState.UNSHELVING
     ends = {"unshelved": VmState.ACTIVE}

@@ -1,4 +1,9 @@
-"""Every rule of the cloud, in the order of the documentation; one module for each part."""
+"""Every rule of the cloud, in the order of the documentation; one module for each part.
+
+What comes after identity brings the rules of its own with ``add`` when Django loads its app: server actions do.
+"""
+
+from collections.abc import Iterator
 
 from provisioning.identity.policies import (
     authentication,
@@ -47,19 +52,35 @@ SHARED = (
     ),
 )
 """Rules that checks are made of; operators' files for OpenStack name them too."""
-PARTS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
-    ("Rules that others name", SHARED),
-    ("Compute", compute.RULES),
-    ("Quotas and limits", quotas.RULES),
-    ("Image", image.RULES),
-    ("Network", network.RULES),
-    ("Identity: tokens", authentication.RULES),
-    ("Identity: domains, projects, users and groups", directory.RULES),
-    ("Identity: roles, assignments and the catalog", grants.RULES),
-    ("Identity: credentials", credentials.RULES),
-    ("Live pages and the operators' pages", faces.RULES),
-)
-"""The rules by the headings of the documentation."""
-RULES: dict[str, Rule] = {rule.name: rule for _, rules in PARTS for rule in rules}
+_PARTS: dict[str, tuple[Rule, ...]] = {
+    "Rules that others name": SHARED,
+    "Compute": compute.RULES,
+    "Quotas and limits": quotas.RULES,
+    "Image": image.RULES,
+    "Network": network.RULES,
+    "Identity: tokens": authentication.RULES,
+    "Identity: domains, projects, users and groups": directory.RULES,
+    "Identity: roles, assignments and the catalog": grants.RULES,
+    "Identity: credentials": credentials.RULES,
+    "Live pages and the operators' pages": faces.RULES,
+}
+"""The rules by the headings of the documentation, but for those that were added."""
+_ADDED: dict[str, list[Rule]] = {}
+RULES: dict[str, Rule] = {rule.name: rule for rules in _PARTS.values() for rule in rules}
+"""Every rule by its name; complete once Django has loaded the apps."""
 GUARDING: dict[str, Rule] = {rule.name: rule for rule in RULES.values() if rule not in SHARED}
 """Without those that others name: the rules that operations ask."""
+
+
+def add(part: str, rule: Rule) -> None:
+    """Make a rule known, under a heading of the documentation.  Raises ValueError for a name that is there already."""
+    if RULES.setdefault(rule.name, rule) is not rule:
+        raise ValueError(f"There are two policy rules {rule.name!r}.")
+    GUARDING[rule.name] = rule
+    _ADDED.setdefault(part, []).append(rule)
+
+
+def parts() -> Iterator[tuple[str, list[Rule]]]:
+    """Yield the headings of the documentation with their rules: those that were added come last, by their names."""
+    for title, rules in _PARTS.items():
+        yield title, [*rules, *sorted(_ADDED.get(title, ()), key=lambda rule: rule.name)]

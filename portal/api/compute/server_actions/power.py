@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework.response import Response
 
-from portal.api.compute.server_actions.registry import ONLY_NULL, Action, accepted, plain
-from provisioning.compute.actions.power import CRASH_DUMP, change_password, reboot
+from portal.api.compute.server_actions.registry import ONLY_NULL, accepted, plain, with_body
+from provisioning.compute.actions.power import change_password, reboot
+from provisioning.compute.actions.registry import actions
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -37,7 +38,7 @@ def _change_password(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "reboot": Action("os_compute_api:servers:reboot", REBOOT, _reboot),
-    "trigger_crash_dump": plain(CRASH_DUMP, ONLY_NULL, minimum=(2, 17)),
-    "changePassword": Action("os_compute_api:os-admin-password", PASSWORD, _change_password),
+    **with_body("reboot", REBOOT, _reboot),
+    **with_body("change_password", PASSWORD, _change_password),
+    "trigger_crash_dump": plain(actions["trigger_crash_dump"], ONLY_NULL, minimum=(2, 17)),
 }

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.schemas import BOOLEAN, boolean
-from portal.api.compute.server_actions.registry import Action
+from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.server_actions.rescue import guest_password
 from portal.api.compute.servers.fields import (
     CERTIFICATES,
@@ -106,4 +106,4 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
     return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})
 
 
-ACTIONS = {"rebuild": Action("os_compute_api:servers:rebuild", rebuild_schema, _rebuild)}
+ACTIONS = with_body("rebuild", rebuild_schema, _rebuild)

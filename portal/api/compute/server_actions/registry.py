@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.registry import actions
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -56,6 +57,11 @@ ONLY_NULL: Schema = {"type": "null"}
 def accepted() -> Response:
     """Answer 202 without a body."""
     return Response(status=202)
+
+
+def with_body(key: str, schema: Schema | Callable[[Version], Schema], handler: Handler) -> dict[str, Action]:
+    """Return the entry of a server action by its key: what stands in its body, and what carries it out."""
+    return {actions[key].api: Action(actions[key].rule, schema, handler)}
 
 
 def plain(action: ServerAction[Any], schema: Schema = NOTHING, *, minimum: Version = (2, 1)) -> Action:

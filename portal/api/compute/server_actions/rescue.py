@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from rest_framework.response import Response
 
-from portal.api.compute.server_actions.registry import Action
+from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.servers.fields import UUID
 from provisioning.compute.actions.rescue import rescue
 from provisioning.compute.passwords import generate_password
@@ -37,6 +37,4 @@ def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
     return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
 
 
-ACTIONS = {
-    "rescue": Action("os_compute_api:os-rescue", RESCUE, _rescue),
-}
+ACTIONS = with_body("rescue", RESCUE, _rescue)

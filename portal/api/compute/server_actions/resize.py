@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework.response import Response
 
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.server_actions.registry import NOTHING, accepted, with_body
 from provisioning.compute.actions.resize import confirm_resize, resize
 
 if TYPE_CHECKING:
@@ -34,6 +34,6 @@ def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "resize": Action("os_compute_api:servers:resize", RESIZE, _resize),
-    "confirmResize": Action("os_compute_api:servers:confirm_resize", NOTHING, _confirm),
+    **with_body("resize", RESIZE, _resize),
+    **with_body("confirm_resize", NOTHING, _confirm),
 }

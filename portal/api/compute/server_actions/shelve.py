@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.server_actions.registry import NOTHING, accepted, with_body
 from portal.api.compute.servers.fields import NAME
 from provisioning.compute.actions.unshelve import Destination, unshelve
 
@@ -48,4 +48,4 @@ def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
     return accepted()
 
 
-ACTIONS = {"unshelve": Action("os_compute_api:os-shelve:unshelve", unshelve_schema, _unshelve)}
+ACTIONS = with_body("unshelve", unshelve_schema, _unshelve)

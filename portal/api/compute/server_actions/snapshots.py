@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common import links
 from portal.api.common.validation import Schema
 from portal.api.compute.schemas import NOT_NEGATIVE
-from portal.api.compute.server_actions.registry import Action
+from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.servers.fields import METADATA, NAME
 from provisioning.compute.actions.snapshot import create_backup, create_image
 
@@ -58,6 +58,6 @@ def _made(view: ServerView, image_id: uuid.UUID, *, shown: bool = True) -> Respo
 
 
 ACTIONS = {
-    "createImage": Action("os_compute_api:servers:create_image", IMAGE, _create_image),
-    "createBackup": Action("os_compute_api:os-create-backup", BACKUP, _create_backup),
+    **with_body("snapshot", IMAGE, _create_image),
+    **with_body("backup", BACKUP, _create_backup),
 }

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted, with_body
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import reset_state
@@ -51,7 +51,7 @@ def _force_delete(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "lock": Action("os_compute_api:os-lock-server:lock", _lock_schema, _lock),
-    "os-resetState": Action("os_compute_api:os-admin-actions:reset_state", STATE, _reset_state),
+    **with_body("lock", _lock_schema, _lock),
+    **with_body("reset_state", STATE, _reset_state),
     "forceDelete": Action("os_compute_api:os-deferred-delete:force", NOTHING, _force_delete),
 }

@@ -1,13 +1,10 @@
 """Other sizes and other hosts for servers, and the records of both."""
 
-from provisioning.identity.policies.base import ADMIN, MEMBER, rule
+from provisioning.identity.policies.base import ADMIN, rule
 
 _ACTION = "POST /servers/{server_id}/action"
 
 RULES = (
-    rule("os_compute_api:servers:resize", MEMBER, "Give a server another flavor."),
-    rule("os_compute_api:servers:confirm_resize", MEMBER, "Keep a server's new size."),
-    rule("os_compute_api:servers:revert_resize", MEMBER, "Give a server its old size back."),
     rule("os_compute_api:os-migrate-server:migrate", ADMIN, "Move a server that is off to another host."),
     rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, "Name the host it is to be moved to (2.56).", _ACTION),
     rule("os_compute_api:os-migrate-server:migrate_live", ADMIN, "Move a server that runs to another host."),

@@ -69,5 +69,4 @@ RULES = (
         "POST /novella-would-fit",
     ),
     rule("os_compute_api:servers:update", MEMBER, "Rename, describe or address a server."),
-    rule("os_compute_api:servers:delete", MEMBER, "Delete a server."),
 )
