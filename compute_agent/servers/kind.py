@@ -4,49 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from importlib import import_module
+from pkgutil import iter_modules
 
-from compute_agent.contract import commands
+from compute_agent import servers
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import SERVER
 from compute_agent.engine.handlers import SubjectKind
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore, SubjectRecord
 from compute_agent.engine.subjects import Subject
-from compute_agent.servers.base import ServerHandler
-from compute_agent.servers.build import Build
-from compute_agent.servers.destroy import Destroy
-from compute_agent.servers.interfaces import AttachInterface, DetachInterface, RefreshPorts
-from compute_agent.servers.power import CrashDump, Password, Power
+from compute_agent.servers.base import HANDLERS
 from compute_agent.servers.power_tracker import PowerTracker
-from compute_agent.servers.rebuild import Rebuild
 from compute_agent.servers.records import ServerRecords
 from compute_agent.servers.removal import Removal
-from compute_agent.servers.rescue import Rescue, Unrescue
-from compute_agent.servers.resize import ConfirmResize, Resize, RevertResize
 from compute_agent.servers.services import HostServices
-from compute_agent.servers.snapshot import Snapshot
 from compute_agent.virt.driver import Guest
 
 log = logging.getLogger(__name__)
 
-HANDLERS: dict[type, type[ServerHandler[Any]]] = {
-    commands.BuildRequest: Build,
-    commands.DestroyRequest: Destroy,
-    commands.PowerRequest: Power,
-    commands.CrashDumpRequest: CrashDump,
-    commands.PasswordRequest: Password,
-    commands.RescueRequest: Rescue,
-    commands.UnrescueRequest: Unrescue,
-    commands.RebuildRequest: Rebuild,
-    commands.ResizeRequest: Resize,
-    commands.ConfirmResizeRequest: ConfirmResize,
-    commands.RevertResizeRequest: RevertResize,
-    commands.SnapshotRequest: Snapshot,
-    commands.AttachInterfaceRequest: AttachInterface,
-    commands.DetachInterfaceRequest: DetachInterface,
-    commands.RefreshPortsRequest: RefreshPorts,
-}
+for _module in iter_modules(servers.__path__):  # each handler makes itself known: a new one is a new module, or a class
+    import_module(f"{servers.__name__}.{_module.name}")
 
 
 class Servers(SubjectKind):

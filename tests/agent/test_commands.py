@@ -6,11 +6,14 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from compute_agent.contract.commands import CommandBody, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.servers.base import HANDLERS, GuestHandler
 from compute_agent.virt.errors import HypervisorUnavailableError
 from tests.agent.cast import FlakyDriver, Gate, build, destroy, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
@@ -240,3 +243,11 @@ async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(
         end = await stage.do(build(spec, attempt=2))
         assert (end.kind, end.retryable) == ("failed", False)
         assert [guest.attempt for guest in stage.driver.guests()] == [1]
+
+
+def test_every_command_has_one_handler() -> None:
+    assert HANDLERS.keys() == set(get_args(CommandBody))
+    with pytest.raises(TypeError, match="PowerRequest"):
+
+        class Second(GuestHandler[PowerRequest]):
+            pass
