@@ -10,6 +10,7 @@ from itertools import groupby
 from django.utils import timezone
 
 from portal.dashboard import wording
+from provisioning.compute.actions.registry import actions as registered
 from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
@@ -86,9 +87,10 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 def later_actions(actions: Sequence[InstanceAction]) -> list[ActionRow]:
     """Return what happened after the launch, newest first."""
+    words = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
     return [
         ActionRow(
-            label=wording.ACTIONS.get(action.action, action.action.replace("_", " ").capitalize()),
+            label=words.get(action.action) or action.action.replace("_", " ").capitalize(),
             started=action.started_at,
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,
             failed=bool(action.message),

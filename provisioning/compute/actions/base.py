@@ -23,6 +23,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.faults import record_fault
+from provisioning.compute.guest_agent import check_guest_agent, has_guest_agent
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.outcome import Outcome, silent_since
@@ -96,6 +97,8 @@ class ServerAction(ABC, Generic[R]):
     """Its name in the registry, and that of the transition that begins it where it has one."""
     record: ClassVar[str]
     """Nova's name of it in the records of actions."""
+    done: ClassVar[str] = ""
+    """What pages call such a record: ``Paused``; empty: another action of the same record says it."""
     api: ClassVar[str] = ""
     """Its name in the body of ``POST /servers/{id}/action``; empty: it is not begun there."""
     rule: ClassVar[str] = ""
@@ -153,6 +156,8 @@ class HostAction(ServerAction[R], Generic[R, B]):
     status: ClassVar[Mapping[VmState, str]] = {}
     """vm_state → the API's ``status`` while it goes on, where that differs from the usual one."""
     heeds_lock: ClassVar[bool] = True
+    needs_agent: ClassVar[str] = ""
+    """What cannot be done without an agent inside the guest, as a refusal begins; empty: it is done without one."""
     keeps_image: ClassVar[bool] = True
     """Whether an image that was made by it and has its data stays when the action is cut off."""
     sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -181,8 +186,9 @@ class HostAction(ServerAction[R], Generic[R, B]):
                 yield Transition(BROKE, (vm, task), (VmState.ERROR, None))
 
     def offered(self, instance: Instance) -> bool:
-        """Whether the server is at rest in a state from which it may begin."""
-        return instance.task_state is None and instance.vm_state in self.from_states
+        """Whether the server is at rest in a state from which it may begin, and has the agent that it needs."""
+        at_rest = instance.task_state is None and instance.vm_state in self.from_states
+        return at_rest and (not self.needs_agent or has_guest_agent(instance))
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
         """Return the tasks whose failure sends its error notification."""
@@ -221,12 +227,17 @@ class HostAction(ServerAction[R], Generic[R, B]):
         instance_id: uuid.UUID | str,
         request: R = None,  # type: ignore[assignment] # None for actions without a request
     ) -> Instance:
-        """Begin as every server action does; raises UnavailableError as well, when the host does not answer."""
+        """Begin as every server action does.
+
+        Raises UnavailableError as well, when the host does not answer, and ConflictError without the agent it needs.
+        """
         started = timezone.now()
         with transaction.atomic():
             instance = self.find(context, instance_id)
             if self.heeds_lock:
                 check_lock(context, instance)
+            if self.needs_agent:
+                check_guest_agent(instance, self.needs_agent)
             return self.start(context, instance, request, started)
 
     def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:

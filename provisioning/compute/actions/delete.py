@@ -41,6 +41,7 @@ class Delete(HostAction[bool, DestroyRequest]):
     """
 
     key = record = "delete"
+    done = "Deleted"
     rule = "os_compute_api:servers:delete"
     rule_description = "Delete a server."
     from_states, task = ALIVE, TaskState.DELETING

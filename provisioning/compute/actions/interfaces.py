@@ -79,6 +79,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
     """
 
     key = record = "attach_interface"
+    done = "Interface attached"
     notification = "interface_attach"
     body = AttachInterfaceRequest
 
@@ -125,6 +126,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     """Take a card out of a server; the request is the port's id.  One that is being taken out already is left alone."""
 
     key = record = "detach_interface"
+    done = "Interface detached"
     notification = "interface_detach"
     body = DetachInterfaceRequest
 

@@ -53,6 +53,7 @@ class Lock(_LockAction):
     """Lock a server: until it is unlocked, only operators act on it.  The request is the reason, shown with it."""
 
     key = record = api = notification = "lock"
+    done = "Locked"
     rule = "os_compute_api:os-lock-server:lock"
     rule_description = "Lock a server."
     takes_request = True
@@ -83,6 +84,7 @@ class Unlock(_LockAction):
     """Take the lock away; one that somebody outside the server's project has set, only operators."""
 
     key = record = api = notification = "unlock"
+    done = "Unlocked"
     rule = "os_compute_api:os-lock-server:unlock"
     rule_description = "Unlock a server."
     button = Button(

@@ -5,11 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar, Literal
 
-from oslo_utils import strutils
-
 from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
 from provisioning.compute.actions.registry import register
 from provisioning.compute.models import Instance
@@ -38,6 +35,7 @@ class Start(PowerAction):
     """Power a stopped server on."""
 
     key, record, api, power = "power_on", "start", "os-start", "start"
+    done = "Started"
     rule = "os_compute_api:servers:start"
     rule_description = "Start a server."
     from_states, task, ends = (VmState.STOPPED,), TaskState.POWERING_ON, {"powered_on": VmState.ACTIVE}
@@ -57,6 +55,7 @@ class Stop(PowerAction):
     """Shut an active server down: the guest is asked, then forced."""
 
     key, record, api, power = "power_off", "stop", "os-stop", "stop"
+    done = "Stopped"
     rule = "os_compute_api:servers:stop"
     rule_description = "Stop a server."
     from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
@@ -77,6 +76,7 @@ class Reboot(PowerAction):
     """Ask the guest to restart."""
 
     key, record, api, power = "reboot", "reboot", "reboot", "reboot_soft"
+    done = "Rebooted"
     rule = "os_compute_api:servers:reboot"
     rule_description = "Reboot a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.REBOOTING, {"rebooted": VmState.ACTIVE}
@@ -116,11 +116,11 @@ class HardReboot(PowerAction):
 class Pause(PowerAction):
     """Stop the guest's processors; it stays in memory."""
 
-    key, record, api, power = "pause", "pause", "pause", "pause"
+    key = record = api = power = notification = "pause"
+    done = "Paused"
     rule = "os_compute_api:os-pause-server:pause"
     rule_description = "Pause a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.PAUSING, {"paused": VmState.PAUSED}
-    notification = "pause"
     button = Button(
         50,
         "pause",
@@ -135,11 +135,11 @@ class Pause(PowerAction):
 class Unpause(PowerAction):
     """Let a paused guest go on."""
 
-    key, record, api, power = "unpause", "unpause", "unpause", "unpause"
+    key = record = api = power = notification = "unpause"
+    done = "Unpaused"
     rule = "os_compute_api:os-pause-server:unpause"
     rule_description = "Let a paused server go on."
     from_states, task, ends = (VmState.PAUSED,), TaskState.UNPAUSING, {"unpaused": VmState.ACTIVE}
-    notification = "unpause"
     button = Button(
         60, "unpause", "Unpause", "play-fill", "Let {name} go on?", "It goes on where it was paused.", "{name} goes on."
     )
@@ -148,11 +148,11 @@ class Unpause(PowerAction):
 class Suspend(PowerAction):
     """Save the guest's memory to disk and cut its power."""
 
-    key, record, api, power = "suspend", "suspend", "suspend", "suspend"
+    key = record = api = power = notification = "suspend"
+    done = "Suspended"
     rule = "os_compute_api:os-suspend-server:suspend"
     rule_description = "Suspend a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.SUSPENDING, {"suspended": VmState.SUSPENDED}
-    notification = "suspend"
     button = Button(
         70,
         "suspend",
@@ -167,11 +167,11 @@ class Suspend(PowerAction):
 class Resume(PowerAction):
     """Let a suspended guest go on from its saved memory."""
 
-    key, record, api, power = "resume", "resume", "resume", "resume"
+    key = record = api = power = notification = "resume"
+    done = "Resumed"
     rule = "os_compute_api:os-suspend-server:resume"
     rule_description = "Resume a suspended server."
     from_states, task, ends = (VmState.SUSPENDED,), TaskState.RESUMING, {"resumed": VmState.ACTIVE}
-    notification = "resume"
     button = Button(
         80,
         "resume",
@@ -187,9 +187,11 @@ class ChangePassword(HostAction[str, PasswordRequest]):
     """Set the administrator's password inside the guest, by its agent; the request is the password."""
 
     key, record, api = "change_password", "changePassword", "changePassword"
+    done = "Password set"
     rule = "os_compute_api:os-admin-password"
     rule_description = "Set the administrator's password of a server."
     takes_request = True
+    needs_agent = "The password cannot be set"
     from_states, task = (VmState.ACTIVE,), TaskState.UPDATING_PASSWORD
     ends = {"password_changed": None}
     status = {VmState.ACTIVE: "PASSWORD"}
@@ -197,11 +199,6 @@ class ChangePassword(HostAction[str, PasswordRequest]):
     body = PasswordRequest
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Raise ConflictError when the image does not say that the guest has an agent."""
-        if not strutils.bool_from_string(instance.image_properties.get("hw_qemu_guest_agent", "")):
-            raise ConflictError(
-                "The password cannot be set: the server's image has no guest agent (property hw_qemu_guest_agent)."
-            )
         return Prepared(value=request)
 
     def command(self, instance: Instance, prepared: Prepared) -> PasswordRequest:
@@ -213,11 +210,11 @@ class ChangePassword(HostAction[str, PasswordRequest]):
 class CrashDump(TasklessAction[None, CrashDumpRequest]):
     """Make the guest's kernel dump itself, by an NMI; the server's state stays."""
 
-    key, record, api = "trigger_crash_dump", "trigger_crash_dump", "trigger_crash_dump"
+    key = record = api = notification = "trigger_crash_dump"
+    done = "Crash dump asked for"
     rule = "os_compute_api:servers:trigger_crash_dump"
     rule_description = "Make a server's kernel dump itself."
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
-    notification = "trigger_crash_dump"
     timeout = "POWER_TIMEOUT"
     body = CrashDumpRequest
 

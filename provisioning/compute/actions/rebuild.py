@@ -51,7 +51,8 @@ class Rebuild:
 class RebuildAction(HostAction[Rebuild, RebuildRequest]):
     """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for."""
 
-    key, record, api = "rebuild", "rebuild", "rebuild"
+    key = record = api = notification = "rebuild"
+    done = "Rebuilt"
     rule = "os_compute_api:servers:rebuild"
     rule_description = "Make a server's disks anew from an image."
     takes_request = True
@@ -60,7 +61,6 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest]):
     badly = BROKE
     status = {VmState.ACTIVE: "REBUILD", VmState.STOPPED: "REBUILD", VmState.ERROR: "REBUILD"}
     timeout, heavy_io = "BUILD_TIMEOUT", True
-    notification = "rebuild"
     body = RebuildRequest
 
     def prepare(self, context: RequestContext, instance: Instance, request: Rebuild) -> Prepared:

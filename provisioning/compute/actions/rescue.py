@@ -33,14 +33,14 @@ class RescueWith:
 class Rescue(HostAction[RescueWith, RescueRequest]):
     """Start a server from a rescue image."""
 
-    key, record, api = "rescue", "rescue", "rescue"
+    key = record = api = notification = "rescue"
+    done = "Rescued"
     rule = "os_compute_api:os-rescue"
     rule_description = "Start a server from another disk."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.RESCUING
     ends = {"rescued": VmState.RESCUED}
     timeout, heavy_io = "BUILD_TIMEOUT", True
-    notification = "rescue"
     body = RescueRequest
 
     def prepare(self, context: RequestContext, instance: Instance, request: RescueWith) -> Prepared:
@@ -63,13 +63,13 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
 class Unrescue(HostAction[None, UnrescueRequest]):
     """Start a rescued server from its own disk again; it is active then, whatever it was before."""
 
-    key, record, api = "unrescue", "unrescue", "unrescue"
+    key = record = api = notification = "unrescue"
+    done = "Left rescue"
     rule = "os_compute_api:os-unrescue"
     rule_description = "Start a rescued server from its own disk."
     from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING
     ends = {"unrescued": VmState.ACTIVE}
     timeout = "POWER_TIMEOUT"
-    notification = "unrescue"
     body = UnrescueRequest
     button = Button(
         110,

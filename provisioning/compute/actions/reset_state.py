@@ -35,6 +35,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
     """
 
     key, record, api = "reset_state", "resetState", "os-resetState"
+    done = "State reset by an operator"
     rule = "os_compute_api:os-admin-actions:reset_state"
     rule_description = "Set the state of a server by hand."
     rule_check = ADMIN

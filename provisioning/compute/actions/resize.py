@@ -63,7 +63,8 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
     is as it was, and its action and its fault say why.
     """
 
-    key, record, api = "resize", "resize", "resize"
+    key = record = api = notification = "resize"
+    done = "Resized"
     rule = "os_compute_api:servers:resize"
     rule_description = "Give a server another flavor."
     takes_request = True
@@ -73,7 +74,6 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
     badly = BROKE
     status = {VmState.ACTIVE: "RESIZE", VmState.STOPPED: "RESIZE"}
     timeout, heavy_io = "BUILD_TIMEOUT", True
-    notification = "resize"
     sends = {
         "resize": ("resize_prep.start",),
         "migrate_disk": ("resize_prep.end", "resize.start"),
@@ -144,6 +144,7 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
     """Throw away what was kept of the size before; InvalidInputError when the server was never resized."""
 
     key, record, api = "confirm_resize", "confirmResize", "confirmResize"
+    done = "Resize confirmed"
     rule = "os_compute_api:servers:confirm_resize"
     rule_description = "Keep a server's new size."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
@@ -191,6 +192,7 @@ class RevertResize(HostAction[None, RevertResizeRequest]):
     """Give a server the size and the disk of before; one that was stopped then stays so."""
 
     key, record, api = "revert_resize", "revertResize", "revertResize"
+    done = "Resize reverted"
     rule = "os_compute_api:servers:revert_resize"
     rule_description = "Give a server its old size back."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING

@@ -31,13 +31,13 @@ LONGEST = 255
 class Shelve(ImageAction[None]):
     """Stop a server, gracefully, and keep its root disk as an image ``<name>-shelved``, from which it comes back."""
 
-    key, record, api = "shelve", "shelve", "shelve"
+    key = record = api = notification = "shelve"
+    done = "Shelved"
     rule = "os_compute_api:os-shelve:shelve"
     rule_description = "Shelve a server."
     from_states, task = AT_REST, TaskState.SHELVING
     stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING),)
     ends = {"shelved": VmState.SHELVED}
-    notification = "shelve"
     keeps_image = False
     button = Button(
         120,
@@ -83,6 +83,7 @@ class Offload(HostAction[None, DestroyRequest]):
     """
 
     key, record, api = "offload", "shelveOffload", "shelveOffload"
+    done = "Taken from its host"
     rule = "os_compute_api:os-shelve:shelve_offload"
     rule_description = "Take a shelved server off its host."
     rule_check = ADMIN

@@ -93,6 +93,7 @@ class CreateImage(ImageAction[NewImage]):
     """Make an image of a server's root disk; the server goes on.  A lock does not keep from it, as in Nova."""
 
     key, record, api = "snapshot", "createImage", "createImage"
+    done = "Snapshot taken"
     rule = "os_compute_api:servers:create_image"
     rule_description = "Make an image of a server."
     takes_request, heeds_lock = True, False
@@ -110,6 +111,7 @@ class CreateBackup(ImageAction[NewImage]):
     """Make an image of a server's root disk, and then remove all but the newest of this server and type."""
 
     key, record, api = "backup", "createBackup", "createBackup"
+    done = "Backup taken"
     rule = "os_compute_api:os-create-backup"
     rule_description = "Make the next of a server's backups."
     takes_request, heeds_lock = True, False

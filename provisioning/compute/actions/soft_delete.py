@@ -64,6 +64,7 @@ class Restore(HostAction[None, PowerRequest]):
     """Take back a delete; a server that ran is started again."""
 
     key = record = api = "restore"
+    done = "Restored"
     rule = "os_compute_api:os-deferred-delete:restore"
     rule_description = "Restore a deleted server."
     from_states, task = (VmState.SOFT_DELETED,), TaskState.RESTORING

@@ -44,14 +44,14 @@ ANYWHERE = Destination()
 class Unshelve(HostAction[Destination | None, PowerRequest]):
     """Bring a shelved server back: started where it is, or built from the copy of its disk on any host that fits."""
 
-    key, record, api = "unshelve", "unshelve", "unshelve"
+    key = record = api = notification = "unshelve"
+    done = "Unshelved"
     rule = "os_compute_api:os-shelve:unshelve"
     rule_description = "Unshelve a server."
     takes_request = True
     from_states, task = (VmState.SHELVED, VmState.SHELVED_OFFLOADED), TaskState.UNSHELVING
     ends = {"unshelved": VmState.ACTIVE}
     timeout, heavy_io = "POWER_TIMEOUT", True
-    notification = "unshelve"
     body = PowerRequest
     button = Button(
         130,
