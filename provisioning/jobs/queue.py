@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -94,12 +94,15 @@ def postpone(message_id: int, seconds: float) -> None:
         OrmQ.objects.filter(id=message_id).update(lock=timezone.now() + timedelta(seconds=seconds))
 
 
-def give_back(message_ids: Iterable[int]) -> int:
-    """Free messages whose holder is dead, to be taken at once; returns how many there were."""
-    numbers = list(message_ids)
-    if not numbers:
-        return 0
+def give_back(held: QuerySet[JobRun]) -> int:
+    """Free the messages of dead holders, to be taken at once; returns how many there were.
+
+    Several may find the same holder dead: whoever comes second frees nothing, though the message has begun elsewhere.
+    """
     with transaction.atomic():
+        numbers = list(held.select_for_update().order_by("pk").values_list("pk", flat=True))
+        if not numbers:
+            return 0
         JobRun.objects.filter(message_id__in=numbers).update(group="", worker="")
         freed = int(OrmQ.objects.filter(id__in=numbers).update(lock=FREE))
         wake.announce(wake.QUEUE)

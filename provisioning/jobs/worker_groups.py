@@ -104,7 +104,7 @@ def count_failure(group: str) -> None:
 
 def forget(group: str) -> int:
     """Give back everything a dead group held, and its name; returns how many messages it had."""
-    freed = queue.give_back(JobRun.objects.filter(group=group).values_list("message_id", flat=True))
+    freed = queue.give_back(JobRun.objects.filter(group=group))
     Lease.objects.filter(holder=group).update(expires_at=timezone.now(), holder="")
     pings = OrmQ.objects.filter(key=ping_key(group))
     JobRun.objects.filter(message_id__in=list(pings.values_list("id", flat=True))).delete()
@@ -135,5 +135,6 @@ def forget_dead(*, judge_others: bool) -> int:
 
 def give_back_of_dead_workers(group: str) -> int:
     """Give back what workers of this live group had in hand when they died; returns how many messages."""
-    begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("message_id", "worker")
-    return queue.give_back(number for number, worker in begun if not is_running(worker))
+    begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("worker", flat=True).distinct()
+    dead = [worker for worker in begun if not is_running(worker)]
+    return queue.give_back(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0

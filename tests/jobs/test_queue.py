@@ -62,7 +62,23 @@ def test_starts_are_counted_over_all_groups() -> None:
     for expected, group in enumerate(["g1", "g2", "g3"], 1):
         queue.take(["t"], group)
         assert queue.start(number, group, "1.1") == expected
-        queue.give_back([number])
+        queue.give_back(JobRun.objects.filter(group=group))
+
+
+def test_only_the_first_who_finds_a_holder_dead_frees_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = queue.put("t", "text")
+    queue.take(["t"], "g")
+    queue.start(number, "g", "1.1")
+
+    def another_is_faster(mark: str) -> bool:
+        assert queue.give_back(JobRun.objects.filter(worker=mark)) == 1
+        queue.take(["t"], "g")
+        assert queue.start(number, "g", "2.2") == 2
+        return False
+
+    monkeypatch.setattr(worker_groups, "is_running", another_is_faster)
+    assert worker_groups.give_back_of_dead_workers("g") == 0
+    assert queue.take(["t"], "g") is None
 
 
 def test_a_postponed_message_waits() -> None:
