@@ -20,7 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.libvirt)
-            item.add_marker(pytest.mark.timeout(120))
 
 
 @pytest.fixture(scope="session", autouse=True)

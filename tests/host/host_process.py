@@ -19,7 +19,7 @@ from compute_agent.network import namespace
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver, PowerListener
 
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 300.0
 
 
 Files = Mapping[str, Path]

@@ -24,7 +24,7 @@ from compute_agent.virt.libvirt import cleanup as libvirt_cleanup
 
 T = TypeVar("T")
 
-PATIENCE = 40.0
+PATIENCE = 240.0
 ETH_P_ALL = 3
 NOBODY = "0.0.0.0"  # noqa: S104
 
@@ -50,7 +50,7 @@ class Space:
     def run(self, *command: str, check: bool = True) -> str:
         """Run a program inside."""
         done = subprocess.run(
-            ["nsenter", f"--net={self.path}", *command], capture_output=True, text=True, timeout=30, check=False
+            ["nsenter", f"--net={self.path}", *command], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert not check or done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
@@ -63,7 +63,7 @@ class Space:
         finally:
             os.close(descriptor)
 
-    def connects(self, address: str, port: int, patience: float = 1.0, source: str | None = None) -> bool:
+    def connects(self, address: str, port: int, patience: float = PATIENCE, source: str | None = None) -> bool:
         """Say whether a TCP connection from here is accepted."""
 
         def dial() -> bool:
@@ -164,7 +164,7 @@ class Card:
     def send(self, frame: bytes) -> None:
         self.raw.send(frame)
 
-    def hears(self, wanted: Callable[[bytes], bool], patience: float = 1.0) -> bytes | None:
+    def hears(self, wanted: Callable[[bytes], bool], patience: float = PATIENCE) -> bytes | None:
         """Return the first frame that arrives and is wanted."""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:

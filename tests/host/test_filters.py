@@ -18,6 +18,7 @@ from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, Wish, network
 from tests.host.host_process import HostProcess
 from tests.host.lab import (
+    PATIENCE,
     Card,
     Lab,
     Space,
@@ -304,7 +305,7 @@ def test_the_host_gives_guests_nothing_but_dhcp_and_names(plug: Plug, inside: Sp
 def offered(card: Card, hardware: str | None = None) -> str | None:
     card.drain()
     card.send(dhcp_discover(hardware or card.port.mac_address))
-    frame = card.hears(lambda got: dhcp_offer(got) is not None, 1.5)
+    frame = card.hears(lambda got: dhcp_offer(got) is not None, 1.5 if hardware else PATIENCE)
     return dhcp_offer(frame) if frame else None
 
 

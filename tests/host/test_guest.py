@@ -17,7 +17,7 @@ from compute_agent.network import namespace
 from compute_agent.virt.errors import HostError, InstanceNotFoundError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, Space, links, processes_naming, until
+from tests.host.lab import PATIENCE, Lab, Space, links, processes_naming, until
 from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho user data says $(hostname) >/root/proof\n").decode()
@@ -32,7 +32,7 @@ def launch(host: HostProcess, spec: InstanceSpec) -> None:
     host.driver.define(spec, 1)
     host.network.apply_firewall(spec)
     host.driver.start(spec.uuid)
-    assert host.driver.wait_for_boot(spec.uuid, 30.0) == PowerState.RUNNING
+    assert host.driver.wait_for_boot(spec.uuid, PATIENCE) == PowerState.RUNNING
 
 
 def console(host: HostProcess, spec: InstanceSpec) -> str:

@@ -11,7 +11,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, links
+from tests.host.lab import PATIENCE, Lab, links
 from tests.support.guest_image import GuestImage
 
 Told = set[tuple[str, str, str]]
@@ -92,7 +92,7 @@ def test_a_guest_that_was_removed_by_hand_runs_again_from_its_disk(host: HostPro
     host.driver.define(guest, 1)
     host.network.apply_firewall(guest)
     host.driver.start(guest.uuid)
-    assert host.driver.wait_for_boot(guest.uuid, 60) == PowerState.RUNNING
+    assert host.driver.wait_for_boot(guest.uuid, PATIENCE) == PowerState.RUNNING
 
 
 def test_a_card_of_nobody_is_found(host: HostProcess, lab: Lab, guest: InstanceSpec, told: Callable[[], Told]) -> None:

@@ -16,7 +16,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles
 from tests.host.cast import EGRESS, OURS, SSH, Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, processes_naming, until
+from tests.host.lab import PATIENCE, Lab, processes_naming, until
 from tests.support.guest_image import GuestImage
 
 LINE = "root=/dev/vda2 console=ttyS0 handed=over"
@@ -104,7 +104,7 @@ class Stage:
         """Start the guest and wait until it prints another login prompt than before."""
         before = self.console().count("login:")
         self.host.driver.start(self.spec.uuid)
-        assert self.host.driver.wait_for_boot(self.spec.uuid, 30.0) == PowerState.RUNNING
+        assert self.host.driver.wait_for_boot(self.spec.uuid, PATIENCE) == PowerState.RUNNING
         until(lambda: self.console().count("login:") > before, "the guest's login prompt")
 
     def console(self) -> str:

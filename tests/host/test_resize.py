@@ -18,7 +18,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import ImageUnacceptableError
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, until
+from tests.host.lab import PATIENCE, Lab, until
 from tests.support.guest_image import GuestImage
 
 GIB = 1 << 30
@@ -59,7 +59,7 @@ class Stage:
         driver, uuid = self.host.driver, self.spec.uuid
         self.read = driver.console_output(uuid, 0, 1_000_000).end
         driver.start(uuid)
-        assert driver.wait_for_boot(uuid, 30.0) == PowerState.RUNNING
+        assert driver.wait_for_boot(uuid, PATIENCE) == PowerState.RUNNING
         return self.told()
 
     def told(self) -> Told:

@@ -22,7 +22,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.images.cache import ImageCache
 from tests.host.cast import EGRESS, SSH, Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, until
+from tests.host.lab import PATIENCE, Lab, until
 from tests.host.test_guest import console, launch
 from tests.support.guest_image import GuestImage
 
@@ -78,7 +78,7 @@ class Stage:
         driver.define(spec, attempt)
         self.host.network.apply_firewall(spec)
         driver.start(spec.uuid)
-        assert driver.wait_for_boot(spec.uuid, 30.0) == PowerState.RUNNING
+        assert driver.wait_for_boot(spec.uuid, PATIENCE) == PowerState.RUNNING
         until(lambda: "login:" in console(self.host, spec), "the guest's login prompt")
 
 
@@ -141,7 +141,7 @@ def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> 
         stage.copy("asleep.qcow2")
         assert driver.power_state(uuid) == state
         wake(uuid)
-        assert driver.wait_for_boot(uuid, 30.0) == PowerState.RUNNING
+        assert driver.wait_for_boot(uuid, PATIENCE) == PowerState.RUNNING
     assert float(until(lambda: stage.ssh("cut -d' ' -f1 /proc/uptime"), "the guest's answer")) > began
 
 
