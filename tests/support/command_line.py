@@ -1,4 +1,4 @@
-"""The unmodified ``openstack`` command line, many commands in one process."""
+"""The unmodified ``openstack`` command line, many commands in one run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import subprocess
 from typing import Any
 
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
+from tests.support import openstack_program
+from tests.support.one_machine import ENVIRONMENT, OneMachine
 
 ANSWERING = ("list", "show", "create", "issue")
 
 
 def batch(cloud: OneMachine, *commands: str, **environment: str) -> list[Any]:
-    """Run commands in one process of the command line, as the administrator or as ``environment`` says.
+    """Run commands in one run of the command line, as the administrator or as ``environment`` says.
 
     Returns what those that answer (list, show, create, issue) printed; each must succeed, and a failure is the only
     thing that the command line writes to its standard error.
@@ -40,15 +41,7 @@ def refused(cloud: OneMachine, command: str, **environment: str) -> str:
 def _run(cloud: OneMachine, commands: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     chosen = environment or {"OS_CLOUD": "admin", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     lines = [f"{line} -f json" if " -f " not in line and _answers(line) else line for line in commands]
-    return subprocess.run(
-        [CHECKOUT / ".venv/bin/openstack"],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env=ENVIRONMENT | chosen,
-        check=False,
-    )
+    return openstack_program.run((), ENVIRONMENT | chosen, "\n".join(lines) + "\n")
 
 
 def _answers(line: str) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support import openstack_program
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("NOVELLA_", "OS_", "DJANGO_"))}
@@ -139,14 +141,8 @@ class OneMachine:
 
     def client(self, *arguments: str, cloud: str = "demo") -> subprocess.CompletedProcess[str]:
         """Run the real ``openstack`` command line."""
-        return subprocess.run(
-            [CHECKOUT / ".venv/bin/openstack", "--os-cloud", cloud, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env=ENVIRONMENT | {"OS_CLIENT_CONFIG_FILE": str(self.data / "clouds.yaml")},
-            check=False,
-        )
+        settings = {"OS_CLIENT_CONFIG_FILE": str(self.data / "clouds.yaml")}
+        return openstack_program.run(("--os-cloud", cloud, *arguments), ENVIRONMENT | settings)
 
     def openstack(self, *arguments: str, cloud: str = "demo") -> str:
         done = self.client(*arguments, cloud=cloud)

@@ -1,0 +1,87 @@
+"""The unmodified ``openstack`` program, loaded once: each run is a fork of a process that has imported it already.
+
+Starting Python and importing every client takes a core longer than the command itself.  ``run`` is what the tests
+call; ``python -m tests.support.openstack_program`` is the process, which ends when the tests do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_one_at_a_time = threading.Lock()
+_programs: list[subprocess.Popen[str]] = []
+
+
+def run(arguments: tuple[str, ...], environment: dict[str, str], said: str = "") -> subprocess.CompletedProcess[str]:
+    """Run ``openstack`` with these arguments and environment, and with ``said`` on its standard input."""
+    with tempfile.TemporaryDirectory(prefix="nv-openstack-") as name, _one_at_a_time:
+        folder = Path(name)
+        (folder / "in").write_text(said)
+        program = _program()
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps([name, arguments, environment]) + "\n")
+        program.stdin.flush()
+        status = int(program.stdout.readline())
+        out, err = ((folder / each).read_text() for each in ("out", "err"))
+    return subprocess.CompletedProcess(["openstack", *arguments], status, out, err)
+
+
+def _program() -> subprocess.Popen[str]:
+    if not _programs:
+        command = [CHECKOUT / ".venv/bin/python", "-m", "tests.support.openstack_program"]
+        program = subprocess.Popen(command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        _programs.append(program)
+        atexit.register(_end, program)
+    return _programs[0]
+
+
+def _end(program: subprocess.Popen[str]) -> None:
+    program.communicate()
+
+
+def _serve() -> None:
+    sys.argv = ["openstack"]  # the program's name is taken from here
+    from openstackclient import shell  # noqa: PLC0415 - the tests import this module and not the clients
+
+    for service in ("common", "compute.v2", "identity.v3", "image.v2", "network.v2"):
+        for command in entry_points(group=f"openstack.{service}"):
+            command.load()
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            _run_here(shell.main, *json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _run_here(main: Any, folder: str, arguments: list[str], environment: dict[str, str]) -> None:
+    """Be the program: its files, environment and arguments instead of this process's."""
+    modes = {"in": os.O_RDONLY, "out": os.O_WRONLY | os.O_CREAT, "err": os.O_WRONLY | os.O_CREAT}
+    for number, (name, mode) in enumerate(modes.items()):
+        os.dup2(os.open(Path(folder) / name, mode, 0o600), number)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a file of the parent's was buffered in the old one
+    os.environ.clear()
+    os.environ.update(environment)
+    status: Any = 1
+    try:
+        status = main(arguments)
+    except SystemExit as end:
+        status = end.code
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status if isinstance(status, int) else 0 if status is None else 1)
+
+
+if __name__ == "__main__":
+    _serve()
