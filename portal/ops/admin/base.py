@@ -94,12 +94,38 @@ class Readable(Ruled):
 class Written(Ruled):
     """Records that operators change; each page says which service does it.
 
-    What a service refuses is said in the form, with all that was typed.
+    What a service refuses is said in the form, with all that was typed.  ``update`` and ``remove`` are the services
+    that change a record (the changes by their names) and delete one.  ``fixed`` are the fields that stay as they
+    were made, ``new_fields`` those of the form for a new record, where it has others.
     """
 
     list_per_page = 50
     show_full_result_count = False
     actions: Sequence[Any] = ()
+    update: ClassVar[Callable[..., object]]
+    remove: ClassVar[Callable[..., object]]
+    fixed: ClassVar[tuple[str, ...]] = ()
+    new_fields: ClassVar[tuple[str, ...]] = ()
+
+    def create(self, data: dict[str, Any]) -> Model:
+        """Make a record of what was typed, by its service."""
+        raise NotImplementedError
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        return self.new_fields if obj is None and self.new_fields else super().get_fields(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        return (*self.readonly_fields, *(self.fixed if obj else ()))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        if not change:
+            obj.pk = self.create(form.cleaned_data).pk
+        elif form.changed_data:
+            obj.refresh_from_db()  # the service looks at what is kept, not at what was typed
+            self.update(obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.remove(obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.may(request, "add")
@@ -157,6 +183,12 @@ class Written(Ruled):
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
+
+
+def identity_rules(kind: str) -> dict[str, str]:
+    """Return the Identity API's rules of a kind of record."""
+    words = {"add": "create", "change": "update", "delete": "delete"}
+    return {"view": f"identity:list_{kind}s"} | {name: f"identity:{word}_{kind}" for name, word in words.items()}
 
 
 def each(request: HttpRequest, rows: QuerySet[Any], do: Callable[[RequestContext, Any], object], said: str) -> None:

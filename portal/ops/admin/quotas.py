@@ -57,15 +57,11 @@ class QuotaLimitAdmin(Written):
     }
     form = QuotaLimitForm
     list_display = ("resource", "project", "limit", "default")
+    new_fields = ("project_id", "resource", "limit")
+    fields = ("project", "resource", "limit")
+    fixed = ("project", "resource")
+    remove = staticmethod(lambda row: set_limit(row.project_id, row.resource, None))
     list_filter = ("resource",)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: QuotaLimit | None = None) -> tuple[str, ...]:
-        """What a limit is about stays; only its number changes."""
-        return ("project", "resource") if obj else ()
-
-    def get_fields(self, request: HttpRequest, obj: QuotaLimit | None = None) -> tuple[str, ...]:
-        """Show the project by its name once it is chosen."""
-        return ("project", "resource", "limit") if obj else ("project_id", "resource", "limit")
 
     @admin.display(description="project")
     def project(self, limit: QuotaLimit) -> str:
@@ -82,7 +78,3 @@ class QuotaLimitAdmin(Written):
         """Write through the service."""
         set_limit(obj.project_id, obj.resource, obj.limit)
         obj.pk = QuotaLimit.objects.get(project_id=obj.project_id, resource=obj.resource).pk
-
-    def delete_model(self, request: HttpRequest, obj: QuotaLimit) -> None:
-        """Return to the default."""
-        set_limit(obj.project_id, obj.resource, None)

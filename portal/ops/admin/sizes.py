@@ -22,21 +22,15 @@ class FlavorAdmin(Written):
     list_filter = ("is_public", "disabled")
     search_fields = ("name", "flavorid")
     ordering = ("memory_mb", "vcpus")
-    fields = (*SIZE, "description", "is_public", "disabled")
+    new_fields = (*SIZE, "description", "is_public")
+    fields = (*new_fields, "disabled")
+    fixed = SIZE
     rules = {
         "view": "novella:flavors:index:all",
         "add": "os_compute_api:os-flavor-manage:create",
         "change": "os_compute_api:os-flavor-manage:update",
         "delete": "os_compute_api:os-flavor-manage:delete",
     }
-
-    def get_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:
-        """Leave out what a new one cannot be."""
-        return self.fields if obj else tuple(name for name in self.fields if name != "disabled")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Flavor | None = None) -> tuple[str, ...]:
-        """A size does not change: instances, quotas and people rely on it."""
-        return SIZE if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Flavor, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the services."""

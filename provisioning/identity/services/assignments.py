@@ -16,7 +16,7 @@ from provisioning.identity.models import Domain, Group, Project, Role, RoleAssig
 
 
 @when_broken_off
-def grant(role: Role, **target: Unpack[Target]) -> None:
+def grant(role: Role, **target: Unpack[Target]) -> RoleAssignment:
     """Give a user or a group a role on a project, a domain or the system; what was given already stays.
 
     ForbiddenError for a role of a domain elsewhere, InvalidInputError for one on the system, NotFoundError when one of
@@ -25,7 +25,7 @@ def grant(role: Role, **target: Unpack[Target]) -> None:
     row = columns_of(**target)
     _check_domain(role, row["project"], row["domain"])
     with told_as("The user, group, project, domain or role was deleted meanwhile.", NotFoundError):
-        RoleAssignment.objects.get_or_create(role=role, **row)
+        return RoleAssignment.objects.get_or_create(role=role, **row)[0]
 
 
 @when_broken_off

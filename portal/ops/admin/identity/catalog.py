@@ -2,62 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.ops.admin.base import TabularInline, Written
+from portal.ops.admin.base import TabularInline, Written, identity_rules
 from provisioning.identity.models import Endpoint, Region, Service
-from provisioning.identity.services import catalog as services
-from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
-
-
-class Record(Written):
-    """A record of the catalog: ``kind`` is the word in the names of its services."""
-
-    kind: ClassVar[str]
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
-        data = form.cleaned_data
-        if change:
-            values = {name: data[name] for name in form.changed_data}
-            getattr(services, f"update_{self.kind}")(type(obj).objects.get(pk=obj.pk), **values)
-            return
-        made = self.create(data)
-        obj.pk = obj.id = made.pk
-        obj._state.adding = False
-
-    def create(self, data: dict[str, Any]) -> Any:
-        """Make one of what was typed."""
-        raise NotImplementedError
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Remove it through the service."""
-        getattr(services, f"delete_{self.kind}")(obj)
-
-
-def _rules(kind: str) -> dict[str, str]:
-    words = {"add": "create", "change": "update", "delete": "delete"}
-    rules = {permission: f"identity:{word}_{kind}" for permission, word in words.items()}
-    return {"view": f"identity:list_{kind}s"} | rules
+from provisioning.identity.services.catalog import (
+    create_endpoint,
+    create_region,
+    create_service,
+    delete_endpoint,
+    delete_region,
+    delete_service,
+    update_endpoint,
+    update_region,
+    update_service,
+)
 
 
 @admin.register(Region)
-class RegionAdmin(Record):
+class RegionAdmin(Written):
     """The regions."""
 
-    kind = "region"
-    list_display = ("id", "parent", "description")
-    rules = _rules("region")
-
-    def get_fields(self, request: HttpRequest, obj: Region | None = None) -> tuple[str, ...]:
-        """The id is its name."""
-        return ("id", "parent", "description")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Region | None = None) -> tuple[str, ...]:
-        return ("id",) if obj else ()
+    list_display = fields = ("id", "parent", "description")
+    fixed = ("id",)
+    rules = identity_rules("region")
+    update = staticmethod(update_region)
+    remove = staticmethod(delete_region)
 
     def create(self, data: dict[str, Any]) -> Region:
         return create_region(data["id"], description=data["description"], parent=data["parent"])
@@ -83,30 +56,32 @@ class EndpointPart(TabularInline):
 
 
 @admin.register(Service)
-class ServiceAdmin(Record):
+class ServiceAdmin(Written):
     """The services."""
 
-    kind = "service"
     list_display = ("type", "name", "enabled", "description")
     search_fields = ("type", "name")
     fields = ("type", "name", "description", "enabled")
     inlines = (EndpointPart,)
-    rules = _rules("service")
+    rules = identity_rules("service")
+    update = staticmethod(update_service)
+    remove = staticmethod(delete_service)
 
     def create(self, data: dict[str, Any]) -> Service:
         return create_service(data["type"], name=data["name"], description=data["description"], enabled=data["enabled"])
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(Record):
+class EndpointAdmin(Written):
     """The endpoints."""
 
-    kind = "endpoint"
     list_display = ("service", "interface", "region", "url", "enabled")
     list_filter = ("interface", "region", "enabled")
     list_select_related = ("service", "region")
     fields = ("service", "interface", "region", "url", "enabled")
-    rules = _rules("endpoint")
+    rules = identity_rules("endpoint")
+    update = staticmethod(update_endpoint)
+    remove = staticmethod(delete_endpoint)
 
     def create(self, data: dict[str, Any]) -> Endpoint:
         return create_endpoint(

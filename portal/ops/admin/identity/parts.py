@@ -96,25 +96,19 @@ class TagPart(Part):
     giving = taking = "identity:update_project_tags"
 
 
-def _of(row: RoleAssignment) -> dict[str, Any]:
-    return {
-        "user": row.user,
-        "group": row.group,
-        "project": row.project,
-        "domain": row.domain,
-        "system": row.system,
-        "inherited": row.inherited,
-    }
+def target_of(row: RoleAssignment) -> dict[str, Any]:
+    """Return who has the role and where, as the services take it."""
+    return {name: getattr(row, name) for name in ("user", "group", "project", "domain", "system", "inherited")}
 
 
 _GIVE: dict[type[Model], Callable[[Any], object]] = {
-    RoleAssignment: lambda row: grant(row.role, **_of(row)),
+    RoleAssignment: lambda row: grant(row.role, **target_of(row)),
     GroupMembership: lambda row: add_to_group(row.group, row.user),
     ImpliedRole: lambda row: imply(row.prior, row.implied),
     ProjectTag: lambda row: add_tag(row.project, row.name),
 }
 _TAKE: dict[type[Model], Callable[[Any], object]] = {
-    RoleAssignment: lambda row: revoke_grant(row.role, **_of(row)),
+    RoleAssignment: lambda row: revoke_grant(row.role, **target_of(row)),
     GroupMembership: lambda row: remove_from_group(row.group, row.user),
     ImpliedRole: lambda row: unimply(row.prior, row.implied),
     ProjectTag: lambda row: remove_tag(row.project, row.name),

@@ -9,7 +9,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from portal.ops.admin.base import confirmed, each
+from portal.ops.admin.base import confirmed, each, identity_rules
 from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
@@ -41,26 +41,16 @@ class ProjectAdmin(WithParts):
     actions = ("enable", "disable")
     autocomplete_fields = ("parent",)
     inlines = (RolesOnProject, TagPart)
-    rules = {
-        "view": "identity:list_projects",
-        "add": "identity:create_project",
-        "change": "identity:update_project",
-        "delete": "identity:delete_project",
-        "enable": "identity:update_project",
-        "disable": "identity:update_project",
-    }
+    new_fields = ("domain", "parent", "name", "description", "enabled")
+    fields = (*new_fields, "usage")
+    readonly_fields = ("usage",)
+    fixed = ("domain", "parent")
+    rules = identity_rules("project") | {"enable": "identity:update_project", "disable": "identity:update_project"}
+    update = staticmethod(update_project)
+    remove = staticmethod(delete_project)
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "project_id": obj.id} if isinstance(obj, Project) else {}
-
-    def get_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
-        """Usage is shown where there may be some."""
-        common = ("domain", "parent", "name", "description", "enabled")
-        return (*common, "usage") if obj else common
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
-        """Where a project is stays."""
-        return ("domain", "parent", "usage") if obj else ("usage",)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the page's list."""
@@ -75,19 +65,8 @@ class ProjectAdmin(WithParts):
             f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
         )
 
-    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
-        if change:
-            values = {name: form.cleaned_data[name] for name in form.changed_data}
-            update_project(Project.objects.get(id=obj.id), **values)
-            return
-        made = create_project(obj.domain, obj.name, parent=obj.parent, description=obj.description, enabled=obj.enabled)
-        obj.pk = obj.id = made.id
-        obj._state.adding = False
-
-    def delete_model(self, request: HttpRequest, obj: Project) -> None:
-        """Remove a project that owns nothing any more."""
-        delete_project(obj)
+    def create(self, data: dict[str, Any]) -> Project:
+        return create_project(**data)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:

@@ -16,15 +16,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.ops.admin.base import ModelForm, confirmed, each
+from portal.ops.admin.base import ModelForm, confirmed, each, identity_rules
 from portal.ops.admin.identity.parts import RolesOfSomebody, WithParts
 from provisioning.common.errors import NovellaError
 from provisioning.identity.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.users import create_user, delete_user, revoke_all, set_user_enabled, update_user
-
-NEW = ("password", "email", "description", "default_project", "enabled")
 
 
 class NewUserForm(ModelForm):
@@ -68,16 +66,15 @@ class UserAdmin(WithParts):
     actions = ("enable", "disable", "sign_out", "unlock")
     autocomplete_fields = ("default_project",)
     inlines = (RolesOfSomebody,)
-    rules = {
-        "view": "identity:list_users",
-        "add": "identity:create_user",
-        "change": "identity:update_user",
-        "delete": "identity:delete_user",
-        "enable": "identity:update_user",
-        "disable": "identity:update_user",
-        "sign_out": "identity:update_user",
-        "unlock": "identity:update_user",
-    }
+    new_fields = ("domain", "name", "password", "email", "description", "default_project", "enabled")
+    fields = (
+        "domain", "name", "password_link", "password_expires_at", "email", "description", "default_project",
+        "enabled", "created_at",
+    )  # fmt: skip
+    fixed = ("domain", "password_link", "password_expires_at", "created_at")
+    rules = identity_rules("user") | dict.fromkeys(actions, "identity:update_user")
+    update = staticmethod(update_user)
+    remove = staticmethod(delete_user)
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "user_id": obj.id} if isinstance(obj, User) else {}
@@ -86,19 +83,6 @@ class UserAdmin(WithParts):
     def locked(self, user: User) -> str | None:
         """Say whether too many wrong passwords have locked the account."""
         return "after wrong passwords" if lockout_of(user) is not None else None
-
-    def get_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """A new user has a first password; later a page of its own sets one."""
-        if obj is None:
-            return ("domain", "name", "password", "email", "description", "default_project", "enabled")
-        return (
-            "domain", "name", "password_link", "password_expires_at", "email", "description", "default_project",
-            "enabled", "created_at",
-        )  # fmt: skip
-
-    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """Where a user is stays."""
-        return ("domain", "password_link", "password_expires_at", "created_at") if obj else ()
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's
         """Use the form with a password for a new one."""
@@ -114,19 +98,8 @@ class UserAdmin(WithParts):
             reverse("admin:identity_user_password", args=[user.pk]),
         )
 
-    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
-        data = form.cleaned_data
-        if change:
-            update_user(User.objects.get(id=obj.id), **{name: data[name] for name in form.changed_data})
-            return
-        made = create_user(obj.domain, obj.name, **{name: data[name] for name in NEW})
-        obj.pk = obj.id = made.id
-        obj._state.adding = False
-
-    def delete_model(self, request: HttpRequest, obj: User) -> None:
-        """Remove the user; what the user made stays with the projects."""
-        delete_user(obj)
+    def create(self, data: dict[str, Any]) -> User:
+        return create_user(**data)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
