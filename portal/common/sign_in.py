@@ -30,9 +30,9 @@ from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import mfa, policy, tokens
 from provisioning.identity.authenticate import PasswordProof, prove_person
 from provisioning.identity.errors import PasswordExpiredError, TooManyAttemptsError
-from provisioning.identity.models import Project, User
+from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.entries import projects_of, roles_of
-from provisioning.identity.selectors.lookups import domain_by, existing_user, user_by
+from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
 from provisioning.identity.services.passwords import authenticate_password, change_password
 from provisioning.identity.services.projects import project_for_sign_in
@@ -110,7 +110,7 @@ class OperatorBackend(BaseBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """Return the user for Django's own session key; SignInMiddleware does not use it."""
-        return user_by(user_id=str(user_id))
+        return by_id(User, user_id)
 
 
 def sign_in(
@@ -176,7 +176,7 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
     Raises NotAuthenticatedError when nobody is signed in and ForbiddenError when the user has no role there.
     """
     data = token_data(str(request.session.get(TOKEN, "")))
-    user = existing_user(data.user_id.hex)
+    user = existing(User, data.user_id.hex)
     project = project_for_sign_in(user, project_id)
     if data.sign_in is not None:
         move_session(data.sign_in, project)
@@ -191,14 +191,14 @@ def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken
     Raises NotAuthenticatedError when nobody is signed in.
     """
     data = token_data(str(request.session.get(TOKEN, "")))
-    user = existing_user(data.user_id.hex)
+    user = existing(User, data.user_id.hex)
     project = project_for_sign_in(user, data.project_id.hex if data.project_id else None)
     return issue_token(user, project, ("token",), parent=data, lifetime=lifetime)
 
 
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
     """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
-    user = existing_user(context.user_id.hex if context.user_id else "")
+    user = existing(User, context.user_id.hex if context.user_id else "")
     methods = tokens.read(str(request.session.get(TOKEN, ""))).methods
     project = project_for_sign_in(user, context.project_id.hex if context.project_id else None)
     return _begin(request, user, project, tuple(method for method in methods if method != "token"))
@@ -217,9 +217,9 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
     """Return what was typed; the domain is a name or an id."""
     known = None
     if "\0" not in domain:  # PostgreSQL refuses to look for it
-        known = domain_by(name=domain) or domain_by(domain_id=domain)
+        known = record_by(Domain, name=domain) or by_id(Domain, domain)
         if known is None and domain == "Default":  # the first domain may have been renamed
-            known = domain_by(domain_id="default")
+            known = by_id(Domain, "default")
     if known is not None:
         return PasswordProof(password, user_name=user_name, domain_id=known.id)
     return PasswordProof(password, user_name=user_name, domain_name=domain)
@@ -282,7 +282,7 @@ def _set_caller(request: HttpRequest, context: RequestContext | None) -> None:
 def _user_of(context: RequestContext | None) -> User | AnonymousUser:
     if context is None or context.user_id is None:
         return AnonymousUser()
-    user = user_by(user_id=context.user_id.hex)
+    user = by_id(User, context.user_id)
     if user is None:
         return AnonymousUser()
     user.is_staff = policy.allows(context, "novella:admin")

@@ -13,8 +13,8 @@ from django.core.management.base import CommandError
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import dashboard_lists, lookups, role_lookups
-from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
+from provisioning.identity.selectors import lookups, role_lookups
+from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
 
@@ -35,7 +35,7 @@ def domain(text: str) -> Domain:
     """Return the domain of this id, or else of this name."""
     found = None
     if "\0" not in text:
-        found = domain_by(domain_id=text) or domain_by(name=text)
+        found = by_id(Domain, text) or record_by(Domain, name=text)
     if found is None:
         raise CommandError(f"There is no domain {text}.")
     return found
@@ -43,8 +43,8 @@ def domain(text: str) -> Domain:
 
 def project(text: str, where: Domain) -> Project:
     """Return the project of this name in the domain, or else of this id."""
-    found = project_by(name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or project_by(project_id=text)
+    found = record_by(Project, name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or by_id(Project, text)
     if found is None:
         raise CommandError(f"There is no project {text} in the domain {where.name}.")
     return found
@@ -52,8 +52,8 @@ def project(text: str, where: Domain) -> Project:
 
 def user(text: str, where: Domain) -> User:
     """Return the user of this name in the domain, or else of this id."""
-    found = user_by(name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or user_by(user_id=text)
+    found = record_by(User, name=text, domain_id=where.id) if "\0" not in text else None
+    found = found or by_id(User, text)
     if found is None:
         raise CommandError(f"There is no user {text} in the domain {where.name}.")
     return found
@@ -61,10 +61,10 @@ def user(text: str, where: Domain) -> User:
 
 def group(text: str, where: Domain) -> Group:
     """Return the group of this name in the domain, or else of this id."""
-    found = lookups.group_named(text, where.id)
+    found = lookups.record_by(Group, name=text, domain_id=where.id)
     key = read_id(text)
     if found is None and key is not None:
-        found = dashboard_lists.group_by(key)
+        found = by_id(Group, key)
     if found is None:
         raise CommandError(f"There is no group {text} in the domain {where.name}.")
     return found
@@ -76,7 +76,7 @@ def role(text: str) -> Role:
     found = next((each for each in every if each.name == text), None)
     key = read_id(text)
     if found is None and key is not None:
-        found = dashboard_lists.role_by(key)
+        found = by_id(Role, key)
     if found is None:
         known = ", ".join(each.name for each in every[:20])
         raise CommandError(f"There is no role {text}. There are: {known}.")

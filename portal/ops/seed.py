@@ -19,7 +19,7 @@ from provisioning.compute import selectors as compute_selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts import enrolment
 from provisioning.identity.models import Project, User
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import record_by
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog
 from provisioning.identity.services.domains import ensure_domain
@@ -103,7 +103,7 @@ def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
 
 def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
     """Make the user with a generated password kept in ``secrets_dir``; an existing user keeps the password it has."""
-    known = user_by(name=name, domain_id=DOMAIN_ID)
+    known = record_by(User, name=name, domain_id=DOMAIN_ID)
     path = secrets_dir / f"password-{name}"
     if known is None:
         if not path.exists():

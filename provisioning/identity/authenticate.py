@@ -11,8 +11,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import mfa, tokens
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import ApplicationCredential, Project, User
-from provisioning.identity.selectors.lookups import domain_by, existing_user, project_by
+from provisioning.identity.models import ApplicationCredential, Domain, Project, User
+from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_of, token_data
 from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
 from provisioning.identity.services.passwords import authenticate_password
@@ -147,7 +147,7 @@ def _person(
     found: list[User] = []
     step: int | None = None
     if parent is not None:
-        found.append(existing_user(parent.user_id.hex))
+        found.append(existing(User, parent.user_id.hex))
     if credential is not None:
         found.append(credential.user)
     if request.password is not None:
@@ -199,15 +199,19 @@ def _scope(
     if asked in {"unscoped", "system"}:
         return None if asked == "unscoped" else "system"
     if asked == "default":
-        project = project_by(project_id=user.default_project_id.hex) if user.default_project_id else None
+        project = by_id(Project, user.default_project_id)
         return project if project is not None and may_enter(user, project) else None
     found: tokens.Scope = None
     if isinstance(asked, ProjectScope):
-        found = project_by(
-            project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
+        found = record_by(
+            Project,
+            record_id=asked.project_id,
+            name=asked.name,
+            domain_id=asked.domain_id,
+            domain_name=asked.domain_name,
         )
     elif isinstance(asked, DomainScope):
-        found = domain_by(domain_id=asked.domain_id, name=asked.name)
+        found = record_by(Domain, record_id=asked.domain_id, name=asked.name)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     return found
@@ -215,13 +219,17 @@ def _scope(
 
 def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
     """Return the project of the application credential that ``parent`` came from: there is no way out of it."""
-    project = project_by(project_id=parent.project_id.hex) if parent.project_id else None
+    project = by_id(Project, parent.project_id)
     same = (
         isinstance(asked, ProjectScope)
         and project is not None
         and project
-        == project_by(
-            project_id=asked.project_id, name=asked.name, domain_id=asked.domain_id, domain_name=asked.domain_name
+        == record_by(
+            Project,
+            record_id=asked.project_id,
+            name=asked.name,
+            domain_id=asked.domain_id,
+            domain_name=asked.domain_name,
         )
     )
     if credential is not None and credential.id != parent.application_credential:

@@ -7,12 +7,13 @@ from django.test import Client
 
 from provisioning.identity.models import Domain, Group, Role, User
 from provisioning.identity.selectors.entries import roles_of
-from provisioning.identity.services.assignments import assign_role, grant, remove_role
+from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.domains import create_domain, set_domain_enabled
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.roles import create_role
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
+from tests.support.roles import remove_role
 
 
 @pytest.fixture

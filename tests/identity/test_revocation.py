@@ -17,12 +17,13 @@ from provisioning.events.models import Event
 from provisioning.identity import keys, tokens
 from provisioning.identity.models import RevokedToken, RoleAssignment
 from provisioning.identity.selectors.tokens import context_for_token
-from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.passwords import change_password, set_password
 from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, People, Person
+from tests.support.roles import remove_role
 
 pytestmark = pytest.mark.both_databases
 

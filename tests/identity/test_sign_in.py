@@ -18,11 +18,12 @@ from portal.common.redirects import safe_next
 from portal.common.sign_in import _set_caller, token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token, token_data
-from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, Api, People, Person
+from tests.support.roles import remove_role
 
 pytestmark = [
     pytest.mark.django_db,

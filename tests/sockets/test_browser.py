@@ -16,9 +16,9 @@ from provisioning.events.selectors import latest_id
 from provisioning.events.services import record
 from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import token_data
-from provisioning.identity.services.assignments import remove_role
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.support.cast import People, Person
+from tests.support.roles import remove_role
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
 
 PAGE = "/ws/dashboard?page=instances"

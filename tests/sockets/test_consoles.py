@@ -19,11 +19,11 @@ from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
 from provisioning.hosts.models import Host
-from provisioning.identity.services.assignments import remove_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import revoke_all
 from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person
+from tests.support.roles import remove_role
 from tests.support.sockets import HOST, ORIGIN, Open, Socket, in_db, render
 
 

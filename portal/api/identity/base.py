@@ -11,7 +11,7 @@ from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Domain, Group, Project, User
-from provisioning.identity.selectors.lookups import domain_by
+from provisioning.identity.selectors.lookups import by_id
 
 Record = TypeVar("Record", Project, User, Group)
 
@@ -49,16 +49,14 @@ class DomainView(ServiceView):
 
 
 class RecordView(DomainView, Generic[Record]):
-    """One record by the id in the address, and the domain that it is in."""
+    """One record of ``model`` by the id in the address, and the domain that it is in."""
 
-    def look_up(self, key: str) -> Record | None:
-        """Return the record of this id, None without one."""
-        raise NotImplementedError
+    model: type[Record]
 
     @functools.cached_property
     def found(self) -> Record | None:
         """The record, if there is one of this id."""
-        return self.look_up(self.kwargs[f"{self.what}_id"])
+        return by_id(self.model, self.kwargs[f"{self.what}_id"])
 
     @property
     def record(self) -> Record:
@@ -99,7 +97,7 @@ class CollectionView(DomainView):
     def domain_to_make_in(self, domain_id: str) -> Domain:
         """Return the domain in which something is to be made; ForbiddenError, InvalidInputError without one."""
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = domain_by(domain_id=domain_id)
+        domain = by_id(Domain, domain_id)
         if domain is None:
             raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
         return domain

@@ -11,16 +11,20 @@ from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors.grants import record_of
+from provisioning.identity.selectors.lookups import by_id
 
 
 @dataclass(frozen=True, slots=True)
 class AddressedRecord:
-    """What a part of the address names: its kind, its id as it was given, and the record if there is one."""
+    """What a part of the address names: of which model, its id as it was given, and the record if there is one."""
 
-    kind: str
+    model: type[Domain | Group | Project | Role | User]
     text: str
     record: Domain | Group | Project | Role | User | None
+
+    @property
+    def kind(self) -> str:
+        return self.model.__name__.lower()
 
     @property
     def domain_id(self) -> str | None:
@@ -41,21 +45,21 @@ class DomainScopedView(ServiceView):
     the domain, everything else is answered like what does not exist.
     """
 
-    kinds: ClassVar[dict[str, str]] = {
-        "domain_id": "domain",
-        "group_id": "group",
-        "project_id": "project",
-        "role_id": "role",
-        "prior_role_id": "role",
-        "implied_role_id": "role",
-        "user_id": "user",
+    models: ClassVar[dict[str, type[Domain | Group | Project | Role | User]]] = {
+        "domain_id": Domain,
+        "group_id": Group,
+        "project_id": Project,
+        "role_id": Role,
+        "prior_role_id": Role,
+        "implied_role_id": Role,
+        "user_id": User,
     }
     addressed: dict[str, AddressedRecord]
 
     def check_rule(self, request: Request) -> None:
         """Look up, ask, and then say what is missing."""
         self.addressed = {
-            name: AddressedRecord(self.kinds[name], text, record_of(self.kinds[name], text))
+            name: AddressedRecord(self.models[name], text, by_id(self.models[name], text))
             for name, text in self.kwargs.items()
         }
         try:

@@ -22,7 +22,7 @@ from provisioning.identity.selectors.application_credentials import (
     application_credentials_of,
     existing_application_credential,
 )
-from provisioning.identity.selectors.lookups import existing_user, role_records
+from provisioning.identity.selectors.lookups import existing, role_records
 from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.services.application_credentials import (
     create_application_credential,
@@ -45,7 +45,7 @@ class CredentialPage(Page):
 
     def user(self) -> User:
         """Return who is signed in."""
-        return existing_user(self.context.user_id.hex if self.context.user_id else "")
+        return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def back(self) -> str:
         """Refusals are shown on the list."""

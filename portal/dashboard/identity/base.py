@@ -13,9 +13,8 @@ from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import privilege_escalation
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
-from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
+from provisioning.identity.selectors.lookups import by_id
 
-Found = TypeVar("Found")
 Record = TypeVar("Record", Project, User, Group, Role, Domain)
 LONGEST_SEARCH = 255
 
@@ -34,22 +33,21 @@ class OnePage(ThingPage, Generic[Record]):
     """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own."""
 
     kind: ClassVar[str]
+    model: type[Record]
     has_page: ClassVar[bool] = True
     _found: Record | None = None
 
-    def look_up(self, key: Any) -> Record | None:
-        """Return the record of this id, None without one."""
-        raise NotImplementedError
-
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """Find the record; where there is none the rule is asked first, so that only who may look learns it."""
-        self._found = self.look_up(kwargs[f"{self.kind}_id"])
+        self._found = by_id(self.model, kwargs[f"{self.kind}_id"])
         return target_of(self._found)
 
     @property
-    def thing(self) -> Record:
+    def record(self) -> Record:
         """The record; NotFoundError without one, ForbiddenError to change who has more power than the caller."""
-        found = existing(self._found, self.kind)
+        found = self._found
+        if found is None:
+            raise NotFoundError(f"There is no such {self.kind}.")
         if self.request.method == "POST" and isinstance(found, User | Group):
             privilege_escalation.refuse_superior(self.context, found)
         return found
@@ -66,14 +64,7 @@ class ProjectPage(OnePage[Project]):
 
     section = "projects"
     kind = "project"
-
-    def look_up(self, key: Any) -> Project | None:
-        return project_by(project_id=str(key))
-
-    @property
-    def project(self) -> Project:
-        """The project; NotFoundError without one."""
-        return self.thing
+    model = Project
 
 
 class UserPage(OnePage[User]):
@@ -81,14 +72,7 @@ class UserPage(OnePage[User]):
 
     section = "users"
     kind = "user"
-
-    def look_up(self, key: Any) -> User | None:
-        return user_by(user_id=str(key))
-
-    @property
-    def user(self) -> User:
-        """The user; errors as of ``thing``."""
-        return self.thing
+    model = User
 
 
 class GroupPage(OnePage[Group]):
@@ -96,14 +80,7 @@ class GroupPage(OnePage[Group]):
 
     section = "groups"
     kind = "group"
-
-    def look_up(self, key: Any) -> Group | None:
-        return dashboard_lists.group_by(key)
-
-    @property
-    def group(self) -> Group:
-        """The group; errors as of ``thing``."""
-        return self.thing
+    model = Group
 
 
 class RolePage(OnePage[Role]):
@@ -111,15 +88,8 @@ class RolePage(OnePage[Role]):
 
     section = "roles"
     kind = "role"
+    model = Role
     has_page = False
-
-    def look_up(self, key: Any) -> Role | None:
-        return dashboard_lists.role_by(key)
-
-    @property
-    def role(self) -> Role:
-        """The role; NotFoundError without one."""
-        return self.thing
 
 
 class DomainPage(OnePage[Domain]):
@@ -127,15 +97,8 @@ class DomainPage(OnePage[Domain]):
 
     section = "domains"
     kind = "domain"
+    model = Domain
     has_page = False
-
-    def look_up(self, key: Any) -> Domain | None:
-        return domain_by(domain_id=key.replace("\0", "/"))
-
-    @property
-    def domain(self) -> Domain:
-        """The domain; NotFoundError without one."""
-        return self.thing
 
 
 def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str, object]:
@@ -144,13 +107,6 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
         return {}
     kind = type(record).__name__.lower()
     return {f"{kind}_id": record.pk, "domain_id": record.pk if isinstance(record, Domain) else record.domain_id}
-
-
-def existing(record: Found | None, kind: str) -> Found:
-    """Return the record, or raise NotFoundError."""
-    if record is None:
-        raise NotFoundError(f"There is no such {kind}.")
-    return record
 
 
 def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> dashboard_lists.Wanted:

@@ -55,10 +55,10 @@ class DomainEdit(RecordFormPage, DomainPage):
     rule = "identity:update_domain"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return RecordForm(data, initial={"name": self.domain.name, "description": self.domain.description})
+        return RecordForm(data, initial={"name": self.record.name, "description": self.record.description})
 
     def save(self, form: Form) -> HttpResponse:
-        update_domain(self.domain, **form.cleaned_data)
+        update_domain(self.record, **form.cleaned_data)
         return self.go("dashboard:domains", said="Saved.")
 
 
@@ -71,8 +71,8 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
     label = "Disable"
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        set_domain_enabled(self.domain, enabled=False)
-        return self.go("dashboard:domains", said=f"{self.domain.name} is closed.")
+        set_domain_enabled(self.record, enabled=False)
+        return self.go("dashboard:domains", said=f"{self.record.name} is closed.")
 
 
 class DomainSwitchOn(DomainPage):
@@ -82,8 +82,8 @@ class DomainSwitchOn(DomainPage):
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        set_domain_enabled(self.domain, enabled=True)
-        return self.go("dashboard:domains", said=f"{self.domain.name} is open.")
+        set_domain_enabled(self.record, enabled=True)
+        return self.go("dashboard:domains", said=f"{self.record.name} is open.")
 
 
 class DomainDelete(QuestionPage[Domain], DomainPage):
@@ -96,6 +96,6 @@ class DomainDelete(QuestionPage[Domain], DomainPage):
     )
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        name = self.domain.name
-        delete_domain(self.domain)
+        name = self.record.name
+        delete_domain(self.record)
         return self.go("dashboard:domains", said=f"{name} was deleted.")

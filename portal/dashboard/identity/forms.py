@@ -13,7 +13,7 @@ from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListF
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
-from provisioning.identity.selectors.lookups import domain_by, project_by, user_by
+from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services import onboarding
 
 SUGGESTED = "suggested-projects"
@@ -231,9 +231,9 @@ class MemberForm(GrantForm):
         actor_id = read_id(key)
         found: User | Group | None = None
         if actor_id is not None and kind == "user":
-            found = user_by(user_id=str(actor_id))
+            found = by_id(User, actor_id)
         elif actor_id is not None and kind == "group":
-            found = dashboard_lists.group_by(actor_id)
+            found = by_id(Group, actor_id)
         if found is None:
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
@@ -252,7 +252,7 @@ class RoleGiveForm(GrantForm):
         self.fields["project"].help_text = "" if found else "No project matches."
 
     def clean_project(self) -> Project:
-        found = project_by(project_id=self.cleaned_data["project"])
+        found = by_id(Project, self.cleaned_data["project"])
         if found is None:
             raise ValidationError(self.fields["project"].error_messages["required"])
         return found
@@ -272,7 +272,7 @@ class GroupUserForm(Form):
         self.fields["who"].help_text = "" if found else "Nobody else matches."
 
     def clean_who(self) -> User:
-        found = user_by(user_id=self.cleaned_data["who"])
+        found = by_id(User, self.cleaned_data["who"])
         if found is None:
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
@@ -296,7 +296,7 @@ def project_label(project: Project) -> ChoiceLabel:
 
 def existing_domain(key: str) -> Domain:
     """Return the domain of this id; ValidationError without one."""
-    found = domain_by(domain_id=key)
+    found = by_id(Domain, key)
     if found is None:
         raise ValidationError("There is no such domain.")
     return found
@@ -309,7 +309,7 @@ def find_project(form: Form, field: str, domain: Domain | None) -> dict[str, Any
     if not text or domain is None:
         typed[field] = None
         return typed
-    found = project_by(project_id=text) or project_by(name=text, domain_id=domain.id)
+    found = by_id(Project, text) or record_by(Project, name=text, domain_id=domain.id)
     if found is None:
         form.add_error(field, f"There is no project {text[:64]} in the domain {domain.name}.")
     typed[field] = found

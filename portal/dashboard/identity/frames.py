@@ -60,8 +60,8 @@ class RecordFormPage(FormPage):
         return super().post(request)
 
     def changed(self) -> Project | User | Group | Role | Domain | None:
-        """Return the record that is to be changed, None for a new one; errors as of ``OnePage.thing``."""
-        return self.thing if isinstance(self, OnePage) else None
+        """Return the record that is to be changed, None for a new one; errors as of ``OnePage.record``."""
+        return self.record if isinstance(self, OnePage) else None
 
     def further(self) -> dict[str, Any]:
         return {
@@ -81,4 +81,4 @@ class QuestionPage(OnePage[Record]):
     label: ClassVar[str] = "Delete"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask_first(self.question.format(name=self.thing.name), self.text, self.label)
+        return self.ask_first(self.question.format(name=self.record.name), self.text, self.label)

@@ -15,9 +15,9 @@ from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE
 from portal.dashboard.pages import FormPage
-from provisioning.identity.models import Group
+from provisioning.identity.models import Group, User
 from provisioning.identity.selectors import dashboard_lists, members
-from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.groups import (
     add_to_group,
     create_group,
@@ -67,7 +67,7 @@ class GroupDetail(GroupPage):
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
         """Show members and roles."""
-        group, wanted = self.group, base.wanted_of(request)
+        group, wanted = self.record, base.wanted_of(request)
         target = base.target_of(group)
         shows_roles = self.allows("identity:list_role_assignments", target)
         context = {
@@ -93,10 +93,10 @@ class GroupEdit(RecordFormPage, GroupPage):
     rule = "identity:update_group"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return RecordForm(data, initial={"name": self.group.name, "description": self.group.description})
+        return RecordForm(data, initial={"name": self.record.name, "description": self.record.description})
 
     def save(self, form: Form) -> HttpResponse:
-        update_group(self.group, **form.cleaned_data)
+        update_group(self.record, **form.cleaned_data)
         return self.go(self.back(), said="Saved.")
 
 
@@ -107,8 +107,8 @@ class GroupDelete(QuestionPage[Group], GroupPage):
     text = "Its members lose the roles that they have by it, at once. The users themselves stay."
 
     def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        name = self.group.name
-        delete_group(self.group)
+        name = self.record.name
+        delete_group(self.record)
         return self.go("dashboard:groups", said=f"{name} was deleted.")
 
 
@@ -119,15 +119,17 @@ class GroupUserAdd(FormPage, GroupPage):
     template = "dashboard/identity/group_add.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return GroupUserForm(data, dashboard_lists.users_to_choose(base.search_of(self.request.GET), beside=self.group))
+        return GroupUserForm(
+            data, dashboard_lists.users_to_choose(base.search_of(self.request.GET), beside=self.record)
+        )
 
     def save(self, form: Form) -> HttpResponse:
-        group, user = self.group, form.cleaned_data["who"]
+        group, user = self.record, form.cleaned_data["who"]
         add_to_group(group, user)
         return self.go(self.back(), said=f"{user.name} is in {group.name} now.")
 
     def further(self) -> Mapping[str, Any]:
-        return {"group": self.group, "text": base.search_of(self.request.GET)}
+        return {"group": self.record, "text": base.search_of(self.request.GET)}
 
 
 class GroupUserRemove(GroupPage):
@@ -136,15 +138,15 @@ class GroupUserRemove(GroupPage):
     rule = "identity:remove_user_from_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        user = existing_user(str(user_id))
+        user = existing(User, user_id)
         return self.ask_first(
-            f"Take {user.name} out of {self.group.name}?",
+            f"Take {user.name} out of {self.record.name}?",
             "The user loses the roles that come by the group, at once and in open pages too.",
             "Take out",
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         """Take the user out."""
-        user = existing_user(str(user_id))
-        remove_from_group(self.group, user)
-        return self.go(self.back(), said=f"{user.name} is not in {self.group.name} any more.")
+        user = existing(User, user_id)
+        remove_from_group(self.record, user)
+        return self.go(self.back(), said=f"{user.name} is not in {self.record.name} any more.")

@@ -18,7 +18,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists, members
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.selectors.role_lookups import brings_admin
 from provisioning.identity.services import onboarding
 
@@ -53,13 +53,13 @@ class MemberAdd(FormPage, ProjectPage):
 
     def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
-        project, who, roles = self.project, form.cleaned_data["who"], form.cleaned_data["roles"]
+        project, who, roles = self.record, form.cleaned_data["who"], form.cleaned_data["roles"]
         check_grants(self, GRANT, project, who, roles)
         onboarding.add_roles(who, project, roles)
         return self.go("dashboard:project_page", project.id, said=f"{who.name} has a role on {project.name} now.")
 
     def further(self) -> Mapping[str, Any]:
-        return {"project": self.project, "text": base.search_of(self.request.GET)}
+        return {"project": self.record, "text": base.search_of(self.request.GET)}
 
 
 class MemberPage(ProjectPage):
@@ -87,7 +87,7 @@ class MemberPage(ProjectPage):
     def address(self, name: str) -> str:
         """Return the address of a page of this member."""
         came_from = "?from=actor" if self.from_actor else ""
-        return reverse(name, args=[self.project.id, self.actor_kind, self.actor_id]) + came_from
+        return reverse(name, args=[self.record.id, self.actor_kind, self.actor_id]) + came_from
 
 
 class MemberRoles(FormPage, MemberPage):
@@ -97,12 +97,12 @@ class MemberRoles(FormPage, MemberPage):
     template = "dashboard/identity/member_roles.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        own = members.own_roles(self.project, self.actor)
+        own = members.own_roles(self.record, self.actor)
         return GrantForm(data, dashboard_lists.roles_to_choose(), ticked=own)
 
     def save(self, form: Form) -> HttpResponse:
         """Let the member have the ticked ones."""
-        project, actor, roles = self.project, self.actor, form.cleaned_data["roles"]
+        project, actor, roles = self.record, self.actor, form.cleaned_data["roles"]
         own = members.own_roles(project, actor)
         check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])
         check_grants(self, REVOKE, project, actor, [role for role in own if role not in roles])
@@ -112,7 +112,7 @@ class MemberRoles(FormPage, MemberPage):
 
     def further(self) -> Mapping[str, Any]:
         action = self.address("dashboard:member_roles")
-        return {"project": self.project, "actor": self.actor, "action": action, "back": self.back()}
+        return {"project": self.record, "actor": self.actor, "action": action, "back": self.back()}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
@@ -126,7 +126,7 @@ class MemberRemove(MemberPage):
     rule = REVOKE
 
     def get(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
-        name, project = self.actor.name, self.project
+        name, project = self.actor.name, self.record
         return self.ask_first(
             f"Remove {name} from {project.name}?",
             "Roles on the project itself are taken away, at once and in open pages too. "
@@ -136,7 +136,7 @@ class MemberRemove(MemberPage):
 
     def post(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
         """Take all roles on the project itself away."""
-        project, actor = self.project, self.actor
+        project, actor = self.record, self.actor
         check_grants(self, REVOKE, project, actor, members.own_roles(project, actor))
         onboarding.set_roles(actor, project, [])
         return self.go(self.back(), said=f"{actor.name} has no role on {project.name} itself any more.")
@@ -203,6 +203,4 @@ def check_grants(page: Page, rule: str, project: Project, actor: User | Group, r
 
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
     """Return the user or the group of this id; NotFoundError without one."""
-    if kind == "group":
-        return base.existing(dashboard_lists.group_by(actor_id), kind)
-    return base.existing(user_by(user_id=str(actor_id)), kind)
+    return existing(Group, actor_id) if kind == "group" else existing(User, actor_id)

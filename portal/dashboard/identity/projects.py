@@ -84,7 +84,7 @@ class ProjectDetail(ProjectPage):
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         """Show facts and quotas, members to whom policy shows them, and what may be done."""
-        project = self.project
+        project = self.record
         target = base.target_of(project)
         shown = members_of(self, project) if self.allows("identity:list_role_assignments", target) else {}
         context = {
@@ -110,14 +110,14 @@ class ProjectEdit(RecordFormPage, ProjectPage):
     rule = "identity:update_project"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        project = self.project
+        project = self.record
         tags = ", ".join(dashboard_lists.tags_of(project))
         initial = {"name": project.name, "description": project.description, "tags": tags}
         return ProjectForm(data, initial=initial)
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        update_project(self.project, name=typed["name"], description=typed["description"], tags=typed["tags"])
+        update_project(self.record, name=typed["name"], description=typed["description"], tags=typed["tags"])
         return self.go(self.back(), said="Saved.")
 
 
@@ -130,8 +130,8 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
     label = "Disable"
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        set_project_enabled(self.project, enabled=False)
-        return self.go(self.back(), said=f"{self.project.name} is closed.")
+        set_project_enabled(self.record, enabled=False)
+        return self.go(self.back(), said=f"{self.record.name} is closed.")
 
 
 class ProjectSwitchOn(ProjectPage):
@@ -141,8 +141,8 @@ class ProjectSwitchOn(ProjectPage):
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        set_project_enabled(self.project, enabled=True)
-        return self.go(self.back(), said=f"{self.project.name} is open.")
+        set_project_enabled(self.record, enabled=True)
+        return self.go(self.back(), said=f"{self.record.name} is open.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):
@@ -155,9 +155,9 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
     )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        name = self.project.name
-        delete_project(self.project)
-        if self.project.id == self.context.project_id:
+        name = self.record.name
+        delete_project(self.record)
+        if self.record.id == self.context.project_id:
             return self.go("dashboard:overview")
         return self.go("dashboard:projects", said=f"{name} was deleted.")
 

@@ -69,10 +69,10 @@ class RoleEdit(RecordFormPage, RolePage):
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return RoleForm(data, initial={"name": self.role.name, "description": self.role.description})
+        return RoleForm(data, initial={"name": self.record.name, "description": self.record.description})
 
     def save(self, form: Form) -> HttpResponse:
-        update_role(self.role, **form.cleaned_data)
+        update_role(self.record, **form.cleaned_data)
         return self.go("dashboard:roles", said="Saved.")
 
 
@@ -83,13 +83,13 @@ class RoleImplications(FormPage, RolePage):
     template = "dashboard/identity/role_implications.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        role = self.role
+        role = self.record
         others = [each for each in dashboard_lists.roles_to_choose(role.domain) if each.id != role.id]
         ticked = dashboard_lists.implied_by(role)
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:
-        role, wanted = self.role, form.cleaned_data["roles"]
+        role, wanted = self.record, form.cleaned_data["roles"]
         present = dashboard_lists.implied_by(role)
         self._check("identity:create_implied_role", [each for each in wanted if each not in present])
         self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
@@ -97,12 +97,12 @@ class RoleImplications(FormPage, RolePage):
         return self.go("dashboard:roles", said=f"The roles that {role.name} implies are saved.")
 
     def further(self) -> Mapping[str, Any]:
-        return {"role": self.role}
+        return {"role": self.record}
 
     def _check(self, rule: str, implied: list[Role]) -> None:
         for each in implied:
             target = {"role_domain_id": each.domain_id, "brings_admin": brings_admin(each)}
-            policy.enforce(self.context, rule, {**base.target_of(self.role), **target})
+            policy.enforce(self.context, rule, {**base.target_of(self.record), **target})
 
 
 class RoleDelete(QuestionPage[Role], RolePage):
@@ -113,6 +113,6 @@ class RoleDelete(QuestionPage[Role], RolePage):
     text = "Everybody who has it loses it, at once. This cannot be undone."
 
     def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
-        name = self.role.name
-        delete_role(self.role)
+        name = self.record.name
+        delete_role(self.record)
         return self.go("dashboard:roles", said=f"{name} was deleted.")

@@ -105,7 +105,7 @@ class UserActionPage(UserPage):
         self.action, self.rule = action, action.rule
 
     def get(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        user = self.user
+        user = self.record
         text = self.action.text
         if user.id == self.context.user_id and self.action.danger:
             text = f"This is you. {text}"
@@ -114,7 +114,7 @@ class UserActionPage(UserPage):
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        user = self.user
+        user = self.record
         self.action.do(user)
         to = "dashboard:users" if self.action.name == "delete" else self.back()
         return self.go(to, said=self.action.said.format(name=user.name))
@@ -132,7 +132,7 @@ class UserPassword(FormPage, UserPage):
 
     def save(self, form: Form) -> HttpResponse:
         """Set it; a generated one is in this answer and nowhere else."""
-        user, password = self.user, form.cleaned_data["password"]
+        user, password = self.record, form.cleaned_data["password"]
         set_password(user, password, by_admin=True)
         if form.cleaned_data["how"] == "type":
             return self.go(self.back(), said=f"{user.name} has a new password and is signed out everywhere.")
@@ -140,7 +140,7 @@ class UserPassword(FormPage, UserPage):
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
     def further(self) -> Mapping[str, Any]:
-        return {"person": self.user}
+        return {"person": self.record}
 
 
 class CredentialDelete(UserPage):
@@ -149,7 +149,7 @@ class CredentialDelete(UserPage):
     rule = "identity:delete_application_credential"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        user = self.user
+        user = self.record
         credential = existing_application_credential(user, str(application_credential_id))
         return self.ask_first(
             f"Delete {credential.name} of {user.name}?",
@@ -157,6 +157,6 @@ class CredentialDelete(UserPage):
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        credential = existing_application_credential(self.user, str(application_credential_id))
+        credential = existing_application_credential(self.record, str(application_credential_id))
         delete_application_credential(credential, caller=self.context)
         return self.go(self.back(), said=f"{credential.name} was deleted.")

@@ -18,11 +18,11 @@ from portal.dashboard.identity.forms import NewUserForm, UserForm
 from portal.dashboard.identity.frames import ListPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
 from provisioning.identity.lockout import lockout_of
-from provisioning.identity.models import User
+from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members
 from provisioning.identity.selectors.application_credentials import application_credentials_of
 from provisioning.identity.selectors.entries import projects_of
-from provisioning.identity.selectors.lookups import project_by
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.services import onboarding
 from provisioning.identity.services.users import update_user
@@ -60,7 +60,7 @@ class UserCreate(RecordFormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         """Return the form for a user of the project that the address names."""
-        named = project_by(project_id=self.request.GET.get("project", ""))
+        named = by_id(Project, self.request.GET.get("project", ""))
         initial = {
             "domain": named.domain_id if named else self.context.user_domain_id,
             "project": named.name if named else "",
@@ -101,7 +101,7 @@ class UserDetail(UserPage):
 
     def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
         """Show facts, roles and how they come, groups, and what signs in for the user."""
-        user = self.user
+        user = self.record
         target = base.target_of(user)
         shows_roles = self.allows("identity:list_role_assignments", target)
         context = {
@@ -131,7 +131,7 @@ class UserEdit(RecordFormPage, UserPage):
     rule = "identity:update_user"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        user = self.user
+        user = self.record
         initial = {
             "name": user.name,
             "email": user.email,
@@ -143,7 +143,7 @@ class UserEdit(RecordFormPage, UserPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         update_user(
-            self.user,
+            self.record,
             name=typed["name"],
             email=typed["email"],
             description=typed["description"],
@@ -152,4 +152,4 @@ class UserEdit(RecordFormPage, UserPage):
         return self.go(self.back(), said="Saved.")
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": projects_of(self.user.id)}
+        return {**super().further(), "suggested": projects_of(self.record.id)}

@@ -19,7 +19,7 @@ from portal.dashboard.quotas.bars import Bar
 from portal.dashboard.quotas.forms import QuotaForm
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
-from provisioning.identity.selectors.lookups import project_by
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS, NETWORK
 from provisioning.quotas.services.limits import reset_limits, set_limits
@@ -61,7 +61,7 @@ class OneProjectPage(Page):
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """Find the project; where there is none the rule is asked first, so that only who may look learns it."""
-        self._project = project_by(project_id=str(kwargs["project_id"]))
+        self._project = by_id(Project, kwargs["project_id"])
         return {"project_id": self._project.id, "domain_id": self._project.domain_id} if self._project else {}
 
     @property

@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 
 from portal.dashboard.pages import Page
 from provisioning.identity.models import User
-from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.selectors.lookups import existing
 
 TABS = (
     ("dashboard:settings", "Profile"),
@@ -34,7 +34,7 @@ class SettingsPage(Page):
     @cached_property
     def user(self) -> User:
         """Return who is signed in."""
-        return existing_user(self.context.user_id.hex if self.context.user_id else "")
+        return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a page with the tabs above it."""

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
 from provisioning.identity.last_admin import roles_bringing_admin
-from provisioning.identity.models import Domain, Group, GroupMembership, RoleAssignment, User
-
-
-def domain(domain_id: str) -> Domain:
-    """Return a domain, or raise NotFoundError."""
-    found = None if "\0" in domain_id else Domain.objects.filter(id=domain_id).first()
-    if found is None:
-        raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
-    return found
-
-
-def group_or_none(group_id: str) -> Group | None:
-    """Return the group of this id, or None."""
-    key = read_id(group_id)
-    return Group.objects.filter(id=key).first() if key else None
+from provisioning.identity.models import Group, GroupMembership, RoleAssignment, User
 
 
 def is_in(group: Group, user: User) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -136,16 +135,6 @@ def roles_to_choose(domain: Domain | None = None) -> list[Role]:
 def all_domains() -> list[Domain]:
     """Return every domain by name."""
     return list(Domain.objects.order_by("name"))
-
-
-def group_by(group_id: uuid.UUID) -> Group | None:
-    """Return the group of this id, or None."""
-    return Group.objects.select_related("domain").filter(id=group_id).first()
-
-
-def role_by(role_id: uuid.UUID) -> Role | None:
-    """Return the role of this id, or None."""
-    return Role.objects.select_related("domain").filter(id=role_id).first()
 
 
 def roles_by_id(ids: Iterable[str]) -> list[Role]:

@@ -15,11 +15,6 @@ def roles_of(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[str]:
     return effective.role_names(user_id, project_id=project_id)
 
 
-def roles_on_domain(user_id: uuid.UUID, domain_id: str) -> frozenset[str]:
-    """As ``roles_of``, on a domain itself."""
-    return effective.role_names(user_id, domain_id=domain_id)
-
-
 def roles_on_system(user_id: uuid.UUID) -> frozenset[str]:
     """As ``roles_of``, on the whole system."""
     return effective.role_names(user_id, system=True)

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from provisioning.common.ids import read_id
 from provisioning.identity.grant_target import Target, columns_of
-from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
-
-Record = Domain | Group | Project | Role | User
-_MODELS: dict[str, type[Group] | type[Project] | type[Role] | type[User]] = {
-    "group": Group,
-    "project": Project,
-    "role": Role,
-    "user": User,
-}
-
-
-def record_of(kind: str, text: str) -> Record | None:
-    """Return the ``domain``, ``group``, ``project``, ``role`` or ``user`` of this id, or None."""
-    if kind == "domain":
-        return None if "\0" in text else Domain.objects.filter(id=text).first()
-    key = read_id(text)
-    return _MODELS[kind].objects.filter(id=key).first() if key else None
+from provisioning.identity.models import Role, RoleAssignment
 
 
 def granted_roles(**target: Unpack[Target]) -> list[Role]:

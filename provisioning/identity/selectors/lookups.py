@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
+
+Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
+_BESIDE: dict[type[Model], tuple[str, ...]] = {
+    Domain: (),
+    Group: ("domain",),
+    Project: ("domain",),
+    Role: ("domain",),
+    User: ("domain", "default_project"),
+}
 
 
 def role_records(names: Iterable[str]) -> list[Role]:
@@ -15,46 +27,43 @@ def role_records(names: Iterable[str]) -> list[Role]:
     return list(Role.objects.filter(name__in=list(names), domain=None).order_by("name"))
 
 
-def domain_by(*, domain_id: str | None = None, name: str | None = None) -> Domain | None:
-    """Return the domain of this id, or else of this name, or None."""
-    if domain_id is not None:
-        return Domain.objects.filter(id=domain_id).first()
-    return Domain.objects.filter(name=name).first() if name is not None else None
+def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | None:
+    """Return the record of this id, or None; what is in a domain comes with it."""
+    key: str | uuid.UUID | None = read_id(record_id)
+    if model is Domain and isinstance(record_id, str) and "\0" not in record_id:  # its id is any text
+        key = record_id
+    found: Record | None = _rows(model).filter(id=key).first() if key else None
+    return found
 
 
-def project_by(
+def existing(model: type[Record], record_id: str | uuid.UUID) -> Record:
+    """Return the record of this id, or raise NotFoundError in Keystone's words."""
+    found = by_id(model, record_id)
+    if found is None:
+        raise NotFoundError(f"Could not find {model.__name__.lower()}: {str(record_id)[:64]}.")
+    return found
+
+
+def record_by(
+    model: type[Record],
     *,
-    project_id: str | None = None,
+    record_id: str | None = None,
     name: str | None = None,
     domain_id: str | None = None,
     domain_name: str | None = None,
-) -> Project | None:
-    """Return the project of this id, or else of this name in the domain given by id or name, or None."""
-    projects = Project.objects.select_related("domain")
-    if project_id is not None:
-        key = read_id(project_id)
-        return projects.filter(id=key).first() if key else None
-    if domain_id is not None:
-        return projects.filter(name=name, domain=domain_id).first()
-    return projects.filter(name=name, domain__name=domain_name).first()
+) -> Record | None:
+    """Return the record of this id, or else of this name (in the domain given by id or name, unless it is one)."""
+    if record_id is not None:
+        return by_id(model, record_id)
+    if name is None or "\0" in name:
+        return None
+    place = {"domain": domain_id} if domain_id is not None else {"domain__name": domain_name}
+    found: Record | None = _rows(model).filter(name=name, **({} if model is Domain else place)).first()
+    return found
 
 
-def group_named(name: str, domain_id: str) -> Group | None:
-    """Return the group of this name in the domain, or None."""
-    return Group.objects.filter(name=name, domain=domain_id).first() if "\0" not in name else None
-
-
-def user_by(
-    *, user_id: str | None = None, name: str | None = None, domain_id: str | None = None, domain_name: str | None = None
-) -> User | None:
-    """Return the user of this id, or else of this name in the domain given by id or name, or None."""
-    users = User.objects.select_related("domain", "default_project")
-    if user_id is not None:
-        key = read_id(user_id)
-        return users.filter(id=key).first() if key else None
-    if domain_id is not None:
-        return users.filter(name=name, domain=domain_id).first()
-    return users.filter(name=name, domain__name=domain_name).first()
+def _rows(model: type[Model]) -> QuerySet[Any]:
+    return model._default_manager.select_related(*_BESIDE[model])
 
 
 def users_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, User]:
@@ -65,19 +74,3 @@ def users_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, User]:
 def projects_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Project]:
     """Return the projects of these ids that exist; for lists that show names."""
     return Project.objects.in_bulk(list(ids))
-
-
-def existing_user(user_id: str) -> User:
-    """Return the user, or raise NotFoundError in Keystone's words."""
-    found = user_by(user_id=user_id)
-    if found is None:
-        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
-    return found
-
-
-def existing_project(project_id: str) -> Project:
-    """Return the project, or raise NotFoundError in Keystone's words."""
-    found = project_by(project_id=project_id)
-    if found is None:
-        raise NotFoundError(f"Could not find project: {project_id[:64]}.")
-    return found

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
 from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import ImpliedRole, Role
-
-
-def existing_role(role_id: str) -> Role:
-    """Return the role, or raise NotFoundError in Keystone's words."""
-    key = read_id(role_id)
-    found = Role.objects.select_related("domain").filter(id=key).first() if key else None
-    if found is None:
-        raise NotFoundError(f"Could not find role: {role_id[:64]}.")
-    return found
 
 
 def roles(*, domain_id: str | None = None) -> list[Role]:

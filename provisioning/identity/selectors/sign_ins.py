@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.utils import timezone
 
 from provisioning.identity.models import SignIn, User
@@ -15,8 +13,3 @@ def sign_ins_of(user: User) -> list[SignIn]:
     if user.tokens_valid_after is not None:
         found = found.filter(last_used_at__gte=user.tokens_valid_after)
     return list(found.select_related("project", "application_credential").order_by("-last_used_at", "id"))
-
-
-def sign_in_of(user: User, sign_in_id: uuid.UUID) -> SignIn | None:
-    """Return the user's session of this id, or None."""
-    return SignIn.objects.filter(user=user, id=sign_in_id).first()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from django.db import transaction
-
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
@@ -60,19 +58,6 @@ def assign_role(user: User, project: Project, role: str) -> None:
     if record is None:
         raise InvalidInputError(f"There is no role {role}.", field="role")
     RoleAssignment.objects.get_or_create(user=user, project=project, role=record, inherited=False)
-
-
-@when_broken_off
-@transaction.atomic
-def remove_role(user: User, project: Project, role: str) -> None:
-    """Take a role away; the user's tokens for the project are worth less at once, and nothing without any role."""
-    with keeping_an_administrator():
-        given = RoleAssignment.objects.filter(
-            user=user, project=project, role__name=role, role__domain=None, inherited=False
-        )
-        taken = given.delete()[0]
-    if taken:
-        announce.revoked(user_id=user.id, project_id=project.id)
 
 
 def _check_domain(role: Role, project: Project | None, domain: Domain | None) -> None:

@@ -20,7 +20,7 @@ from provisioning.common.errors import NotAuthenticatedError, UnavailableError
 from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, RevokedToken, User
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import record_by
 from provisioning.identity.services import credentials
 from provisioning.identity.services.passwords import typed_name
 
@@ -52,8 +52,12 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
     typed = typed_name(proof.user_id, proof.user_name, proof.domain_id, proof.domain_name)
     user: User | None = None
     if "\0" not in typed:  # PostgreSQL refuses to look for it
-        user = user_by(
-            user_id=proof.user_id, name=proof.user_name, domain_id=proof.domain_id, domain_name=proof.domain_name
+        user = record_by(
+            User,
+            record_id=proof.user_id,
+            name=proof.user_name,
+            domain_id=proof.domain_id,
+            domain_name=proof.domain_name,
         )
     account = lockout.account_of(user, typed).of("passcode")
     with throttle.Attempt(f"passcode {typed}", source, account) as attempt:

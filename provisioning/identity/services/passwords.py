@@ -15,7 +15,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, lockout, throttle
 from provisioning.identity.errors import REFUSED, PasswordExpiredError
 from provisioning.identity.models import SignIn, User
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import record_by
 
 LONGEST_PASSWORD = 1024
 """Characters."""
@@ -41,7 +41,7 @@ def authenticate_password(
     typed = typed_name(user_id, user_name, domain_id, domain_name)
     user: User | None = None
     if "\0" not in typed:  # PostgreSQL refuses to look for it
-        user = user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
+        user = record_by(User, record_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
     with throttle.Attempt(typed, source, lockout.account_of(user, typed)) as attempt:
         right = _is_right(user, password)
         if user is None or not right or attempt.is_locked() or not (user.enabled and user.domain.enabled):

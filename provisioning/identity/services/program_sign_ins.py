@@ -7,9 +7,9 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import throttle
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import ApplicationCredential
+from provisioning.identity.models import ApplicationCredential, User
 from provisioning.identity.selectors.application_credentials import application_credential_by
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import record_by
 from provisioning.identity.services.application_credentials import check_secret
 from provisioning.identity.services.passwords import typed_name
 
@@ -43,7 +43,7 @@ def authenticate_application_credential(
     elif credential_id is not None:
         found = application_credential_by(credential_id=credential_id)
     else:
-        user = user_by(user_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
+        user = record_by(User, record_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
         found = application_credential_by(user=user, name=name) if user is not None else None
     with throttle.Attempt(typed, source, at_once=AT_ONCE) as attempt:
         right = check_secret(found, secret)

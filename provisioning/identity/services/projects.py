@@ -112,11 +112,6 @@ def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
             set_project_enabled(project, enabled=changes["enabled"])
 
 
-def describe_project(project: Project, description: str) -> None:
-    """Change what people read about the project."""
-    update_project(project, description=description)
-
-
 @when_broken_off
 @transaction.atomic
 def set_project_enabled(project: Project, *, enabled: bool) -> None:

@@ -19,11 +19,12 @@ from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
-from provisioning.identity.services.assignments import assign_role, grant, remove_role
+from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person
+from tests.support.roles import remove_role
 
 PROJECTS = "/identity/v3/auth/projects"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -19,7 +18,7 @@ from portal.common.sign_in import token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
 from provisioning.identity.models import SignIn
-from provisioning.identity.selectors.sign_ins import sign_in_of, sign_ins_of
+from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.selectors.tokens import context_for_token, token_data
 from provisioning.identity.services import sign_ins
 from provisioning.identity.services.application_credentials import (
@@ -271,11 +270,3 @@ class TestBrowsers:
         assert [is_good(value) for value in (mine, other, program)] == [False] * 3
         assert browser.get("/images/").status_code == 200
         assert len(sign_ins_of(alice.user)) == 1
-
-
-def test_session_of_somebody_else_is_not_found(people: People) -> None:
-    issue(people.alice)
-    session = sign_ins_of(people.alice.user)[0]
-    assert sign_in_of(people.alice.user, session.id) == session
-    assert sign_in_of(people.bob.user, session.id) is None
-    assert sign_in_of(people.alice.user, uuid.uuid4()) is None

@@ -20,13 +20,13 @@ from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
-from provisioning.identity.services.assignments import remove_role
 from provisioning.identity.services.credentials import delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.roles import ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import set_user_enabled
 from tests.support.cast import Api, People, Person, make_user
+from tests.support.roles import remove_role
 
 EC2, S3 = "/identity/v3/ec2tokens", "/identity/v3/s3tokens"
 

@@ -18,13 +18,14 @@ from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
-from provisioning.identity.services.assignments import assign_role, remove_role
+from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.roles import ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import delete_user, set_user_enabled
 from tests.support.cast import Person, make_user
+from tests.support.roles import remove_role
 
 WAYS: dict[str, Callable[[ApplicationCredential], object]] = {
     "deleted": delete_application_credential,

@@ -24,7 +24,7 @@ from provisioning.identity.models import (
     User,
 )
 from provisioning.identity.selectors.assignment_lists import AssignmentFilters, assignments
-from provisioning.identity.selectors.entries import projects_of, roles_of, roles_on_domain, roles_on_system
+from provisioning.identity.selectors.entries import projects_of, roles_of, roles_on_system
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services import assignments as granting
 from provisioning.identity.services.groups import remove_from_group
@@ -225,11 +225,11 @@ def test_a_deep_tree_hands_roles_down_and_not_up(people: People, acme: Acme) -> 
 
 def test_a_role_on_a_domain_is_worth_nothing_on_its_projects(people: People, acme: Acme) -> None:
     granting.grant(role_named("member"), user=acme.ed, domain=acme.domain)
-    assert roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
+    assert effective.role_names(acme.ed.id, domain_id="acme") == {"member", "reader"}
     assert roles_of(acme.ed.id, acme.foundry.id) == frozenset()
     granting.grant(role_named("reader"), user=acme.ed, domain=acme.domain, inherited=True)
     assert roles_of(acme.ed.id, acme.foundry.id) == {"reader"}
-    assert roles_on_domain(acme.ed.id, "acme") == {"member", "reader"}
+    assert effective.role_names(acme.ed.id, domain_id="acme") == {"member", "reader"}
     assert roles_on_system(acme.ed.id) == frozenset()
 
 

@@ -10,11 +10,12 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.events.models import Event
 from provisioning.identity.models import ApplicationCredential, Role, RoleAssignment
 from provisioning.identity.selectors.entries import roles_on_system
-from provisioning.identity.selectors.role_lookups import existing_role
-from provisioning.identity.services.assignments import grant, remove_role, revoke_grant
+from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.services.assignments import grant, revoke_grant
 from provisioning.identity.services.roles import create_role, delete_role, ensure_role, unimply, update_role
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People
+from tests.support.roles import remove_role
 
 ROLES = f"{V3}/roles"
 
@@ -183,7 +184,7 @@ def test_what_is_no_role_is_404(people: People) -> None:
 def test_a_role_with_a_long_name_of_any_letters_is_kept(people: People) -> None:
     name = "é" * 255
     made = create(Api(people.operator), name=name)
-    assert existing_role(made["id"]).name == name
+    assert existing(Role, made["id"]).name == name
 
 
 def test_a_deleted_role_is_taken_from_everybody_at_once(people: People) -> None:

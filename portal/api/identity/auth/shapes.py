@@ -10,10 +10,14 @@ from rest_framework.request import Request
 from portal.api.common import links
 from portal.api.identity import fragments
 from provisioning.common.context import RequestContext
-from provisioning.identity.models import Project
+from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.application_credentials import application_credential_by
 from provisioning.identity.selectors.catalog import catalog_for
-from provisioning.identity.selectors.lookups import domain_by, existing_project, existing_user, role_records
+from provisioning.identity.selectors.lookups import (
+    by_id,
+    existing,
+    role_records,
+)
 from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
@@ -21,7 +25,7 @@ Shape = dict[str, Any]
 
 def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
     """Return the body that describes a token; ``context`` says what it is worth now."""
-    user = existing_user(data.user_id.hex)
+    user = existing(User, data.user_id.hex)
     body: Shape = {
         "methods": list(data.methods),
         "user": fragments.named_in_domain(user) | {"password_expires_at": fragments.expiry(user)},
@@ -51,7 +55,7 @@ def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Shape
 
 def access(request: Request, value: str, data: TokenData, context: RequestContext) -> Shape:
     """Return the body that describes a token in the Identity API v2.0."""
-    user = existing_user(data.user_id.hex)
+    user = existing(User, data.user_id.hex)
     roles = role_records(context.roles)
     described: Shape = {
         "id": value,
@@ -60,7 +64,7 @@ def access(request: Request, value: str, data: TokenData, context: RequestContex
         "audit_ids": data.audit_ids,
     }
     if data.project_id is not None:
-        described["tenant"] = tenant(existing_project(data.project_id.hex))
+        described["tenant"] = tenant(existing(Project, data.project_id.hex))
     return {
         "access": {
             "token": described,
@@ -108,11 +112,11 @@ def services_v2(request: Request, data: TokenData) -> list[Shape]:
 def _scope(data: TokenData) -> Shape:
     if data.project_id is not None:
         return {
-            "project": fragments.named_in_domain(existing_project(data.project_id.hex)),
+            "project": fragments.named_in_domain(existing(Project, data.project_id.hex)),
             "is_domain": False,
         }
     if data.domain_id is not None:
-        domain = domain_by(domain_id=data.domain_id)
+        domain = by_id(Domain, data.domain_id)
         return {"domain": fragments.named(domain)} if domain is not None else {}
     return {"system": {"all": True}} if data.system else {}
 

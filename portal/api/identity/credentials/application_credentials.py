@@ -20,7 +20,7 @@ from provisioning.identity.selectors.application_credentials import (
     existing_application_credential,
     role_by,
 )
-from provisioning.identity.selectors.lookups import existing_project, existing_user
+from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.application_credentials import (
     RequestPattern,
     create_application_credential,
@@ -34,7 +34,7 @@ class OfUserView(ServiceView):
     @property
     def user(self) -> User:
         """The user; NotFoundError."""
-        return existing_user(self.kwargs["user_id"])
+        return existing(User, self.kwargs["user_id"])
 
     def policy_target(self) -> dict[str, object]:
         """It is the user's."""
@@ -81,7 +81,7 @@ class ApplicationCredentialsView(OfUserView):
             raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
         if said is not None and read_id(said) != self.context.project_id:
             raise InvalidInputError("project_id must be the token's project.", field="project_id")
-        return existing_project(self.context.project_id.hex)
+        return existing(Project, self.context.project_id.hex)
 
 
 class ApplicationCredentialView(OfUserView):

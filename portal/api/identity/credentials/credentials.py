@@ -14,7 +14,7 @@ from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Credential, Project, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
-from provisioning.identity.selectors.lookups import existing_user
+from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.credentials import (
     Changes,
     blob_of,
@@ -120,7 +120,7 @@ def _user(view: ServiceView, user_id: str | None) -> User:
     own = view.context.user_id
     wanted = user_id if user_id is not None else own.hex if own is not None else ""
     policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})
-    return existing_user(wanted)
+    return existing(User, wanted)
 
 
 def _secret(body: dict[str, Any], status: int = 200) -> Response:

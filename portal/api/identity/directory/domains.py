@@ -11,8 +11,9 @@ from portal.api.common.views import Schemas
 from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, DomainView
 from portal.api.identity.directory import lists, schemas, shapes
-from provisioning.identity.directory import get
 from provisioning.identity.directory.lists import domains
+from provisioning.identity.models import Domain
+from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
@@ -62,11 +63,11 @@ class OneDomainView(DomainView):
         return {"domain_id": self.kwargs["domain_id"]}
 
     def get(self, request: Request, domain_id: str) -> Response:
-        return Response({"domain": shapes.domain(request, get.domain(domain_id))})
+        return Response({"domain": shapes.domain(request, existing(Domain, domain_id))})
 
     def patch(self, request: Request, domain_id: str) -> Response:
         """Change what is given."""
-        domain = get.domain(domain_id)
+        domain = existing(Domain, domain_id)
         body = self.checked_body()["domain"]
         fields.refuse(body, "explicit_domain_id")
         fields.refuse_change(body, {"id": domain.id})
@@ -75,5 +76,5 @@ class OneDomainView(DomainView):
 
     def delete(self, request: Request, domain_id: str) -> Response:
         """Remove a domain that is disabled, with all that is in it."""
-        delete_domain(get.domain(domain_id))
+        delete_domain(existing(Domain, domain_id))
         return Response(status=204)

@@ -13,10 +13,10 @@ from portal.api.identity.base import CollectionView, RecordView
 from portal.api.identity.directory import lists, schemas, shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity.directory.get import group_or_none, is_in
+from provisioning.identity.directory.get import is_in
 from provisioning.identity.directory.lists import groups, users_in
 from provisioning.identity.models import Group, User
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.services.groups import (
     add_to_group,
     create_group,
@@ -58,14 +58,7 @@ class GroupView(RecordView[Group]):
     """A group by its id, and the domain that it is in."""
 
     what = "group"
-
-    def look_up(self, key: str) -> Group | None:
-        return group_or_none(key)
-
-    @property
-    def group(self) -> Group:
-        """The group; NotFoundError."""
-        return self.record
+    model = Group
 
 
 class OneGroupView(GroupView):
@@ -75,11 +68,11 @@ class OneGroupView(GroupView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.GROUP_UPDATE}
 
     def get(self, request: Request, group_id: str) -> Response:
-        return Response({"group": shapes.group(request, self.group)})
+        return Response({"group": shapes.group(request, self.record)})
 
     def patch(self, request: Request, group_id: str) -> Response:
         """Change what is given."""
-        group = self.group
+        group = self.record
         body = self.checked_body()["group"]
         fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
         update_group(group, **fields.changes(body, COLUMNS, "name"))
@@ -87,7 +80,7 @@ class OneGroupView(GroupView):
 
     def delete(self, request: Request, group_id: str) -> Response:
         """Remove a group; what its users had by it ends now."""
-        group = self.group
+        group = self.record
         self.refuse_operators(group)
         delete_group(group)
         return Response(status=204)
@@ -101,7 +94,7 @@ class GroupUsersView(GroupView):
 
     def get(self, request: Request, group_id: str) -> Response:
         """List the users in a group."""
-        group = self.group
+        group = self.record
         found = users_in(group, lists.read(request, lists.USERS), within=self.context.domain_id)
         return Response(lists.answer(request, "users", found, shapes.user, f"/groups/{group.id.hex}/users"))
 
@@ -121,21 +114,21 @@ class GroupUserView(GroupView):
 
     def get(self, request: Request, group_id: str, user_id: str) -> Response:
         """Answer 204 when the user is in the group."""
-        group, user = self.group, self._user("GET")
+        group, user = self.record, self._user("GET")
         if not is_in(group, user):
             raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
         return Response(status=204)
 
     def put(self, request: Request, group_id: str, user_id: str) -> Response:
         """Put the user into the group."""
-        group, user = self.group, self._user("PUT")
+        group, user = self.record, self._user("PUT")
         self.refuse_operators(group)
         add_to_group(group, user)
         return Response(status=204)
 
     def delete(self, request: Request, group_id: str, user_id: str) -> Response:
         """Take the user out of the group: what the user had by it ends now."""
-        group, user = self.group, self._user("DELETE")
+        group, user = self.record, self._user("DELETE")
         self.refuse_operators(group)
         remove_from_group(group, user)
         return Response(status=204)
@@ -143,7 +136,7 @@ class GroupUserView(GroupView):
     def _user(self, method: str) -> User:
         """Return the user, who must be as near to the caller as the group: NotFoundError."""
         key = read_id(self.kwargs["user_id"])
-        user = user_by(user_id=self.kwargs["user_id"])
+        user = by_id(User, self.kwargs["user_id"])
         own = key is not None and key == self.context.user_id
         if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
             raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")

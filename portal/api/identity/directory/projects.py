@@ -18,7 +18,7 @@ from provisioning.identity import policy
 from provisioning.identity.directory import lists as listed
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
-from provisioning.identity.selectors.lookups import domain_by, project_by
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.services.projects import create_project, delete_project, update_project
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
@@ -76,11 +76,11 @@ class ProjectsView(CollectionView):
         above = body.get("parent_id")
         if above is None:
             return body.get("domain_id") or self.default_domain, None
-        parent = project_by(project_id=above)
+        parent = by_id(Project, above)
         if parent is not None and self.allows_in(self.rules["POST"], parent.domain_id):
             return body.get("domain_id") or parent.domain_id, parent
         same = (body.get("domain_id") or above) == above and self.allows_in(self.rules["POST"], above)
-        if parent is None and same and domain_by(domain_id=above) is not None:
+        if parent is None and same and by_id(Domain, above) is not None:
             return above, None
         raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
 
@@ -89,14 +89,7 @@ class ProjectView(RecordView[Project]):
     """A project by its id, and the domain that it is in."""
 
     what = "project"
-
-    def look_up(self, key: str) -> Project | None:
-        return project_by(project_id=key)
-
-    @property
-    def project(self) -> Project:
-        """The project; NotFoundError."""
-        return self.record
+    model = Project
 
 
 class OneProjectView(ProjectView):
@@ -113,7 +106,7 @@ class OneProjectView(ProjectView):
     @functools.cached_property
     def acting_domain(self) -> Domain | None:
         """The domain of this id."""
-        return None if self.found else domain_by(domain_id=self.kwargs["project_id"].replace("\0", "")[:64])
+        return None if self.found else by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])
 
     def policy_target(self) -> dict[str, object]:
         """A domain is in itself."""
@@ -125,13 +118,13 @@ class OneProjectView(ProjectView):
         """Show a project, with the tree around it when asked for."""
         if self.acting_domain is not None:
             return Response({"project": shapes.domain_as_project(request, self.acting_domain)})
-        shape = shapes.project(request, self.project)
-        shape |= project_trees.around(request, self.project, self._sees)
+        shape = shapes.project(request, self.record)
+        shape |= project_trees.around(request, self.record, self._sees)
         return Response({"project": shape})
 
     def patch(self, request: Request, project_id: str) -> Response:
         """Change what is given."""
-        project = self.project
+        project = self.record
         body = self.checked_body()["project"]
         above = project.parent_id.hex if project.parent_id else project.domain_id
         present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
@@ -141,12 +134,12 @@ class OneProjectView(ProjectView):
 
     def delete(self, request: Request, project_id: str) -> Response:
         """Remove a project that owns nothing and has no children."""
-        delete_project(self.project)
+        delete_project(self.record)
         return Response(status=204)
 
     def _sees(self, projects: list[Project]) -> list[Project]:
         """Return those of the projects that the caller may see: all for administrators, else those one may enter."""
-        if policy.allows(self.context, "identity:list_projects", {"domain_id": self.project.domain_id}):
+        if policy.allows(self.context, "identity:list_projects", {"domain_id": self.record.domain_id}):
             return projects
         user_id = self.context.user_id
         open_to = {project.id for project in projects_of(user_id)} if user_id and projects else set()

@@ -15,7 +15,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
 from provisioning.identity.directory.lists import groups_of, projects, users
 from provisioning.identity.models import Project, User
-from provisioning.identity.selectors.lookups import project_by, user_by
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.services.users import UserChanges, UserFields, create_user, delete_user, update_user
 
 COLUMNS = frozenset(
@@ -55,19 +55,12 @@ class UserView(RecordView[User]):
     """A user by the id, and the domain that the user is in."""
 
     what = "user"
-
-    def look_up(self, key: str) -> User | None:
-        return user_by(user_id=key)
-
-    @property
-    def user(self) -> User:
-        """The user; NotFoundError."""
-        return self.record
+    model = User
 
     @property
     def within(self) -> str | None:
         """The domain that lists about somebody else are narrowed to: that of the token."""
-        return None if self.user.id == self.context.user_id else self.context.domain_id
+        return None if self.record.id == self.context.user_id else self.context.domain_id
 
 
 class OneUserView(UserView):
@@ -77,11 +70,11 @@ class OneUserView(UserView):
     schemas: ClassVar[Schemas] = {"PATCH": schemas.USER_UPDATE}
 
     def get(self, request: Request, user_id: str) -> Response:
-        return Response({"user": shapes.user(request, self.user)})
+        return Response({"user": shapes.user(request, self.record)})
 
     def patch(self, request: Request, user_id: str) -> Response:
         """Change what is given; a new password or a closed account ends every token of the user."""
-        user = self.user
+        user = self.record
         self.refuse_operators(user)
         body = self.checked_body()["user"]
         fields.refuse_change(body, {"id": user.id.hex, "domain_id": user.domain_id})
@@ -94,7 +87,7 @@ class OneUserView(UserView):
 
     def delete(self, request: Request, user_id: str) -> Response:
         """Remove a user; what the user made stays with the projects."""
-        user = self.user
+        user = self.record
         self.refuse_operators(user)
         delete_user(user)
         return Response(status=204)
@@ -108,7 +101,7 @@ class UserProjectsView(UserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the projects on which the user has a role."""
-        user = self.user
+        user = self.record
         found = projects(lists.read(request, lists.PROJECTS), within=self.within, open_to=user.id)
         path = f"/users/{user.id.hex}/projects"
         return Response(lists.answer(request, "projects", found, shapes.project, path))
@@ -122,7 +115,7 @@ class UserGroupsView(UserView):
 
     def get(self, request: Request, user_id: str) -> Response:
         """List the groups that the user is in."""
-        user = self.user
+        user = self.record
         found = groups_of(user, lists.read(request, lists.GROUPS), within=self.within)
         return Response(lists.answer(request, "groups", found, shapes.group, f"/users/{user.id.hex}/groups"))
 
@@ -149,7 +142,7 @@ def _default_project(view: DomainView, project_id: str | None) -> Project | None
     """Return the project; for the administrator of a domain those of other domains are not there."""
     if project_id is None:
         return None
-    found = project_by(project_id=project_id)
+    found = by_id(Project, project_id)
     target = {"domain_id": found.domain_id if found else None}
     if found is None or not policy.allows(view.context, "identity:list_projects", target):
         raise InvalidInputError(f"There is no project {project_id}.", field="default_project_id")

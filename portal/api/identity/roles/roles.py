@@ -13,7 +13,8 @@ from portal.api.identity.fields import further
 from portal.api.identity.roles import schemas, shapes
 from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity.selectors.lookups import domain_by
+from provisioning.identity.models import Domain
+from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.selectors.role_lookups import roles
 from provisioning.identity.services.roles import create_role, delete_role, update_role
 
@@ -75,7 +76,7 @@ class RolesView(ServiceView):
         """Create a role (201)."""
         values = _values(self.checked_body())
         domain_id = values.pop("domain_id", None)
-        domain = domain_by(domain_id=domain_id) if domain_id is not None else None
+        domain = by_id(Domain, domain_id) if domain_id is not None else None
         if domain_id is not None and domain is None:
             raise InvalidInputError(f"Could not find domain: {domain_id[:64]}.", field="domain_id")
         made = create_role(values.pop("name"), domain=domain, **values)

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from portal.ops import named
 from provisioning.identity.models import Domain, Project, User
-from provisioning.identity.selectors.lookups import user_by
+from provisioning.identity.selectors.lookups import record_by
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.users import UserFields, create_user, update_user
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         """Make or change the user, and say which."""
         domain = named.domain(options["domain"])
         with named.told():
-            known = user_by(name=options["name"], domain_id=domain.id)
+            known = record_by(User, name=options["name"], domain_id=domain.id)
         if known is not None and not options["update"]:
             raise CommandError(f"There is a user {known.name} in the domain {domain.name}. --update changes it.")
         if known is None and not (options["generate"] or options["password_stdin"]):
