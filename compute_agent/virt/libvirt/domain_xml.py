@@ -148,6 +148,7 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot
     ET.SubElement(serial, "target", port="0")
     if strutils.bool_from_string(boot.image.properties.get("hw_qemu_guest_agent")):
         channel = ET.SubElement(devices, "channel", type="unix")
+        ET.SubElement(channel, "source", mode="bind", path=str(paths.agent_socket))
         ET.SubElement(channel, "target", type="virtio", name="org.qemu.guest_agent.0")
     graphics = ET.SubElement(devices, "graphics", type="vnc")
     ET.SubElement(graphics, "listen", type="socket", socket=str(paths.vnc_socket))

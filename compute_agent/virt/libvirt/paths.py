@@ -80,6 +80,11 @@ class InstancePaths:
         return self.short / "serial.sock"
 
     @property
+    def agent_socket(self) -> Path:
+        """The channel to the agent in the guest; the name that libvirt would choose is too long for most folders."""
+        return self.short / "agent.sock"
+
+    @property
     def vnc_socket(self) -> Path:
         return self.short / "vnc.sock"
 

@@ -40,6 +40,9 @@ def kernel_of(domain: ET.Element) -> tuple[str | None, str | None, str | None]:
     return domain.findtext("os/kernel"), domain.findtext("os/initrd"), domain.findtext("os/cmdline")
 
 
+SOCKETS = [("channel/source", "path"), ("serial/source", "path"), ("graphics/listen", "socket")]
+
+
 def test_a_guest_boots_its_own_disk() -> None:
     domain = parsed(make_spec())
     assert disks(domain) == {"vda": "/state/i/disk.qcow2", "hda": "/state/i/seed.iso"}
@@ -62,6 +65,13 @@ def test_a_rescued_guest_has_its_own_disk_behind_the_other() -> None:
         "hda": "/state/i/rescue.iso",
     }
     assert domain.find("devices/channel") is None, "it is the rescue image that has no agent"
+
+
+def test_the_agents_channel_lies_beside_the_other_sockets() -> None:
+    """The name that libvirt would choose is longer than a socket's may be in most state folders."""
+    domain = parsed(with_image(make_spec(), hw_qemu_guest_agent="yes"))
+    sockets = [str(domain.find(f"devices/{where}").attrib[name]) for where, name in SOCKETS]  # type: ignore[union-attr]
+    assert {path.rpartition("/")[0] for path in sockets} == {"/state/i"}
 
 
 def test_a_kernel_is_handed_over_with_its_ramdisk_and_command_line() -> None:
