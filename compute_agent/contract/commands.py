@@ -49,6 +49,12 @@ class PasswordRequest(Message, frozen=True):
     password: str
 
 
+class TrimRequest(Message, frozen=True):
+    """Let the guest's agent give the blocks that its file systems do not use back to the host; the guest must run."""
+
+    timeout: int = 120  # s, for the agent's answer
+
+
 class RescueRequest(Message, frozen=True):
     """Start the guest from ``instance.rescue``, with its own root disk as the second disk.  The disk made for it is
     thrown away by ``UnrescueRequest``.
@@ -138,6 +144,7 @@ CommandBody = (
     | PowerRequest
     | CrashDumpRequest
     | PasswordRequest
+    | TrimRequest
     | RescueRequest
     | UnrescueRequest
     | RebuildRequest

@@ -207,6 +207,12 @@ class ComputeDriver(abc.ABC):
         """Set a user's password by the agent inside the guest.  Raises UnsupportedError when no agent answers."""
 
     @abc.abstractmethod
+    def trim(self, uuid: str, timeout: float) -> None:
+        """Have the agent inside the guest discard the blocks that its mounted file systems do not use; the host's files
+        shrink.  Raises UnsupportedError when no agent answers within ``timeout`` seconds.
+        """
+
+    @abc.abstractmethod
     def diagnostics(self, uuid: str) -> Diagnostics:
         """Return the guest's counters.  Raises InstanceNotFoundError."""
 

@@ -197,6 +197,13 @@ class FakeDriver(ComputeDriver):
         self._switch(uuid, PowerState.RUNNING, {PowerState.RUNNING})
 
     def set_password(self, uuid: str, user: str, password: str) -> None:
+        self._ask_agent(uuid)
+
+    def trim(self, uuid: str, timeout: float) -> None:
+        self._ask_agent(uuid)
+
+    def _ask_agent(self, uuid: str) -> None:
+        """Find the agent inside a guest, which there is while the guest runs."""
         with self._changed:
             if self._guest(uuid).power != PowerState.RUNNING:
                 raise UnsupportedError("The guest's agent does not answer.")

@@ -1,9 +1,11 @@
-"""Power, and a password set by the agent inside the guest."""
+"""Power, and what the agent inside the guest is asked for: a password, a trim of its disks."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import libvirt
@@ -18,6 +20,8 @@ log = logging.getLogger(__name__)
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
 PRESS_AGAIN = 5.0
 """Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
+PASSWORD_SECONDS = 60.0
+"""Within which the agent in the guest has to set a password."""
 _NO_AGENT = {
     libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
     libvirt.VIR_ERR_AGENT_UNSYNCED,
@@ -99,13 +103,27 @@ class PowerOperations(Domains):
             domain.injectNMI()
 
     def set_password(self, uuid: str, user: str, password: str) -> None:
+        with self._agent(uuid, "set the password", PASSWORD_SECONDS) as domain:
+            domain.setUserPassword(user, password)
+
+    def trim(self, uuid: str, timeout: float) -> None:
+        with self._agent(uuid, "trim the guest's disks", timeout) as domain:
+            domain.fSTrim(None, 0)
+
+    @contextmanager
+    def _agent(self, uuid: str, action: str, timeout: float) -> Iterator[Any]:
+        """Give the domain to ask its agent by, which has ``timeout`` seconds: libvirt alone would wait for ever.
+
+        Raises UnsupportedError when it does not answer.
+        """
         domain = self._domain(uuid)
         try:
-            domain.setUserPassword(user, password)
+            domain.agentSetResponseTimeout(max(1, int(timeout)))
+            yield domain
         except libvirt.libvirtError as error:
             if error.get_error_code() in _NO_AGENT:
                 raise UnsupportedError("The guest's agent does not answer.", detail=str(error)) from error
-            with translated("set the password"):
+            with translated(action):
                 raise
 
     @staticmethod

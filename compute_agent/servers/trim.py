@@ -1,0 +1,16 @@
+"""Disk blocks that a guest no longer uses."""
+
+from __future__ import annotations
+
+from compute_agent.contract.commands import TrimRequest
+from compute_agent.contract.power import PowerState
+from compute_agent.engine.context import CommandContext
+from compute_agent.servers.base import GuestHandler
+
+
+class Trim(GuestHandler[TrimRequest]):
+    """Lets the guest give them back to this host."""
+
+    async def change(self, context: CommandContext, request: TrimRequest) -> PowerState:
+        await context.work(lambda: self.driver.trim(context.subject.id, request.timeout))
+        return await self.power_state(context)
