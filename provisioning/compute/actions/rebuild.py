@@ -15,9 +15,9 @@ from provisioning.common.unset import UNSET, Unset
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.flavor_and_image import check_disk, check_fit, check_image
 from provisioning.compute.guest_spec import guest_spec
-from provisioning.compute.launch.checks import check_disk, check_fit, check_image, check_user_data
-from provisioning.compute.launch.injected_files import check_files
+from provisioning.compute.launch.guest_data import check_files, check_user_data
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Flavor, Instance, KeyPair
 from provisioning.compute.outcome import Outcome

@@ -10,8 +10,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
+from provisioning.compute.flavor_and_image import check_disk
 from provisioning.compute.guest_spec import guest_spec
-from provisioning.compute.launch.checks import check_disk
 from provisioning.compute.models import Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.states import TaskState, VmState

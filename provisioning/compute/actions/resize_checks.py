@@ -9,7 +9,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
-from provisioning.compute.launch.checks import check_fit
+from provisioning.compute.flavor_and_image import check_fit
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_one_host
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of

@@ -48,11 +48,11 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
         host, node = request.host or "", request.hypervisor_hostname or ""
     if zone and zone not in availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")
-    hints = check_hints(request.scheduler_hints)
+    avoided = {}
     if IGNORED in request.scheduler_hints:
         policy.enforce(context, "compute:servers:create:requested_destination")
-        hints[IGNORED] = _ignored(request.scheduler_hints[IGNORED])
-    return Place(zone, _host(host, node), hints)
+        avoided[IGNORED] = _ignored(request.scheduler_hints[IGNORED])
+    return Place(zone, _host(host, node), check_hints(request.scheduler_hints) | avoided)
 
 
 def group_of(context: RequestContext, place: Place, count: int) -> ServerGroup | None:

@@ -11,7 +11,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.compute.launch.checks import MAX_COUNT, check_fit, check_flavor, check_image
+from provisioning.compute.flavor_and_image import check_fit, check_flavor, check_image
+from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.destination import check_place, group_of
 from provisioning.compute.launch.request import LaunchRequest

@@ -14,7 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.compute import selectors
-from provisioning.compute.launch.checks import check_fit
+from provisioning.compute.flavor_and_image import check_fit
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
 from provisioning.compute.models import Flavor, ServerGroup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import uuid
+from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
@@ -12,26 +13,31 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
 
 
-def reservation_id(context: RequestContext, request: LaunchRequest) -> str:
-    """Return what the servers of one request share: random, or always the same for the caller's key in this project."""
-    if request.idempotency_key is None:
-        return f"r-{secrets.token_hex(4)}"
-    parts = f"{context.project_id} {context.user_id} {request.idempotency_key}"
-    return f"r-{hashlib.sha256(parts.encode()).hexdigest()[:30]}"
+@dataclass(frozen=True, slots=True)
+class LaunchIdentity:
+    """The ids of a request's servers: random, or always the same for the caller's key in this project."""
+
+    project_id: uuid.UUID
+    reservation_id: str
+    """What the servers of one request share."""
+    repeatable: bool
+    """Whether there is a key."""
+
+    def instance_id(self, index: int) -> uuid.UUID:
+        """Return a server's id; with a key the same each time: the primary key stops a repeat that was as quick."""
+        return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.reservation_id} {index}") if self.repeatable else uuid.uuid4()
+
+    def launched_before(self) -> list[Instance]:
+        """Return what a request with this key launched already, deleted ones too; empty without a key."""
+        if not self.repeatable:
+            return []
+        made = Instance.objects.filter(project_id=self.project_id, reservation_id=self.reservation_id)
+        return list(made.select_related("host").order_by("launch_index"))
 
 
-def instance_id(request: LaunchRequest, reservation: str, index: int) -> uuid.UUID:
-    """Return a server's id; with a key the same each time, so that the primary key stops a repeat that was as quick."""
-    if request.idempotency_key is None:
-        return uuid.uuid4()
-    return uuid.uuid5(uuid.NAMESPACE_OID, f"{reservation} {index}")
-
-
-def launched_before(context: RequestContext, request: LaunchRequest) -> list[Instance]:
-    """Return what a request with this key launched already, deleted ones too; empty without a key."""
-    if request.idempotency_key is None:
-        return []
-    made = Instance.objects.filter(
-        project_id=context.project_id or NOBODY, reservation_id=reservation_id(context, request)
-    )
-    return list(made.select_related("host").order_by("launch_index"))
+def identity_of(context: RequestContext, request: LaunchRequest) -> LaunchIdentity:
+    project_id, key = context.project_id or NOBODY, request.idempotency_key
+    if key is None:
+        return LaunchIdentity(project_id, f"r-{secrets.token_hex(4)}", repeatable=False)
+    digest = hashlib.sha256(f"{context.project_id} {context.user_id} {key}".encode()).hexdigest()
+    return LaunchIdentity(project_id, f"r-{digest[:30]}", repeatable=True)

@@ -1,0 +1,72 @@
+"""Which flavor and which image a caller may use, and whether they fit; errors name the field of the Compute API."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors
+from provisioning.compute.models import Flavor
+from provisioning.compute.sizes import GIB, root_gb
+from provisioning.images import selectors as images
+from provisioning.images.models import Image
+from provisioning.images.selectors.companions import companions
+
+
+def check_flavor(context: RequestContext, ref: str) -> Flavor:
+    """Return a flavor that the caller may use; InvalidInputError."""
+    try:
+        return selectors.flavor_for(context, ref)
+    except NotFoundError as error:
+        raise InvalidInputError(f"Flavor {ref!r} could not be found.", field="flavorRef") from error
+
+
+def check_image(context: RequestContext, image_id: str) -> Image:
+    """Return an image that the project may boot from, with the kernel and the ramdisk it names; InvalidInputError."""
+    try:
+        image = images.usable_image_for(context, image_id)
+        companions(image, context.project_id or image.project_id)
+    except NotFoundError as error:
+        raise InvalidInputError(f"Image {image_id!r} could not be found.", field="imageRef") from error
+    except InvalidInputError as error:
+        raise InvalidInputError(error.message, field="imageRef") from error
+    return image
+
+
+def check_fit(flavor: Flavor, image: Image) -> None:
+    """Raise InvalidInputError for ``flavorRef`` when the image needs more memory or disk than the flavor has."""
+    if image.min_ram > flavor.memory_mb:
+        raise InvalidInputError(
+            f"The image needs {image.min_ram} MiB of memory (min_ram); flavor"
+            f" {flavor.name} has {flavor.memory_mb} MiB.",
+            field="flavorRef",
+        )
+    if flavor.root_gb == 0:
+        return
+    if image.min_disk > flavor.root_gb:
+        raise InvalidInputError(
+            f"The image needs a disk of {image.min_disk} GiB (min_disk); flavor"
+            f" {flavor.name} has {flavor.root_gb} GiB.",
+            field="flavorRef",
+        )
+    bytes_needed = max(image.virtual_size or 0, image.size or 0)
+    if bytes_needed > flavor.root_gb * GIB:
+        raise InvalidInputError(
+            f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of"
+            f" flavor {flavor.name} has {flavor.root_gb} GiB.",
+            field="flavorRef",
+        )
+
+
+def check_disk(flavor: Mapping[str, Any], image: Image) -> None:
+    """Raise InvalidInputError for ``imageRef`` when a disk made from the image would take more of the host than what an
+    instance with this copy of a flavor holds there for its root disk.
+    """
+    room, needed = root_gb(flavor), math.ceil(max(image.virtual_size or 0, image.size or 0) / GIB)
+    if needed > room:
+        raise InvalidInputError(
+            f"The image is {needed} GiB large; the server has a disk of {room} GiB.", field="imageRef"
+        )

@@ -1,0 +1,43 @@
+"""How many servers the quota allows, and what each of them takes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provisioning.common.errors import OverQuotaError
+from provisioning.compute.models import Flavor
+from provisioning.images.models import Image
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchQuote:
+    """What a launch would take: ``amounts`` per server, limits (-1: unlimited) and what the project holds."""
+
+    flavor: Flavor
+    image: Image
+    count: int
+    """How many servers would be made: as many of ``max_count`` as the quota allows."""
+    amounts: dict[str, int]
+    limits: dict[str, int]
+    usage: dict[str, int]
+
+
+def quote(
+    flavor: Flavor,
+    image: Image,
+    amounts: dict[str, int],
+    counts: tuple[int, int],
+    limits: dict[str, int],
+    usage: dict[str, int],
+) -> LaunchQuote:
+    """Find how many servers the quota allows, from the lower of ``counts``: else raises OverQuotaError."""
+    low, high = counts
+    count = high
+    for resource, amount in amounts.items():
+        limit, used = limits.get(resource, -1), usage.get(resource, 0)
+        if limit < 0 or amount == 0:
+            continue
+        if used + low * amount > limit:
+            raise OverQuotaError(resource, limit=limit, used=used, asked=low * amount)
+        count = min(count, (limit - used) // amount)
+    return LaunchQuote(flavor=flavor, image=image, count=count, amounts=amounts, limits=limits, usage=usage)

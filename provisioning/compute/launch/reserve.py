@@ -1,0 +1,90 @@
+"""Reserve: the quota of each server that is asked for, and its record as it will be written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import OverQuotaError
+from provisioning.compute.deadlines import deadline_of
+from provisioning.compute.launch.checks import CheckedLaunch
+from provisioning.compute.launch.idempotency import LaunchIdentity
+from provisioning.compute.launch.request import LaunchRequest
+from provisioning.compute.models import Instance
+from provisioning.compute.names import hostname_for, numbered, numbered_host
+from provisioning.compute.passwords import sealed
+from provisioning.compute.sizes import flavor_copy
+from provisioning.quotas.services import ledger
+
+
+def reserve(
+    context: RequestContext, request: LaunchRequest, checked: CheckedLaunch, identity: LaunchIdentity
+) -> list[Instance]:
+    """Reserve the quota of each server, inside the caller's transaction; return the servers, which are not written yet.
+
+    Past ``min_count`` a full quota ends the list; before it raises OverQuotaError.
+    """
+    count = checked.quote.count
+    columns = _columns(context, request, checked, identity)
+    instances: list[Instance] = []
+    for index in range(count):
+        instance = _instance(checked, columns, identity, index)
+        try:
+            with transaction.atomic(savepoint=count > 1):
+                ledger.reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
+        except OverQuotaError:
+            if index < request.min_count or count == 1:
+                raise
+            break
+        instances.append(instance)
+    return instances
+
+
+def _columns(
+    context: RequestContext, request: LaunchRequest, checked: CheckedLaunch, identity: LaunchIdentity
+) -> dict[str, Any]:
+    """Return what all servers of the request share."""
+    now = timezone.now()
+    image = checked.quote.image
+    return {
+        "project_id": context.project_id,
+        "user_id": context.user_id,
+        "description": checked.description,
+        "attempt": 1,
+        "task_deadline": deadline_of("scheduling", now),
+        "availability_zone": checked.place.zone,
+        "requested_host": checked.place.host,
+        "server_group": checked.server_group,
+        "image_id": image.id,
+        "image_name": image.name,
+        "image_properties": {str(key): str(value) for key, value in image.properties.items()},
+        "flavor": flavor_copy(checked.quote.flavor, max(image.virtual_size or 0, image.size or 0)),
+        "key_name": checked.key.name if checked.key else None,
+        "public_key": checked.key.public_key if checked.key else None,
+        "user_data": request.user_data or None,
+        "metadata": checked.metadata,
+        "tags": checked.tags,
+        "config_drive": request.config_drive,
+        "requested_networks": checked.networks,
+        "scheduler_hints": checked.place.hints,
+        "injected_files": checked.injected_files,
+        "admin_password": sealed(request.admin_password),
+        "access_ip_v4": request.access_ip_v4,
+        "access_ip_v6": request.access_ip_v6,
+        "disk_config": request.disk_config,
+        "trusted_certificates": request.trusted_certificates and list(request.trusted_certificates),
+        "reservation_id": identity.reservation_id,
+        "request_id": context.request_id,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _instance(checked: CheckedLaunch, columns: dict[str, Any], identity: LaunchIdentity, index: int) -> Instance:
+    count, instance_id = checked.quote.count, identity.instance_id(index)
+    name = numbered(checked.name, index, count)
+    hostname = numbered_host(checked.hostname, index, count) if checked.hostname else hostname_for(name, instance_id)
+    return Instance(id=instance_id, name=name, hostname=hostname, launch_index=index, **columns)
