@@ -86,7 +86,7 @@ def hold_group(instance: Instance) -> GroupSpec | None:
 
 
 def hold(instance: Instance, host_id: uuid.UUID) -> None:
-    """Write down for whom the room was taken, in the same transaction, behind the move that only one can make."""
+    """Write down for whom the room was taken, in the same transaction, behind the transition that only one can make."""
     room = room_of(instance.flavor)
     Allocation.objects.create(
         instance=instance,

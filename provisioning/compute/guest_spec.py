@@ -1,4 +1,4 @@
-"""The guest as its host is told of it: everything an order needs that makes one or changes what it is made of."""
+"""The guest as its host is told of it: everything a command needs that makes one or changes what it is made of."""
 
 from __future__ import annotations
 

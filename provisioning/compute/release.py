@@ -29,7 +29,7 @@ _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_
 
 
 def host_holding(instance: Instance) -> Host | None:
-    """Return the host that may have something of the instance, None when no order for it ever left or the host has
+    """Return the host that may have something of the instance, None when no command for it ever left or the host has
     confirmed its end.
     """
     allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
@@ -41,7 +41,7 @@ def host_holding(instance: Instance) -> Host | None:
 
 
 def not_handed_over(instance: Instance) -> bool:
-    """Whether an instance is on its way to a host, which has no order for it yet."""
+    """Whether an instance is on its way to a host, which has no command for it yet."""
     to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
     return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
 

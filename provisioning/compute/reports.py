@@ -45,7 +45,7 @@ _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmStat
 
 
 def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
-    """Record steps of an order that is carried out, and show each to the project's pages."""
+    """Record steps of a command that is carried out, and show each to the project's pages."""
     current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
     action = _action_of(instance, current[0][1]) if current else None
     if action is None:
@@ -125,9 +125,9 @@ def power_state_of(number: int | None) -> PowerState | None:
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:
-    """The host holds nothing of the instance any more (up to the order's attempt).
+    """The host holds nothing of the instance any more (up to the command's attempt).
 
-    An order from before a server came here, whose attempt a host had a say in, takes nothing from it.
+    A command from before a server came here, whose attempt a host had a say in, takes nothing from it.
     """
     allocation = Allocation.objects.filter(instance_id=instance.id).first()
     held_there = (
@@ -166,7 +166,7 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
 
 
 def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
-    """Say whether the instance waits for the order and the step has a name that fits it."""
+    """Say whether the instance waits for the command and the step has a name that fits it."""
     if command.kind == "build_request":
         return event.step in BUILD_STEPS and is_spawning(instance, event.generation)
     return (
@@ -175,7 +175,7 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
 
 
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
-    """Return the action that an order belongs to."""
+    """Return the action that a command belongs to."""
     if command.kind == "build_request":
         kind = build_kind_of(instance)
         return instance_actions.current(instance.id, kind.action) if kind else None

@@ -1,5 +1,5 @@
-"""The only writer of an instance's state columns: conditional updates against the table of legal moves, each with its
-event.
+"""The only writer of an instance's state columns: conditional updates against the table of legal transitions, each with
+its event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from provisioning.events.services import Entry, record_all
 def lock(ids: Iterable[uuid.UUID]) -> None:
     """Let nobody else move these instances before the caller's transaction ends, where the database locks rows.
 
-    Orders, quota and hosts are locked behind instances: whoever would touch one of them first calls this, so that no
+    Commands, quota and hosts are locked behind instances: whoever would touch one of them first calls this, so that no
     two wait in a ring.
     """
     if connection.features.has_select_for_update:
@@ -33,37 +33,37 @@ def lock(ids: Iterable[uuid.UUID]) -> None:
 
 def advance(
     known: Instance | uuid.UUID,
-    move: str,
+    transition: str,
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
-    """Make one legal move, inside the caller's transaction, and write its event.
+    """Make one legal transition, inside the caller's transaction, and write its event.
 
     ``known`` may be an instance read earlier: the update is conditional on the state and the attempt it had then, so
     that what was decided on their ground still holds; only other changes (a new name) are read anew.  ``changes`` are
-    further columns of the same update (``attempt`` among them raises the fence); ``note`` is what the move's
-    notifications say beside the instance.  Returns the instance as it is now, or None when it has moved, the move is
-    not legal from where it is, or ``attempt`` is not its attempt.
+    further columns of the same update (``attempt`` among them raises the fence); ``note`` is what the
+    notifications say beside the instance.  Returns the instance as it is now, or None when its state has changed
+    meanwhile, the transition is not legal from it, or ``attempt`` is not its attempt.
     """
-    return walk(known, [move], attempt=attempt, changes=changes, note=note)
+    return walk(known, [transition], attempt=attempt, changes=changes, note=note)
 
 
 def walk(
     known: Instance | uuid.UUID,
-    moves: Sequence[str],
+    transitions: Sequence[str],
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
-    """Make moves of one transaction, one behind the other: one update, and an event for each; else as ``advance``."""
-    if not TRANSITION_NAMES.issuperset(moves):
-        raise ValueError(f"There is no transition called one of {list(moves)}.")
+    """Make several transitions at once: one update, and an event for each; else as ``advance``."""
+    if not TRANSITION_NAMES.issuperset(transitions):
+        raise ValueError(f"There is no transition called one of {list(transitions)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
     while instance is not None and instance.attempt == attempt:
-        passed = _path(instance, moves)
+        passed = _path(instance, transitions)
         if passed is None:
             return None
         now, target, was = timezone.now(), passed[-1], (str(instance.vm_state), _text(instance.task_state))
@@ -76,7 +76,7 @@ def walk(
         if _write(instance, columns, now, raised=len(passed)):
             first = instance.version - len(passed) + 1
             steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
-            announce_all(instance, steps, notifications.moved(instance, was, moves, note))
+            announce_all(instance, steps, notifications.moved(instance, was, transitions, note))
             return instance
         instance = _unmoved(instance)
     return None
@@ -92,12 +92,12 @@ def _unmoved(instance: Instance) -> Instance | None:
     return instance
 
 
-def _path(instance: Instance, moves: Sequence[str]) -> list[State] | None:
-    """Return the states that the moves pass through; None when one of them is not legal."""
+def _path(instance: Instance, transitions: Sequence[str]) -> list[State] | None:
+    """Return the states that the transitions pass through; None when one of them is not legal."""
     here: State = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
     passed = []
-    for move in moves:
-        target = LEGAL.get((move, here))
+    for transition in transitions:
+        target = LEGAL.get((transition, here))
         if target is None:
             return None
         passed.append(target)
@@ -169,7 +169,7 @@ def _names(state: tuple[str, str | None]) -> dict[str, Any]:
 
 
 def set_power_state(instance: Instance, power_state: PowerState) -> None:
-    """Record what the hypervisor says while no move belongs to it; nothing when the instance moves at that moment."""
+    """Record what the hypervisor says by itself; nothing when the state of the instance changes at that moment."""
     while instance.power_state != power_state:
         if update(instance, {"power_state": int(power_state)}) or _unmoved(instance) is None:
             return

@@ -1,8 +1,8 @@
 """Network cards of a server that is there: one more, one less, further addresses.
 
-No task stands in the records meanwhile, as in Nova.  What keeps it in order: the instance is locked while its cards
-change; its host carries out orders of one instance one after the other; and every order that follows tells the cards
-as they are to be then.
+No task stands in the records meanwhile, as in Nova.  Nothing gets mixed up: the instance is locked while its cards
+change; its host carries out the commands of one instance one after the other; and every later command says which cards
+there are to be.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dic
 def drop_unfinished(before: Instance) -> None:
     """End the image that a host is making of a server that is being deleted, or reset: nobody will finish it.
 
-    Called before the order is withdrawn; ``before`` is the server as it was then.
+    Called before the command is withdrawn; ``before`` is the server as it was then.
     """
     command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":

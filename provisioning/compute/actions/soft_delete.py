@@ -41,8 +41,10 @@ class SoftDelete(HostAction[None, PowerRequest]):
         prepared = Prepared({"previous_vm_state": instance.vm_state, "soft_deleted_at": started})
         if running and instance.host is not None and is_alive(instance.host, started):
             return self.carry_out(context, instance, prepared, started)
-        moves, was = [self.key, "soft_deleted"], (instance.vm_state, instance.task_state)
-        moved = state.walk(instance, moves, attempt=instance.attempt, changes=prepared.columns, note=Note(context))
+        transitions, was = [self.key, "soft_deleted"], (instance.vm_state, instance.task_state)
+        moved = state.walk(
+            instance, transitions, attempt=instance.attempt, changes=prepared.columns, note=Note(context)
+        )
         if moved is None:
             raise InstanceBusyError(self.record, instance.id, *was)
         instance_actions.begin(context, moved.id, self.record, started)
@@ -94,9 +96,11 @@ class Restore(HostAction[None, PowerRequest]):
         prepared = Prepared({"previous_vm_state": "", "soft_deleted_at": None})
         if before == VmState.ACTIVE:
             return self.carry_out(context, instance, prepared, started)
-        moves = [self.key, _BACK.get(before, "restored_stopped")]
+        transitions = [self.key, _BACK.get(before, "restored_stopped")]
         was = instance.vm_state, instance.task_state
-        moved = state.walk(instance, moves, attempt=instance.attempt, changes=prepared.columns, note=Note(context))
+        moved = state.walk(
+            instance, transitions, attempt=instance.attempt, changes=prepared.columns, note=Note(context)
+        )
         if moved is None:
             raise InstanceBusyError(self.record, instance.id, *was)
         instance_actions.begin(context, moved.id, self.record, started)

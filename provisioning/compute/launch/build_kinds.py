@@ -1,4 +1,4 @@
-"""The two kinds of build that run along the line: a new server, and one that comes back from its shelf."""
+"""The two kinds of build of servers that are made on a host: a new server, and one that comes back from its shelf."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from provisioning.compute.states import TaskState, VmState
 
 @dataclass(frozen=True, slots=True)
 class BuildKind:
-    """One kind of build, in the words of the records.
+    """One kind of build, in the terms of the records.
 
-    ``action`` is Nova's name; ``first`` is the task that waits for a place, ``waiting`` are those before an order has
-    left for the host; ``give_up`` is the move when no host can do it.
+    ``action`` is Nova's name; ``first`` is the task that waits for a place, ``waiting`` are those before a command has
+    left for the host; ``give_up`` is the transition when no host can do it.
     """
 
     action: str
@@ -22,8 +22,8 @@ class BuildKind:
     waiting: frozenset[TaskState]
     give_up: str
 
-    def hand_off_moves(self, task_state: str | None) -> list[str]:
-        """Return the moves from a task before the hand-off to ``spawning``."""
+    def hand_off_transitions(self, task_state: str | None) -> list[str]:
+        """Return the transitions from a task before the hand-off to ``spawning``."""
         if self is UNSHELVE:
             return ["unshelve_spawn"]
         return ["spawn"] if task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
@@ -52,6 +52,6 @@ def build_kind_of(instance: Instance) -> BuildKind | None:
 
 
 def is_waiting(instance: Instance) -> bool:
-    """Whether it is being built and no order has left for a host yet."""
+    """Whether it is being built and no command has left for a host yet."""
     kind = build_kind_of(instance)
     return kind is not None and instance.task_state in kind.waiting

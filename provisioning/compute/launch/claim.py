@@ -28,7 +28,7 @@ ALL_TAKEN = "All suitable hosts were taken by other servers at the same moment."
 def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     """Rank the hosts and take room on the best that still has it: then the instance is ``networking`` on that host.
 
-    The hosts are read outside any transaction; the claim, the move, the decision and the steps are one.  When every
+    The hosts are read outside any transaction; claim, transition, decision and steps are written in one.  When every
     ranked host is taken by now the hosts are read again.  Returns None when there is no host (the instance is in ERROR
     then), or when the launch has moved on without us.
     """

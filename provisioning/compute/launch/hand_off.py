@@ -1,4 +1,4 @@
-"""Hand off: the whole guest as one durable order to its host."""
+"""Hand off: the whole guest as one durable command to its host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from provisioning.scheduler import HostState
 
 
 def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
-    """Write the order to the host and move the instance through ``block_device_mapping`` to ``spawning``.
+    """Write the command to the host and move the instance through ``block_device_mapping`` to ``spawning``.
 
     Inside the caller's transaction.  Returns the step to be written, None when the launch has moved on.  Raises
     NotFoundError when the image is gone.
@@ -23,7 +23,9 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     started = timezone.now()
     spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)
     kind = build_kind_of(instance)
-    if kind is None or not state.walk(instance, kind.hand_off_moves(instance.task_state), attempt=instance.attempt):
+    if kind is None or not state.walk(
+        instance, kind.hand_off_transitions(instance.task_state), attempt=instance.attempt
+    ):
         return None
     host_commands.send(
         host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)

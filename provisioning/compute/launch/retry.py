@@ -25,8 +25,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     on it, with its ports.
 
     As in Nova the server counts against the quota until it is deleted, and keeps nothing on a host.  Where a host may
-    have something of it (``clean`` False and the order was handed over) that host is told to destroy it under a higher
-    attempt, and the room and the addresses stay taken until it has; else they are given back at once.
+    have something of it (``clean`` False and the command was handed over) that host is told to destroy it, under a
+    higher attempt, and the room and the addresses stay taken until it has; else they are given back at once.
 
     ``message`` is for the owner and names no host; ``details`` are for operators.  The fault says as well why each try
     before this one failed.  Returns None when the launch is over already.

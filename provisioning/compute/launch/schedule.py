@@ -40,7 +40,7 @@ def schedule(instance_id: str, attempt: int) -> None:
     """Carry one try of a launch on from wherever it stands; for any other try or state this does nothing.
 
     1. rank the hosts; 2. one transaction: claim room on one → ``networking``; 3. one transaction: ports and addresses →
-    ``block_device_mapping``, the order to the host → ``spawning``.  A worker that dies in between leaves a state from
+    ``block_device_mapping``, the command to the host → ``spawning``.  A worker that dies in between leaves a state from
     which the same job, delivered again, goes on.
     """
     action = _waiting(instance_id, attempt)

@@ -1,6 +1,6 @@
 """Nova's notifications of servers and aggregates: which there are, what they say, and when they are sent.
 
-A move of an instance's state sends the ones of its row in ``table``; what moves no state calls ``notify``.
+A transition of an instance sends the ones of its row in ``table``; what moves no state calls ``notify``.
 """
 
 from provisioning.compute.notifications.emit import Note, changed, moved, notify, of_aggregate, usage

@@ -47,12 +47,12 @@ NOTHING = Note()
 State = tuple[str, str | None]
 
 
-def moved(instance: Instance, was: State, moves: Sequence[str], note: Note | None = None) -> list[Entry]:
-    """Return the notifications of moves that were just made from the state ``was``, as events of the same transaction.
+def moved(instance: Instance, was: State, transitions: Sequence[str], note: Note | None = None) -> list[Entry]:
+    """Return the notifications of transitions just made from the state ``was``, as events of the same transaction.
 
     No query for a launch; for anything else at most one for the addresses, and one for who asked.
     """
-    names = [name for move in moves for name in _names(instance, was, move)]
+    names = [name for transition in transitions for name in _names(instance, was, transition)]
     return _entries(instance, [UPDATE, *names], note or NOTHING, was)
 
 

@@ -1,4 +1,4 @@
-"""Resizes and moves of servers: for operators."""
+"""Resizes and migrations of servers: for operators."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import policy
 
 SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
-"""Words for moves that are over."""
+"""Statuses of migrations that are over."""
 MOVING = (
     "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete the instances"
     " first."
@@ -33,7 +33,7 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
 
     In one transaction: 1. room, addresses and quota of deleted servers that waited for the host's word are given back;
     2. the host is held, so that nothing is placed there meanwhile; 3. it leaves its aggregates and goes, with its
-    credential, the tokens made for its name, and orders and questions to it.
+    credential, the tokens made for its name, and commands and questions to it.
 
     Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers, or one of
     them is on its way from it or to it.
@@ -51,8 +51,8 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         mine = Instance.objects.filter(host=host)
         if mine.filter(deleted_at=None).exists() or Allocation.objects.filter(host=host).exists():
             raise ConflictError(IN_USE)
-        moves = Migration.objects.filter(Q(source_compute=host.name) | Q(dest_compute=host.name))
-        if moves.filter(instance__deleted_at=None).exclude(status__in=SETTLED).exists():
+        migrations = Migration.objects.filter(Q(source_compute=host.name) | Q(dest_compute=host.name))
+        if migrations.filter(instance__deleted_at=None).exclude(status__in=SETTLED).exists():
             raise ConflictError(MOVING)
         mine.update(host=None)
         JoinToken.objects.filter(host_name=host.name, used_at=None).delete()

@@ -56,8 +56,8 @@ def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid
         .values_list("subject_id", flat=True)
     )
     since = timezone.now() - max(ASK_AGAIN, timedelta(seconds=2 * settings.AUDIT_INTERVAL))
-    orders = host_commands.to_destroy().filter(host_id=host_id, subject_id__in=wanted)
-    yield from orders.filter(created_at__gte=since).values_list("subject_id", flat=True)
+    commands = host_commands.to_destroy().filter(host_id=host_id, subject_id__in=wanted)
+    yield from commands.filter(created_at__gte=since).values_list("subject_id", flat=True)
 
 
 def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:

@@ -105,7 +105,7 @@ def _act(instance: Instance, task: TaskState | None) -> None:
 
 
 def _cut_off(instance_id: uuid.UUID) -> None:
-    """End a task that nothing else ends, because no kind and no order belongs to it: the server is in error."""
+    """End a task that nothing else ends, because no kind and no command belongs to it: the server is in error."""
     instance = Instance.objects.select_related("host").get(id=instance_id)
     log.error("Nothing goes on with instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state)
     if state.advance(instance, "reset_error", attempt=instance.attempt) is None:

@@ -17,7 +17,7 @@ from provisioning.hosts.models import HostCommand
 
 
 def overdue(most: int) -> list[Instance]:
-    """Return the instances, at most so many, that a side order is overdue for."""
+    """Return the instances, at most so many, that a side command is overdue for."""
     ids = list(host_commands.beside_overdue().order_by("deadline").values_list("subject_id", flat=True)[:most])
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
@@ -25,7 +25,7 @@ def overdue(most: int) -> list[Instance]:
 def end(found: Instance, away: timedelta) -> None:
     """End what was ordered beside the tasks of an instance and is overdue, inside the caller's transaction.
 
-    What is overdue by more than ``away`` became so while nobody looked: the hosts get time to report.  An order of an
+    What is overdue by more than ``away`` became so while nobody looked: the hosts get time to report.  A command of an
     older attempt means nothing any more.
     """
     state.lock([found.id])
