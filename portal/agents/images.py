@@ -30,7 +30,7 @@ NO_IMAGE = "There is no image for this host here."
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "PUT"])
 def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    """``GET``: the bits of an image that the calling host needs for an order about an instance; ``PUT``: the bits of
+    """``GET``: the bits of an image that the calling host needs for a command about an instance; ``PUT``: the bits of
     one that it was ordered to make of it.  404 for anything else.
     """
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")

@@ -1,4 +1,4 @@
-"""The agents' link: one WebSocket per host, over which it gets orders and questions and reports facts."""
+"""The agents' link: one WebSocket per host, over which it gets commands and questions and reports facts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Daphne's WebSocket with bounds: a peer that reads slowly, or writes faster than we handle, is disconnected.
 
 Daphne alone keeps whatever it cannot send yet, and whatever the application has not taken yet, in memory without end.
-A browser comes back by itself and catches up; an agent gets its orders again.  Consoles are paced instead: who sends
+A browser comes back by itself and catches up; an agent gets its commands again.  Consoles are paced instead: who sends
 waits until the peer has read, and a peer is not read from while the application has enough to do.
 """
 
