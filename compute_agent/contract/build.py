@@ -84,7 +84,7 @@ class NetworkRef(Frozen, frozen=True):
 
 
 class PortRef(Frozen, frozen=True):
-    """One network card of the guest."""
+    """One network interface of the guest."""
 
     id: str
     mac_address: str

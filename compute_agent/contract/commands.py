@@ -75,7 +75,7 @@ class UnrescueRequest(Message, frozen=True):
 
 
 class RebuildRequest(Message, frozen=True):
-    """Make the guest's disks and seed anew from ``instance.image``; the cards stay.  ``start``: and start it."""
+    """Make the guest's disks and seed anew from ``instance.image``; the interfaces stay.  ``start``: and start it."""
 
     instance: InstanceSpec
     start: bool = True
@@ -119,21 +119,21 @@ class SnapshotRequest(Message, frozen=True):
 
 
 class AttachInterfaceRequest(Message, frozen=True):
-    """Plug one more card into the guest, running or not; ``instance`` is the guest with it."""
+    """Plug one more interface into the guest, running or not; ``instance`` is the guest with it."""
 
     instance: InstanceSpec
     port: PortRef
 
 
 class DetachInterfaceRequest(Message, frozen=True):
-    """Take a card from the guest, running or not; ``instance`` is the guest without it."""
+    """Take an interface from the guest, running or not; ``instance`` is the guest without it."""
 
     instance: InstanceSpec
     port: PortRef
 
 
 class RefreshPortsRequest(Message, frozen=True):
-    """Bring the filters, leases and addresses of the guest's cards to what ``instance`` says."""
+    """Bring the filters, leases and addresses of the guest's interfaces to what ``instance`` says."""
 
     instance: InstanceSpec
 

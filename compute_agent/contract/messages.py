@@ -110,7 +110,7 @@ class CpuDiagnostics(Frozen, frozen=True):
 
 
 class NicDiagnostics(Frozen, frozen=True):
-    """One card's counters since the guest was started; octets and packets."""
+    """One interface's counters since the guest was started; octets and packets."""
 
     mac_address: str
     rx_octets: int | None = None
@@ -202,8 +202,8 @@ class Leftover(Frozen, frozen=True):
     """One thing on the host that nothing there accounts for.
 
     ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``seed``, ``tap``, ``lease``,
-    ``filter``, ``plug`` (cards on record without a guest), ``foreign_domain`` (a guest that Novella did not make: told
-    by its name, never touched).
+    ``filter``, ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that Novella did not make:
+    told by its name, never touched).
     """
 
     kind: str

@@ -17,7 +17,7 @@ UPLOAD_IMAGE = "upload_image"
 ATTACH_INTERFACE = "attach_interface"
 DETACH_INTERFACE = "detach_interface"
 UNPLUG_NETWORK = "unplug_network"
-"""Steps of a card that comes or goes."""
+"""Steps of an interface that comes or goes."""
 
 BUILD_STEPS = (
     PLUG_NETWORK,

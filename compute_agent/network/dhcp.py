@@ -1,4 +1,4 @@
-"""One dnsmasq for each bridge: it answers the cards it knows with their fixed addresses, and no other."""
+"""One dnsmasq for each bridge: it answers the interfaces it knows with their fixed addresses, and no other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOOTP_RELEASE = 7
 
 @dataclass(frozen=True)
 class Lease:
-    """One card's fixed address."""
+    """One interface's fixed address."""
 
     mac: str
     address: str
@@ -44,7 +44,7 @@ def server_address(network: NetworkRef) -> str | None:
 
 
 def leases_of(named_ports: Sequence[tuple[str, PortRef]]) -> list[Lease]:
-    """Return the fixed leases of the cards of one network, in a stable order; raises ValueError for bad addresses."""
+    """Return the fixed leases of one network, in a stable order; raises ValueError for bad addresses."""
     found = {}
     for hostname, port in named_ports:
         mac = port.mac_address.lower()
@@ -104,7 +104,7 @@ class DhcpServer:
         return stopped
 
     def release(self, server: str, lease: Lease) -> None:
-        """Give the card's address back (RFC 2131 section 4.4.6), so that another card may get it at once."""
+        """Give the interface's address back (RFC 2131 section 4.4.6), so that another interface may get it at once."""
         if self.running() is None:
             return
         packet = struct.pack("!BBBBIHH4s4s4s4s16s192x", 1, 1, 6, 0, int.from_bytes(os.urandom(4), "big"), 0, 0,

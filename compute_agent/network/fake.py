@@ -13,7 +13,7 @@ class FakeNetwork(HostNetwork):
     def __init__(self) -> None:
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
-        self.cards: dict[str, list[str]] = {}
+        self.interfaces: dict[str, list[str]] = {}
         """Ids of the ports of each instance that is plugged, in order."""
 
     def init_host(self) -> None:
@@ -21,25 +21,25 @@ class FakeNetwork(HostNetwork):
 
     def plug(self, spec: InstanceSpec) -> None:
         self.plugged.add(spec.uuid)
-        self.cards[spec.uuid] = [port.id for port in spec.ports]
+        self.interfaces[spec.uuid] = [port.id for port in spec.ports]
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         self.filtered.add(spec.uuid)
-        self.cards[spec.uuid] = [port.id for port in spec.ports]
+        self.interfaces[spec.uuid] = [port.id for port in spec.ports]
 
-    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+    def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         if spec.uuid in self.plugged:
-            self.cards[spec.uuid] = [card.id for card in spec.ports]
+            self.interfaces[spec.uuid] = [interface.id for interface in spec.ports]
 
     def unplug(self, uuid: str) -> None:
         self.plugged.discard(uuid)
         self.filtered.discard(uuid)
-        self.cards.pop(uuid, None)
+        self.interfaces.pop(uuid, None)
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         self.plugged = {spec.uuid for spec in specs}
         self.filtered = set(self.plugged)
-        self.cards = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
+        self.interfaces = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
 
     def check(self) -> list[str]:
         return []

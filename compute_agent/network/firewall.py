@@ -39,7 +39,7 @@ NUMBERS = {"ah": 51, "dccp": 33, "egp": 8, "esp": 50, "gre": 47, "igmp": 2, "ipi
 
 
 def ruleset(ports: Sequence[PortRef], uplink: str | None) -> str:
-    """Render the ruleset for these ports; ``uplink`` is the card behind which guests are hidden by NAT.
+    """Render the ruleset for these ports; ``uplink`` is the interface behind which guests are hidden by NAT.
 
     Raises ValueError for an address or name that is none: nothing unchecked reaches nft.
     """
@@ -159,9 +159,9 @@ def _spoofing_table(ports: Sequence[PortRef]) -> list[str]:
             "  }",
         ]
     jumps = {f'"{port.tap}"': f"jump from-{port.tap}" for port in ports}
-    lines += _map("cards", "ifname", jumps)
+    lines += _map("interfaces", "ifname", jumps)
     lines += ["  chain prerouting {", "    type filter hook prerouting priority -300; policy accept;"]
-    return [*lines, "    iifname vmap @cards", "  }", "}"]
+    return [*lines, "    iifname vmap @interfaces", "  }", "}"]
 
 
 def _base_chains(bridges: Sequence[str], uplink: str | None) -> list[str]:
@@ -221,11 +221,11 @@ def _rules(port: PortRef, direction: str) -> list[str]:
 
 
 def _match(port: PortRef, rule: SecurityRule) -> str:
-    side, card = ("saddr", "iifname") if rule.direction == "ingress" else ("daddr", "oifname")
+    side, interface = ("saddr", "iifname") if rule.direction == "ingress" else ("daddr", "oifname")
     parts = []
     if rule.remote_group_id is not None:
         bridge = port.network.bridge
-        parts.append(f'{card} "{bridge}" ip {side} @{_group_set(bridge, rule.remote_group_id)}')
+        parts.append(f'{interface} "{bridge}" ip {side} @{_group_set(bridge, rule.remote_group_id)}')
     if rule.remote_ip_prefix:
         prefix = ipaddress.IPv4Network(rule.remote_ip_prefix, strict=False)
         if prefix.prefixlen:

@@ -17,15 +17,15 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def plug(self, spec: InstanceSpec) -> None:
-        """Make the bridges of the instance's networks; let DHCP answer its cards, with their fixed addresses only."""
+        """Make the bridges of the instance's networks; let DHCP answer its interfaces with their fixed addresses."""
 
     @abc.abstractmethod
     def apply_firewall(self, spec: InstanceSpec) -> None:
         """Install anti-spoofing (MAC, ARP, IP) and the security rules of every port, before the guest runs."""
 
     @abc.abstractmethod
-    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Remove lease, tap and filters of one card that the guest has no more; ``spec`` is the guest without it."""
+    def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        """Remove lease, tap and filters of an interface that the guest has no more; ``spec``: the guest without it."""
 
     @abc.abstractmethod
     def unplug(self, uuid: str) -> None:

@@ -11,22 +11,22 @@ from compute_agent.network import firewall, links
 from compute_agent.network.records import Records
 
 TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
-"""How the control plane names a guest's card: "tap" and the first 11 characters of its port's id."""
+"""How the control plane names a guest's interface: "tap" and the first 11 characters of its port's id."""
 CHAIN = re.compile(r"^(?:from|in|out)-(tap.+)$")
 
 
 def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
-    """List cards on record without a guest, taps, filters and DHCP leases that are no guest's; changes nothing.
+    """List interfaces on record without a guest, taps, filters and DHCP leases that are no guest's; changes nothing.
 
-    Whose something is, is known only while its cards are on record.  Raises RetryableHostError.
+    Whose something is, is known only while its interfaces are on record.  Raises RetryableHostError.
     """
     taps, macs = {}, {}
     for uuid in sorted(records.uuids()):
         for port in records.ports_of(uuid):
             taps[port.tap], macs[port.mac_address.lower()] = uuid, uuid
     found = [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(records.uuids() - guests)]
-    cards = [name for name in links.names() if TAP.match(name) or name in taps]
-    found += _of_none("tap", {name: name for name in cards}, taps, guests)
+    interfaces = [name for name in links.names() if TAP.match(name) or name in taps]
+    found += _of_none("tap", {name: name for name in interfaces}, taps, guests)
     chains = {name: match[1] for name in sorted(firewall.chains()) if (match := CHAIN.match(name))}
     found += _of_none("filter", chains, taps, guests)
     found += _of_none("lease", dict(_leases(folder)), macs, guests)
@@ -40,7 +40,7 @@ def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], gue
 
 
 def _leases(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each lease that a DHCP server has given, by bridge and address, with its card's hardware address."""
+    """Yield each lease that a DHCP server has given, by bridge and address, with its interface's hardware address."""
     for path in sorted(folder.glob("bridges/*/leases")):
         for line in path.read_text().splitlines():
             words = line.split()

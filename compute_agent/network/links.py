@@ -1,4 +1,4 @@
-"""Bridges and cards of the kernel, through netlink; every function is idempotent."""
+"""Bridges and interfaces of the kernel, through netlink; every function is idempotent."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def netlink(action: str) -> Iterator[Any]:
 def interface_name(name: str) -> str:
     """Return ``name`` if the kernel and the filters can carry it; raises RetryableHostError."""
     if not INTERFACE.fullmatch(name) or name in (".", ".."):
-        raise RetryableHostError("The host cannot use the name of a network card.", detail=repr(name))
+        raise RetryableHostError("The host cannot use the name of a network interface.", detail=repr(name))
     return name
 
 
 def bridge_mac(bridge: str) -> str:
-    """Return the bridge's own hardware address: always the same, whatever cards it has, so guests may remember it."""
+    """Return the bridge's own hardware address: always the same, whatever it joins, so guests may remember it."""
     digest = hashlib.sha256(bridge.encode()).digest()
     return "fa:16:3f:" + ":".join(f"{byte:02x}" for byte in digest[:3])
 
@@ -61,25 +61,25 @@ def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int
             route.addr("add", index=index, address=address, prefixlen=prefix_length)
 
 
-def join(bridge: str, card: str) -> None:
-    """Put a card that is there into the bridge (a bridge made anew has lost its cards)."""
-    with netlink("put a card into the network's bridge") as route:
-        cards, bridges = route.link_lookup(ifname=card), route.link_lookup(ifname=bridge)
-        if not cards or not bridges:
+def join(bridge: str, interface: str) -> None:
+    """Put an interface that is there into the bridge (a bridge made anew has lost its interfaces)."""
+    with netlink("put an interface into the network's bridge") as route:
+        interfaces, bridges = route.link_lookup(ifname=interface), route.link_lookup(ifname=bridge)
+        if not interfaces or not bridges:
             return
-        if route.get_links(cards[0])[0].get_attr("IFLA_MASTER") != bridges[0]:
-            route.link("set", index=cards[0], master=bridges[0], state="up")
+        if route.get_links(interfaces[0])[0].get_attr("IFLA_MASTER") != bridges[0]:
+            route.link("set", index=interfaces[0], master=bridges[0], state="up")
 
 
 def names() -> list[str]:
-    """List the cards and bridges of the calling thread's namespace."""
-    with netlink("list its network cards") as route:
+    """List the interfaces and bridges of the calling thread's namespace."""
+    with netlink("list its network interfaces") as route:
         return sorted(link.get_attr("IFLA_IFNAME") for link in route.get_links())
 
 
 def delete(name: str) -> bool:
-    """Remove a bridge or card; say whether it was there."""
-    with netlink("remove a network card") as route:
+    """Remove a bridge or interface; say whether it was there."""
+    with netlink("remove a network interface") as route:
         found = route.link_lookup(ifname=name)
         if found:
             try:

@@ -68,7 +68,7 @@ class LinuxNetwork(HostNetwork):
             self._records.put(spec)
             self._filter()
 
-    def unplug_card(self, spec: InstanceSpec, port: PortRef) -> None:
+    def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._lock:
             if spec.uuid not in self._records.uuids():
                 return
@@ -200,5 +200,5 @@ class LinuxNetwork(HostNetwork):
 
     @staticmethod
     def _loopback() -> None:
-        with links.netlink("start its loopback card") as route:
+        with links.netlink("start its loopback interface") as route:
             route.link("set", index=route.link_lookup(ifname="lo")[0], state="up")

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Plugged(Frozen, frozen=True, kw_only=True):
-    """One instance's cards."""
+    """One instance's interfaces."""
 
     uuid: str
     hostname: str
@@ -38,7 +38,7 @@ class Records:
             self._plugged[record.uuid] = record
 
     def put(self, spec: InstanceSpec) -> None:
-        """Keep the instance's cards."""
+        """Keep the instance's interfaces."""
         record = Plugged(uuid=str(UUID(spec.uuid)), hostname=spec.hostname, ports=spec.ports)
         if self._plugged.get(record.uuid) == record:
             return
@@ -61,12 +61,12 @@ class Records:
         return set(self._plugged)
 
     def ports_of(self, uuid: str) -> list[PortRef]:
-        """List the cards of one instance."""
+        """List the interfaces of one instance."""
         record = self._plugged.get(uuid)
         return record.ports if record is not None else []
 
     def ports(self, bridge: str | None = None) -> list[PortRef]:
-        """List the cards, of all bridges or one."""
+        """List the interfaces, of all bridges or one."""
         return [
             port
             for record in self._plugged.values()
@@ -75,7 +75,7 @@ class Records:
         ]
 
     def named_ports(self, bridge: str) -> list[tuple[str, PortRef]]:
-        """List the cards on a bridge with their guests' host names."""
+        """List the interfaces on a bridge with their guests' host names."""
         found = [(record.hostname, port) for record in self._plugged.values() for port in record.ports]
         return [(name, port) for name, port in found if port.network.bridge == bridge]
 

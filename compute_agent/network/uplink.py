@@ -32,7 +32,7 @@ class Uplink:
 
     @property
     def outside(self) -> str:
-        """The card in the machine's own namespace."""
+        """The interface in the machine's own namespace."""
         return f"nv-{self._digest[:8]}"
 
     @property
@@ -101,25 +101,25 @@ class Uplink:
             raise RetryableHostError("The host could not give guests a way out.", detail=str(error)) from error
 
     def _ruleset(self) -> str:
-        card, table = self.outside, self.table
+        interface, table = self.outside, self.table
         return f"""\
 table ip {table}
 delete table ip {table}
 table ip {table} {{
   chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
-    ip saddr {self._subnet} oifname != "{card}" masquerade
+    ip saddr {self._subnet} oifname != "{interface}" masquerade
   }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
-    oifname "{card}" ct state established,related accept
-    oifname "{card}" drop
+    oifname "{interface}" ct state established,related accept
+    oifname "{interface}" drop
   }}
   chain input {{
     type filter hook input priority filter; policy accept;
-    iifname "{card}" ct state established,related accept
-    iifname "{card}" icmp type echo-request accept
-    iifname "{card}" drop
+    iifname "{interface}" ct state established,related accept
+    iifname "{interface}" icmp type echo-request accept
+    iifname "{interface}" drop
   }}
 }}
 """

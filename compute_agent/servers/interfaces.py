@@ -1,4 +1,4 @@
-"""Cards that come and go, and what is allowed on them, while the guest goes on."""
+"""Interfaces that come and go, and what is allowed on them, while the guest goes on."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 
 class NotTakenBackError(HostError):
-    """A card could not be plugged in, and it is not sure that the guest does not have it."""
+    """An interface could not be plugged in, and it is not sure that the guest does not have it."""
 
     code = "not_taken_back"
 
 
 class AttachInterface(GuestHandler[AttachInterfaceRequest]):
-    """Gives the network the card, with its filters, then the guest; when that fails neither has it.
+    """Gives the network the interface, with its filters, then the guest; when that fails neither has it.
 
     A command that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
     """
@@ -67,18 +67,20 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
         return power
 
     def _take_back(self, before: InstanceSpec, request: AttachInterfaceRequest, error: Exception) -> None:
-        """Take the card from the guest and from the network; raises NotTakenBackError."""
+        """Take the interface from the guest and from the network; raises NotTakenBackError."""
         try:
             self.driver.detach_interface(before, request.port)
-            self.network.unplug_card(before, request.port)
+            self.network.unplug_interface(before, request.port)
         except Exception as failure:
-            log.exception("Server %s: a card could not be taken back.", before.uuid)
-            reason = error.message if isinstance(error, HostError) else "The host could not plug the card in."
-            raise NotTakenBackError(f"{reason} The card could not be taken back.") from failure
+            log.exception("Server %s: an interface could not be taken back.", before.uuid)
+            reason = error.message if isinstance(error, HostError) else "The host could not plug the interface in."
+            raise NotTakenBackError(f"{reason} The interface could not be taken back.") from failure
 
 
 class DetachInterface(GuestHandler[DetachInterfaceRequest]):
-    """Lets the guest give the card back, then the network; a card that the guest does not give stays as it is."""
+    """Lets the guest give the interface back, then the network; an interface that the guest does not give stays as it
+    is.
+    """
 
     resumes_late = True
 
@@ -86,7 +88,7 @@ class DetachInterface(GuestHandler[DetachInterfaceRequest]):
         await context.take(
             [
                 Step(DETACH_INTERFACE, partial(self.driver.detach_interface, request.instance, request.port)),
-                Step(UNPLUG_NETWORK, partial(self.network.unplug_card, request.instance, request.port)),
+                Step(UNPLUG_NETWORK, partial(self.network.unplug_interface, request.instance, request.port)),
             ]
         )
         return await self.power_state(context)

@@ -42,7 +42,7 @@ class ServerRecords:
         return {image.id for spec in self.specs().values() for image in image_refs(spec)}
 
     def being_attached(self) -> dict[str, InstanceSpec]:
-        """Return servers with the cards that an earlier process may have plugged in, by commands that go on."""
+        """Return servers with the interfaces that an earlier process may have plugged in, by commands that go on."""
         begun = [stored.command for stored in self._store.unfinished() if stored.begun]
         return {
             subject_of(command).id: command.body.instance

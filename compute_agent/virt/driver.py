@@ -256,17 +256,18 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Plug the card of ``port`` into the guest, running or not; one that is there is left alone.
+        """Plug the interface of ``port`` into the guest, running or not; one that is there is left alone.
 
         Raises InstanceNotFoundError.
         """
 
     @abc.abstractmethod
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Take the card of ``port`` from the guest; one that is gone already is fine, and so is a guest that is gone.
+        """Take the interface of ``port`` from the guest; one that is gone already is fine, and so is a guest that is
+        gone.
 
         A guest that runs has to let go of it: RetryableHostError when it does not, and UnsupportedError when it is
-        paused; it has the card then.
+        paused; it has the interface then.
         """
 
     @abc.abstractmethod

@@ -145,7 +145,7 @@ class FakeDriver(ComputeDriver):
                 disk_gb=disk_of(spec),
                 mac=port.mac_address if port else "",
                 address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
-                cards=[card.mac_address for card in spec.ports],
+                interfaces=[interface.mac_address for interface in spec.ports],
             )
             self._write(spec.uuid)
 
@@ -270,18 +270,18 @@ class FakeDriver(ComputeDriver):
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._changed:
             guest = self._guest(spec.uuid)
-            if port.mac_address not in guest.cards:
-                guest.cards = [*guest.cards, port.mac_address]
+            if port.mac_address not in guest.interfaces:
+                guest.interfaces = [*guest.interfaces, port.mac_address]
                 self._write(spec.uuid)
 
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._changed:
             guest = self._state.guests.get(spec.uuid)
-            if guest is None or port.mac_address not in guest.cards:
+            if guest is None or port.mac_address not in guest.interfaces:
                 return
             if guest.power == PowerState.PAUSED:
-                raise UnsupportedError("A paused guest cannot let go of a card.")
-            guest.cards = [card for card in guest.cards if card != port.mac_address]
+                raise UnsupportedError("A paused guest cannot let go of an interface.")
+            guest.interfaces = [interface for interface in guest.interfaces if interface != port.mac_address]
             self._write(spec.uuid)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:

@@ -55,7 +55,7 @@ class FakeGuest(msgspec.Struct):
     boots: list[tuple[float, float]] = []
     rescued: bool = False
     before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
-    cards: list[str] = []  # hardware addresses, in order
+    interfaces: list[str] = []  # hardware addresses, in order
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -147,6 +147,6 @@ def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
         hypervisor_os="linux",
         config_drive=config_drive,
         cpus=[CpuDiagnostics(id=number, time_ns=0) for number in range(guest.vcpus)],
-        nics=[NicDiagnostics(mac_address=mac, rx_octets=0, tx_octets=0) for mac in guest.cards],
+        nics=[NicDiagnostics(mac_address=mac, rx_octets=0, tx_octets=0) for mac in guest.interfaces],
         disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
     )

@@ -21,7 +21,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute import passwords
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.cards import tags_of_cards
+from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
@@ -39,7 +39,8 @@ def guest_spec(
     password: str | None = None,
     with_bits: bool = False,
 ) -> InstanceSpec:
-    """Write the guest as it is to be: the image as it was when the root disk was asked for, the cards as they are now.
+    """Write the guest as it is to be: the image as it was when the root disk was asked for, the interfaces as they are
+    now.
 
     ``zone``: its availability zone, when it is not yet on a host.  ``rescue``: what it boots from instead.
     ``password``: the administrator's, in place of the one that is kept.  ``with_bits``: a host is to fetch its images;
@@ -145,6 +146,6 @@ def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:
 
 
 def _tagged(ports: list[PortRef], instance: Instance) -> list[PortRef]:
-    """Write on the cards what their owner calls them."""
-    tags = tags_of_cards(instance)
+    """Write on the interfaces what their owner calls them."""
+    tags = tags_of_interfaces(instance)
     return [msgspec.structs.replace(port, tag=tags[port.id]) if port.id in tags else port for port in ports]

@@ -63,12 +63,12 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
     being_built = set()
     columns = ("id", "project_id", "vm_state", "flavor", "old_flavor", "requested_networks")
-    for server, project, vm_state, flavor, other, cards in servers.values_list(*columns).iterator():
+    for server, project, vm_state, flavor, other, interfaces in servers.values_list(*columns).iterator():
         amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
             being_built.add(server)
-            amounts["ports"] = network.new_ports(cards)
+            amounts["ports"] = network.new_ports(interfaces)
         for resource, amount in amounts.items():
             if amount:
                 yield Holding(project, server, resource, amount, committed=built)

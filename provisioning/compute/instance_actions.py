@@ -43,7 +43,7 @@ def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | 
 
 
 def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:
-    """Return the newest action of this kind about a card that has not finished: its first step names the port."""
+    """Return the newest action of this kind about an interface that has not finished: its first step names the port."""
     steps = InstanceActionEvent.objects.select_related("action").filter(
         action__instance_id=instance_id,
         action__action=action,

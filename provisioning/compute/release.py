@@ -115,7 +115,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, claimed: bool = False) -> None:
     """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
 
-    ``claimed``: only the host itself says that it has something; it is told nothing of the instance's cards.
+    ``claimed``: only the host itself says that it has something; it is told nothing of the instance's interfaces.
     """
     ports = [] if claimed else network_selectors.port_refs(instance_id)
     host_commands.send(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)

@@ -92,7 +92,7 @@ class SecurityGroupRule(models.Model):
 
 
 class Port(models.Model):
-    """One network card: a MAC address on a network, owned by a device."""
+    """One network interface: a MAC address on a network, owned by a device."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
@@ -104,7 +104,7 @@ class Port(models.Model):
     status = models.CharField(max_length=8, default="DOWN")  # ACTIVE, DOWN, BUILD
     device_id = models.UUIDField(null=True, db_index=True)  # the instance
     device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>"
-    device_index = models.PositiveSmallIntegerField(default=0)  # order of the cards in the guest
+    device_index = models.PositiveSmallIntegerField(default=0)  # order of the interfaces in the guest
     delete_with_device = models.BooleanField(default=False)  # made for the instance, and goes with it
     leaving = models.BooleanField(default=False)  # its host was told to take it out of the guest
     host = models.CharField(max_length=255, blank=True)
@@ -118,7 +118,7 @@ class Port(models.Model):
             models.UniqueConstraint(
                 fields=["device_id", "device_index"],
                 condition=models.Q(device_id__isnull=False),
-                name="one_port_per_card",
+                name="one_port_per_interface",
             )
         ]
 

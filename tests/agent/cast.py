@@ -28,7 +28,7 @@ PATIENCE = 60.0
 
 
 def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1, min_disk: int = 0) -> InstanceSpec:
-    """One small guest with one card."""
+    """One small guest with one interface."""
     network = NetworkRef(
         id="5f1d2c3b-0000-4000-8000-000000000001",
         name="demo-net",

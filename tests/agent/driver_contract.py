@@ -24,8 +24,8 @@ from tests.agent.cast import make_spec
 BOOT_TIMEOUT = 30.0
 STOP_TIMEOUT = 1.0
 NOBODY = "00000000-0000-4000-8000-00000000dead"
-CARD = make_spec(number=77).ports[0]
-"""A card that no guest has, on a bridge that need not be there."""
+INTERFACE = make_spec(number=77).ports[0]
+"""An interface that no guest has, on a bridge that need not be there."""
 
 
 def until(question: Callable[[], Any], what: str, patience: float = 20.0) -> Any:
@@ -182,22 +182,22 @@ class DriverContract:
         with pytest.raises(UnsupportedError):
             driver.crash_dump(guest)
 
-    def test_cards_come_and_go_while_the_guest_is_off(
+    def test_interfaces_come_and_go_while_the_guest_is_off(
         self, driver: ComputeDriver, spec: InstanceSpec, guest: str
     ) -> None:
         driver.stop(guest, STOP_TIMEOUT)
         for _ in range(2):
-            driver.attach_interface(spec, CARD)
+            driver.attach_interface(spec, INTERFACE)
         for _ in range(2):
-            driver.detach_interface(spec, CARD)
+            driver.detach_interface(spec, INTERFACE)
         assert driver.power_state(guest) == PowerState.SHUTDOWN
         driver.start(guest)
         assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING
-        assert CARD.mac_address not in [card.mac_address for card in driver.diagnostics(guest).nics]
+        assert INTERFACE.mac_address not in [interface.mac_address for interface in driver.diagnostics(guest).nics]
         nobody = msgspec.structs.replace(spec, uuid=NOBODY)
-        driver.detach_interface(nobody, CARD)
+        driver.detach_interface(nobody, INTERFACE)
         with pytest.raises(InstanceNotFoundError):
-            driver.attach_interface(nobody, CARD)
+            driver.attach_interface(nobody, INTERFACE)
 
     @pytest.mark.parametrize("state", ["running", "paused", "suspended", "stopped"])
     def test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was(

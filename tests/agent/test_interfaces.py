@@ -1,4 +1,4 @@
-"""Cards that come and go on a host: the agent may die at every step, and what fails leaves the guest as it was."""
+"""Interfaces that come and go on a host: the agent may die at every step, and what fails leaves the guest as it was."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DETACHING = ("detach_interface", "unplug_network")
 
 
 def second() -> PortRef:
-    """A card that no guest has yet."""
+    """An interface that no guest has yet."""
     return make_spec(number=2).ports[0]
 
 
@@ -42,7 +42,9 @@ def plugged(stage: Stage, spec: InstanceSpec) -> tuple[list[str], list[str]]:
     """What the hypervisor and the network have: hardware addresses and ports."""
     assert isinstance(stage.driver, WatchedDriver)
     assert isinstance(stage.network, FakeNetwork)
-    return [card.mac_address for card in stage.driver.diagnostics(spec.uuid).nics], stage.network.cards[spec.uuid]
+    return [interface.mac_address for interface in stage.driver.diagnostics(spec.uuid).nics], stage.network.interfaces[
+        spec.uuid
+    ]
 
 
 def of(spec: InstanceSpec) -> tuple[list[str], list[str]]:
@@ -50,7 +52,7 @@ def of(spec: InstanceSpec) -> tuple[list[str], list[str]]:
 
 
 class Clumsy(WatchedDriver):
-    """A hypervisor that fails at cards."""
+    """A hypervisor that fails at interfaces."""
 
     def __init__(self, state_dir: Path, *methods: str) -> None:
         super().__init__(state_dir)
@@ -69,7 +71,7 @@ class Clumsy(WatchedDriver):
         super().detach_interface(spec, port)
 
 
-async def test_a_card_comes_and_goes(tmp_path: Path) -> None:
+async def test_an_interface_comes_and_goes(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
@@ -86,7 +88,7 @@ async def test_a_card_comes_and_goes(tmp_path: Path) -> None:
             assert plugged(stage, spec) == of(spec)
 
 
-async def test_the_next_process_knows_the_cards(tmp_path: Path) -> None:
+async def test_the_next_process_knows_the_interfaces(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
@@ -111,7 +113,7 @@ async def test_an_attach_that_dies_goes_on_with_the_next_process(tmp_path: Path,
         assert plugged(stage, spec) == of(wider(spec))
 
 
-async def test_a_card_is_filtered_before_its_command_goes_on(tmp_path: Path) -> None:
+async def test_an_interface_is_filtered_before_its_command_goes_on(tmp_path: Path) -> None:
     spec = make_spec()
     command = attach(spec)
     async with on_stage(make_stage(tmp_path)) as stage:
@@ -121,7 +123,7 @@ async def test_a_card_is_filtered_before_its_command_goes_on(tmp_path: Path) -> 
     gate = Gate("plug_network")
     async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
         assert isinstance(stage.network, FakeNetwork)
-        assert stage.network.cards[spec.uuid] == of(wider(spec))[1]
+        assert stage.network.interfaces[spec.uuid] == of(wider(spec))[1]
         gate.open.set()
         assert (await stage.end_of(command)).kind == "finished"
 
@@ -174,11 +176,11 @@ async def test_what_cannot_be_taken_back_is_said(tmp_path: Path) -> None:
         end = await stage.do(attach(spec))
         assert (end.error_code, end.message) == (
             "not_taken_back",
-            "No room on the bus. The card could not be taken back.",
+            "No room on the bus. The interface could not be taken back.",
         )
 
 
-async def test_a_guest_that_does_not_let_go_keeps_its_card(tmp_path: Path) -> None:
+async def test_a_guest_that_does_not_let_go_keeps_its_interface(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path, driver=Clumsy(tmp_path, "detach"))) as stage:
         await stage.do(build(spec))
@@ -213,7 +215,7 @@ async def test_a_delete_stops_an_attach_and_leaves_nothing(tmp_path: Path) -> No
         assert (await stage.end_of(end)).kind == "finished"
         assert stage.is_clean()
         assert isinstance(stage.network, FakeNetwork)
-        assert stage.network.cards == {}
+        assert stage.network.interfaces == {}
 
 
 async def test_commands_of_one_guest_keep_their_turn(tmp_path: Path) -> None:
@@ -234,4 +236,4 @@ async def test_a_refresh_is_what_the_network_has(tmp_path: Path) -> None:
         await stage.do(build(spec))
         await stage.do(make_command(RefreshPortsRequest(instance=wider(spec)), spec.uuid))
         assert isinstance(stage.network, FakeNetwork)
-        assert stage.network.cards[spec.uuid] == of(wider(spec))[1]
+        assert stage.network.interfaces[spec.uuid] == of(wider(spec))[1]

@@ -71,7 +71,7 @@ def sound() -> Books:
             for name, amount in sizes.items()
         ],
         images=[{"id": IMAGE, "name": "guest", "status": "active"}],
-        domains={SERVER: ("sim-1", {"power": 1, "attempt": 1, "cards": [MAC], "vcpus": 1, "memory_mb": 512})},
+        domains={SERVER: ("sim-1", {"power": 1, "attempt": 1, "interfaces": [MAC], "vcpus": 1, "memory_mb": 512})},
         kept={SERVER: "sim-1"},
     )
 
@@ -149,7 +149,7 @@ PLANTED: dict[str, tuple[Callable[[Books], None], str]] = {
     "a port without address": (emptied("addresses"), "has no address"),
     "a port that leaves": (changed("ports", leaving=True), "still leaving"),
     "an address twice": (added("addresses", port_id=PORT, subnet_id="s", address="10.20.0.5"), "given 2 times"),
-    "another card": (domain(cards=[]), "has the cards"),
+    "another interface": (domain(interfaces=[]), "has the interfaces"),
     "too little quota": (changed("reservations", amount=2), "should hold"),
     "quota in advance": (changed("reservations", committed=False), "reserved only"),
     "a counter of a project": (changed("usages", in_use=4), "counts 4"),

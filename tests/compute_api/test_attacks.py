@@ -11,7 +11,7 @@ from compute_agent.contract.commands import RefreshPortsRequest
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
 from provisioning.network.models import FixedIP, SecurityGroup
-from provisioning.network.services.cards import MAX_ADDRESSES
+from provisioning.network.services.interfaces import MAX_ADDRESSES
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image
 from tests.support.cast import Api, People
@@ -84,7 +84,7 @@ def test_an_operator_s_rebuild_does_not_fetch_a_kernel_for_who_may_not(
     refused(answer, 400, "which is not there or is no kernel")
 
 
-def test_one_refresh_of_the_cards_waits_for_a_host_however_often_they_change(
+def test_one_refresh_of_the_interfaces_waits_for_a_host_however_often_they_change(
     api: Api, cloud: Cloud, people: People, server: str
 ) -> None:
     """Each has the whole guest in it: thousands would wait in the memory of whoever sends them."""

@@ -1,4 +1,4 @@
-"""Cards, groups and addresses of servers over HTTP (Compute API reference, "Port interfaces" and server actions)."""
+"""Interfaces, groups and addresses of servers over HTTP (Compute API reference: port interfaces, server actions)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:
     other = other_network(cloud)
     answer = attach(api, server, net_id=str(other.id), fixed_ips=[{"ip_address": "10.21.0.77"}])
     assert answer.status_code == 200
-    card = answer.json()["interfaceAttachment"]
+    interface = answer.json()["interfaceAttachment"]
     port = Port.objects.get(network=other)
-    assert card == {
+    assert interface == {
         "port_state": "BUILD",
         "port_id": str(port.id),
         "net_id": str(other.id),
@@ -68,7 +68,7 @@ def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:
     }
     cloud.run()
     url = f"{V21}/servers/{server}/os-interface"
-    assert api.get(f"{url}/{port.id}").json()["interfaceAttachment"] == {**card, "port_state": "ACTIVE"}
+    assert api.get(f"{url}/{port.id}").json()["interfaceAttachment"] == {**interface, "port_state": "ACTIVE"}
     assert api.get(f"{url}/{port.id.hex}").status_code == 200
     assert [found["port_id"] for found in api.get(url).json()["interfaceAttachments"]][1:] == [str(port.id)]
     shown = api.get(f"{V21}/servers/{server}").json()["server"]
@@ -105,7 +105,7 @@ def test_tags_are_taken_from_2_49_and_shown_from_2_70(people: People, cloud: Clo
     assert answer.json()["interfaceAttachment"]["tag"] == "more"
     url = f"{V21}/servers/{server}/os-interface"
     listed = api.get(url, **at("2.70")).json()["interfaceAttachments"]
-    assert [card["tag"] for card in listed] == [None, "back", "more"]
+    assert [interface["tag"] for interface in listed] == [None, "back", "more"]
     port = listed[1]["port_id"]
     assert api.get(f"{url}/{port}", **at("2.70")).json()["interfaceAttachment"]["tag"] == "back"
     assert "tag" not in api.get(f"{url}/{port}", **at("2.69")).json()["interfaceAttachment"]
@@ -156,7 +156,7 @@ def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People,
     set_limit(people.alice.project_id, "ports", 20)
     for _ in range(7):
         assert attach(api, server).status_code == 200
-    assert "at most 8 network cards" in message(attach(api, server), 400)
+    assert "at most 8 network interfaces" in message(attach(api, server), 400)
     cloud.run()
     for person, status in ((people.bob, 403), (people.charlie, 404)):
         stranger = Api(person)

@@ -109,7 +109,7 @@ class World:
                 "host_name": host.name, "request": "req-0",
             }  # fmt: skip
         first = uuid.UUID(self.ids["server"])
-        for device in {server.id, first}:  # the first server has a card, an action and a step for each
+        for device in {server.id, first}:  # the first server has an interface, an action and a step for each
             port = Port.objects.create(
                 project_id=project,
                 network=network,

@@ -107,9 +107,9 @@ def test_metadata_items(api: Api, cloud: Cloud) -> None:
 def test_addresses_interfaces_groups_and_volumes(api: Api, cloud: Cloud) -> None:
     ident = launch(api, cloud)
     [address] = api.get(f"{V21}/servers/{ident}/ips").json()["addresses"]["net"]
-    [card] = api.get(f"{V21}/servers/{ident}/os-interface").json()["interfaceAttachments"]
-    assert card["fixed_ips"][0]["ip_address"] == address["addr"]
-    assert api.get(f"{V21}/servers/{ident}/os-interface/{card['port_id']}").status_code == 200
+    [interface] = api.get(f"{V21}/servers/{ident}/os-interface").json()["interfaceAttachments"]
+    assert interface["fixed_ips"][0]["ip_address"] == address["addr"]
+    assert api.get(f"{V21}/servers/{ident}/os-interface/{interface['port_id']}").status_code == 200
     [group] = api.get(f"{V21}/servers/{ident}/os-security-groups").json()["security_groups"]
     assert group["name"] == "default"
     assert {rule["group"].get("name") for rule in group["rules"]} == {"default"}, "from its own members"

@@ -179,10 +179,10 @@ def test_over_quota_is_a_403_with_the_figures(api: Api, cloud: Cloud) -> None:
     assert Instance.objects.count() == 0
 
 
-def test_a_server_has_a_limited_number_of_cards(api: Api, cloud: Cloud) -> None:
+def test_a_server_has_a_limited_number_of_interfaces(api: Api, cloud: Cloud) -> None:
     answer = api.post(f"{V21}/servers", server_body(cloud, networks=[{"uuid": str(cloud.network.id)}] * 9))
     assert answer.status_code == 400
-    assert "at most 8 network cards" in answer.json()["badRequest"]["message"]
+    assert "at most 8 network interfaces" in answer.json()["badRequest"]["message"]
     assert Instance.objects.count() == 0
 
 

@@ -76,12 +76,12 @@ def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, 
     ("version", "taken"),
     [("2.31", False), ("2.32", True), ("2.36", True), ("2.37", False), ("2.41", False), ("2.42", True)],
 )
-def test_cards_have_tags_in_some_microversions(api: Api, cloud: Cloud, version: str, taken: bool) -> None:
-    cards = [{"uuid": str(cloud.network.id), "tag": "dmz"}]
+def test_interfaces_have_tags_in_some_microversions(api: Api, cloud: Cloud, version: str, taken: bool) -> None:
+    interfaces = [{"uuid": str(cloud.network.id), "tag": "dmz"}]
     if not taken:
-        assert "tag" in refusal(asked(api, cloud, version, networks=cards))
+        assert "tag" in refusal(asked(api, cloud, version, networks=interfaces))
         return
-    instance = accepted(api, cloud, version, networks=cards)
+    instance = accepted(api, cloud, version, networks=interfaces)
     assert [port.tag for port in spec_of(instance).ports] == ["dmz"]
 
 
@@ -333,8 +333,8 @@ def test_devices_have_fields_from_their_microversion(
 
 
 def test_a_port_brings_its_address(api: Api, cloud: Cloud) -> None:
-    card = {"port": str(uuid.uuid4()), "fixed_ip": "10.20.0.9"}
-    assert "cannot be specified together" in refusal(asked(api, cloud, "2.1", networks=[card]))
+    interface = {"port": str(uuid.uuid4()), "fixed_ip": "10.20.0.9"}
+    assert "cannot be specified together" in refusal(asked(api, cloud, "2.1", networks=[interface]))
 
 
 @pytest.mark.parametrize(("version", "wanted"), [("2.36", 400), ("2.37", 202)])

@@ -105,11 +105,11 @@ def test_one_that_fails_on_its_host_leaves_the_others(api: Api, cloud: Cloud) ->
     invariants.check()
 
 
-@pytest.mark.parametrize("card", ["port", "fixed_ip"])
-def test_what_only_one_can_have_is_not_for_several(api: Api, cloud: Cloud, card: str) -> None:
+@pytest.mark.parametrize("interface", ["port", "fixed_ip"])
+def test_what_only_one_can_have_is_not_for_several(api: Api, cloud: Cloud, interface: str) -> None:
     launch(api, cloud)
     port = Port.objects.get()
-    one = {"port": str(port.id)} if card == "port" else {"uuid": str(cloud.network.id), "fixed_ip": "10.20.0.50"}
+    one = {"port": str(port.id)} if interface == "port" else {"uuid": str(cloud.network.id), "fixed_ip": "10.20.0.50"}
     answer = create(api, cloud, min_count=2, networks=[one])
     assert answer.status_code == 400
     assert Instance.objects.count() == 1

@@ -361,10 +361,10 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
     assert not FixedIP.objects.exists()
 
 
-def test_cards_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
+def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     Port.objects.all().delete()
-    assert only("addresses").sentence == "It has 0 ports, and its record names 1 card."
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
     Port.objects.create(
         network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
     )
@@ -437,7 +437,7 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
         " the records may be what is lost.",
         "note": "It has 7 guests that Novella did not make and leaves alone: vm0, vm1, vm2, vm3, vm4 ….",
     }
-    assert any(each.sentence.startswith("It has a network card (tap01234567-89) of no server.")
+    assert any(each.sentence.startswith("It has a network interface (tap01234567-89) of no server.")
                for each in look("leftovers"))  # fmt: skip
     assert not any(each.mend for each in look("leftovers"))
 

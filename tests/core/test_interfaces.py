@@ -1,4 +1,4 @@
-"""Cards of servers along the line: ports, quota, addresses and orders, whatever happens between."""
+"""Interfaces of servers along the line: ports, quota, addresses and orders, whatever happens between."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def detach(instance: Instance, port: str) -> None:
     detach_interface(context("alice"), instance.id, port)
 
 
-def cards(instance: Instance) -> list[str]:
+def interfaces(instance: Instance) -> list[str]:
     return [str(port.id) for port in Port.objects.filter(device_id=instance.id).order_by("device_index")]
 
 
 def told(instance: Instance) -> list[str]:
-    """The cards as the next order would name them."""
+    """The interfaces as the next order would name them."""
     return [port.id for port in guest_spec(Cloud.fresh(instance)).ports]
 
 
@@ -100,27 +100,30 @@ def pass_deadlines() -> None:
 # ----- there and back -------------------------------------------------------------------------------------------------
 
 
-def test_a_card_comes_and_goes(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
-    first = cards(running)
+def test_an_interface_comes_and_goes(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+    first = interfaces(running)
     port = attach(running, tag="back")
-    assert cards(running) == [*first, port]
+    assert interfaces(running) == [*first, port]
     assert (Port.objects.get(id=port).status, ports_held()) == ("BUILD", 2)
     assert state_of(running) == ("active", None)
     (order,) = agent.take()
     assert isinstance(order.body, AttachInterfaceRequest)
-    assert [(card.id, card.tag) for card in order.body.instance.ports] == [(first[0], ""), (port, "back")]
+    assert [(interface.id, interface.tag) for interface in order.body.instance.ports] == [
+        (first[0], ""),
+        (port, "back"),
+    ]
     assert order.body.port == order.body.instance.ports[1]
     assert order.deadline > 0
     agent.carry_out(order)
     assert Port.objects.get(id=port).status == "ACTIVE"
     detach(running, port)
-    assert cards(running) == [*first, port]
+    assert interfaces(running) == [*first, port]
     assert told(running) == first
     (order,) = agent.take()
     assert isinstance(order.body, DetachInterfaceRequest)
-    assert ([card.id for card in order.body.instance.ports], order.body.port.id) == (first, port)
+    assert ([interface.id for interface in order.body.instance.ports], order.body.port.id) == (first, port)
     agent.carry_out(order)
-    assert cards(running) == first
+    assert interfaces(running) == first
     assert (FixedIP.objects.count(), ports_held()) == (1, 1)
     assert ends(running, "attach_interface") == ends(running, "detach_interface") == [(True, None)]
     steps = InstanceActionEvent.objects.filter(action__action="attach_interface").order_by("id")
@@ -130,27 +133,27 @@ def test_a_card_comes_and_goes(cloud: Cloud, running: Instance, agent: ScriptedA
     ]
 
 
-def test_the_first_card_can_go_and_the_others_keep_their_tags(
+def test_the_first_interface_can_go_and_the_others_keep_their_tags(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:
-    (first,) = cards(running)
+    (first,) = interfaces(running)
     port = attach(running, tag="back")
     detach(running, first)
     cloud.run()
-    assert [(card.id, card.tag) for card in guest_spec(cloud.fresh(running)).ports] == [(port, "back")]
+    assert [(interface.id, interface.tag) for interface in guest_spec(cloud.fresh(running)).ports] == [(port, "back")]
     detach(running, port)
     cloud.run()
-    assert (cards(running), ports_held()) == ([], 0)
+    assert (interfaces(running), ports_held()) == ([], 0)
     again = attach(running)
     cloud.run()
-    assert (cards(running), ports_held()) == ([again], 1)
+    assert (interfaces(running), ports_held()) == ([again], 1)
 
 
 def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     project = running.project_id
     mine = network.create_port(project, cloud.network)
     with pytest.raises(ConflictError, match="still in use"):
-        attach(running, port_id=cards(running)[0])
+        attach(running, port_id=interfaces(running)[0])
     assert attach(running, port_id=str(mine.id)) == str(mine.id)
     assert ports_held() == 2
     cloud.run()
@@ -163,14 +166,14 @@ def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent
 
 
 @pytest.mark.parametrize("state", ["pause", "stop"])
-def test_states_in_which_cards_change(cloud: Cloud, running: Instance, state: str) -> None:
+def test_states_in_which_interfaces_change(cloud: Cloud, running: Instance, state: str) -> None:
     service(state)(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="Cannot 'attach_interface' instance"):
         attach(running)
     cloud.run()
     port = attach(running)
     cloud.run()
-    assert port in cards(running)
+    assert port in interfaces(running)
 
 
 def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
@@ -180,45 +183,47 @@ def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: R
         detach(running, "5f1d2c3b-0000-4000-8000-000000000001")
     suspend(context("alice"), running.id)
     cloud.run()
-    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+    for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(InstanceBusyError, match="vm_state suspended"):
             deed()
     resume(context("alice"), running.id)
     cloud.run()
     lock(context("alice"), running.id)
-    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+    for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(InstanceLockedError):
             deed()
     unlock(context("alice"), running.id)
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
-    for deed in (lambda: attach(running), lambda: detach(running, cards(running)[0])):
+    for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(UnavailableError):
             deed()
-    assert (len(cards(running)), ports_held()) == (1, 1)
+    assert (len(interfaces(running)), ports_held()) == (1, 1)
     assert not Port.objects.filter(leaving=True).exists()
 
 
 # ----- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-def test_a_card_that_a_host_cannot_plug_in_is_given_back(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
-    first = cards(running)
+def test_an_interface_that_a_host_cannot_plug_in_is_given_back(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    first = interfaces(running)
     attach(running)
     (order,) = agent.take()
     fail(agent, order)
-    assert (cards(running), ports_held(), agent.take()) == (first, 1, [])
+    assert (interfaces(running), ports_held(), agent.take()) == (first, 1, [])
     assert ends(running, "attach_interface") == [(True, "It does not fit.")]
     assert InstanceFault.objects.get(instance=running).message == "It does not fit."
     assert state_of(running) == ("active", None)
     agent.repeat_everything()
-    assert cards(running) == first
+    assert interfaces(running) == first
 
 
 @pytest.mark.parametrize("end", ["not_taken_back", "silent", "followed"])
-def test_a_card_that_may_be_in_the_guest_goes_when_the_host_says_so(
+def test_an_interface_that_may_be_in_the_guest_goes_when_the_host_says_so(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, end: str
 ) -> None:
-    first = cards(running)
+    first = interfaces(running)
     port = attach(running)
     if end == "followed":
         rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
@@ -230,9 +235,9 @@ def test_a_card_that_may_be_in_the_guest_goes_when_the_host_says_so(
         fail(agent, order, "not_taken_back" if end == "not_taken_back" else "host_failed")
     for later in following:
         assert isinstance(later.body, RebuildRequest)
-        assert port in [card.id for card in later.body.instance.ports]
+        assert port in [interface.id for interface in later.body.instance.ports]
         agent.carry_out(later)
-    assert cards(running) == [*first, port]
+    assert interfaces(running) == [*first, port]
     assert (told(running), Port.objects.get(id=port).status) == (first, "DOWN")
     ((finished, message),) = ends(running, "attach_interface")
     assert finished
@@ -243,7 +248,7 @@ def test_a_card_that_may_be_in_the_guest_goes_when_the_host_says_so(
     assert isinstance(order.body, DetachInterfaceRequest)
     assert order.deadline == 0
     agent.carry_out(order)
-    assert (cards(running), ports_held()) == (first, 1)
+    assert (interfaces(running), ports_held()) == (first, 1)
 
 
 def test_an_order_that_nobody_watched_gets_more_time(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
@@ -256,10 +261,10 @@ def test_an_order_that_nobody_watched_gets_more_time(cloud: Cloud, running: Inst
 
 
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_card_that_the_guest_does_not_give_stays(
+def test_an_interface_that_the_guest_does_not_give_stays(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, silent: bool
 ) -> None:
-    first = cards(running)
+    first = interfaces(running)
     detach(running, first[0])
     detach(running, first[0])
     (order,) = agent.take()
@@ -268,21 +273,21 @@ def test_a_card_that_the_guest_does_not_give_stays(
         reap()
     else:
         fail(agent, order)
-    assert cards(running) == told(running) == first
+    assert interfaces(running) == told(running) == first
     ((finished, message),) = ends(running, "detach_interface")
     assert finished
     assert message
     agent.report(order, "finished", power_state=PowerState.RUNNING)
-    assert cards(running) == first
+    assert interfaces(running) == first
     detach(running, first[0])
     cloud.run()
-    assert cards(running) == []
+    assert interfaces(running) == []
 
 
-def test_a_card_that_stays_after_all_is_in_what_was_built_meanwhile(
+def test_an_interface_that_stays_after_all_is_in_what_was_built_meanwhile(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:
-    first = cards(running)
+    first = interfaces(running)
     detach(running, first[0])
     rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
     order, later = agent.take()
@@ -294,14 +299,14 @@ def test_a_card_that_stays_after_all_is_in_what_was_built_meanwhile(
     assert isinstance(again.body, AttachInterfaceRequest)
     assert again.body.port.id == first[0]
     agent.carry_out(again)
-    assert (cards(running), state_of(running)) == (first, ("active", None))
+    assert (interfaces(running), state_of(running)) == (first, ("active", None))
 
 
 @pytest.mark.parametrize("what", ["attach", "detach"])
 def test_a_delete_in_the_middle_leaves_nothing(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, what: str
 ) -> None:
-    attach(running) if what == "attach" else detach(running, cards(running)[0])
+    attach(running) if what == "attach" else detach(running, interfaces(running)[0])
     (order,) = agent.take()
     delete(context("alice"), running.id)
     agent.report(order, "finished", power_state=PowerState.RUNNING)
@@ -323,11 +328,11 @@ def test_two_orders_close_each_its_own_action(cloud: Cloud, running: Instance, a
     agent.carry_out(first)
     assert ends(running, "attach_interface") == [(True, None), (True, "It does not fit.")]
     cloud.run()
-    assert one in cards(running)
-    assert two not in cards(running)
+    assert one in interfaces(running)
+    assert two not in interfaces(running)
 
 
-def test_a_reset_and_a_silent_task_leave_cards_to_their_own_orders(
+def test_a_reset_and_a_silent_task_leave_interfaces_to_their_own_orders(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext
 ) -> None:
     port = attach(running)
@@ -348,7 +353,7 @@ def test_the_quota_of_ports_holds_and_leaves_nothing(cloud: Cloud, running: Inst
     set_limit(running.project_id, "ports", 1)
     with pytest.raises(OverQuotaError, match="Quota exceeded for ports: Requested 1, but already used 1 of 1"):
         attach(running)
-    assert (len(cards(running)), ports_held()) == (1, 1)
+    assert (len(interfaces(running)), ports_held()) == (1, 1)
     assert not InstanceAction.objects.filter(action="attach_interface").exists()
 
 
@@ -365,7 +370,7 @@ def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) 
     assert len({fixed.address for fixed in FixedIP.objects.all()}) == 5
     shared_cloud.run()
     assert agent.take() == []
-    results = in_threads(8, lambda index: detach(servers[index % 2], cards(servers[index % 2])[0]))
+    results = in_threads(8, lambda index: detach(servers[index % 2], interfaces(servers[index % 2])[0]))
     assert not unexpected(results)
     shared_cloud.run()
     assert ports_held() == 3
@@ -390,9 +395,9 @@ def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agen
     assert fresh.security_groups[1:] == [str(web.id)]
     last = agent.take()[-1]
     assert isinstance(last.body, RefreshPortsRequest)
-    (card,) = last.body.instance.ports
-    assert str(web.id) in card.security_group_ids
-    assert 80 in [rule.port_range_min for rule in card.security_rules]
+    (interface,) = last.body.instance.ports
+    assert str(web.id) in interface.security_group_ids
+    assert 80 in [rule.port_range_min for rule in interface.security_rules]
     remove_security_group(alice, running.id, "web")
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)
@@ -413,7 +418,7 @@ def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: R
             add_security_group(context("alice"), running.id, wanted)
     with pytest.raises(ConflictError, match="Multiple security groups found matching 'twin'"):
         add_security_group(context("alice"), running.id, "twin")
-    detach(running, cards(running)[0])
+    detach(running, interfaces(running)[0])
     cloud.run()
     SecurityGroup.objects.filter(name="foreign").delete()
     with pytest.raises(NotFoundError, match="could not be found as device id on any ports"):
@@ -437,12 +442,12 @@ def test_a_second_address_and_back(cloud: Cloud, running: Instance, agent: Scrip
     add_fixed_ip(alice, running.id, str(cloud.network.id))
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)
-    (card,) = order.body.instance.ports
-    assert len({fixed.address for fixed in card.fixed_ips}) == 2
+    (interface,) = order.body.instance.ports
+    assert len({fixed.address for fixed in interface.fixed_ips}) == 2
     with pytest.raises(NotFoundError, match="Network could not be found for instance"):
         add_fixed_ip(alice, running.id, str(other.id))
     with pytest.raises(NotFoundError, match=r"does not have fixed IP '10\.20\.0\.99'"):
         remove_fixed_ip(alice, running.id, "10.20.0.99")
-    remove_fixed_ip(alice, running.id, card.fixed_ips[0].address)
-    assert [fixed.address for fixed in FixedIP.objects.all()] == [card.fixed_ips[1].address]
+    remove_fixed_ip(alice, running.id, interface.fixed_ips[0].address)
+    assert [fixed.address for fixed in FixedIP.objects.all()] == [interface.fixed_ips[1].address]
     cloud.run()

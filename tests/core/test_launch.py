@@ -86,7 +86,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("unknown flavor", {"flavor_ref": "99"}, "flavorRef"),
     ("unknown network", {"networks": (NetworkRequest(network_id=str(uuid.uuid4())),)}, "networks"),
     ("a network that is no id", {"networks": (NetworkRequest(network_id="x"),)}, "networks"),
-    ("a card without anything", {"networks": (NetworkRequest(),)}, "networks"),
+    ("an interface without anything", {"networks": (NetworkRequest(),)}, "networks"),
     ("unknown port", {"networks": (NetworkRequest(port_id=str(uuid.uuid4())),)}, "networks"),
     ("unknown key", {"key_name": "nobody's"}, "key_name"),
     ("an empty key name", {"key_name": ""}, "key_name"),
@@ -276,7 +276,7 @@ def test_two_networks_have_to_be_chosen_from(cloud: Cloud, alice: RequestContext
     assert caught.value.field == "networks"
 
 
-def test_none_is_a_server_without_a_card(cloud: Cloud, alice: RequestContext) -> None:
+def test_none_is_a_server_without_an_interface(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice, networks="none")
     cloud.run()

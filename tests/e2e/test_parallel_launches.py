@@ -89,7 +89,9 @@ def test_twenty_eight_at_once_become_exactly_twenty(simulated: OneMachine) -> No
     wait_for("all are active", all_active, 60)
     found = [server for client in clients for server in client.servers()]
     assert len(found) == 2 * QUOTA
-    addresses = [entry["addr"] for server in found for cards in server["addresses"].values() for entry in cards]
+    addresses = [
+        entry["addr"] for server in found for interfaces in server["addresses"].values() for entry in interfaces
+    ]
     assert len(set(addresses)) == 2 * QUOTA, "an address was given twice"
     hypervisors = clients[1].get("/compute/v2.1/os-hypervisors/detail")["hypervisors"]
     assert len(hypervisors) == 3

@@ -149,7 +149,7 @@ def test_compute_proxy(simulated: OneMachine, microversion: str | None) -> None:
     quotas(parts)
     server = parts.server("sdk", metadata={"role": "web"})
     parts_of(parts, server)
-    cards_of(parts, server)
+    interfaces_of(parts, server)
     power(parts, server)
     changes(parts, server)
     assert methods(compute_proxy.Proxy) - parts.compute.used == set(NOT_CALLED)
@@ -292,14 +292,14 @@ def parts_of(parts: Parts, server: Any) -> None:
     refused(409, lambda: compute.change_server_password(server, "a-password"))
 
 
-def cards_of(parts: Parts, server: Any) -> None:
+def interfaces_of(parts: Parts, server: Any) -> None:
     compute = parts.compute
-    cards = list(compute.server_interfaces(server))
-    assert compute.get_server_interface(cards[0].port_id, server).net_id == parts.network.id
-    card = compute.create_server_interface(server, net_id=parts.network.id)
-    wait_for("two cards", lambda: len(list(compute.server_interfaces(server))) == 2, 120)
-    compute.delete_server_interface(card.port_id, server)
-    wait_for("one card", lambda: len(list(compute.server_interfaces(server))) == 1, 120)
+    interfaces = list(compute.server_interfaces(server))
+    assert compute.get_server_interface(interfaces[0].port_id, server).net_id == parts.network.id
+    interface = compute.create_server_interface(server, net_id=parts.network.id)
+    wait_for("two interfaces", lambda: len(list(compute.server_interfaces(server))) == 2, 120)
+    compute.delete_server_interface(interface.port_id, server)
+    wait_for("one interface", lambda: len(list(compute.server_interfaces(server))) == 1, 120)
     done = list(compute.server_actions(server))
     assert "create" in {each.action for each in done}
     shown = compute.get_server_action(done[-1].request_id, server)

@@ -1,4 +1,4 @@
-"""The laboratory: network namespaces that stand for a machine, the world outside it and cards of guests."""
+"""The laboratory: network namespaces that stand for a machine, the world outside it and interfaces of guests."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class Space:
         """Open a TCP server socket here."""
         return self.do(lambda: socket.create_server((address, port)))
 
-    def send(self, card: str, frame: bytes) -> None:
+    def send(self, interface: str, frame: bytes) -> None:
         """Send one Ethernet frame as it is."""
 
         def send() -> None:
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
-                raw.bind((card, 0))
+                raw.bind((interface, 0))
                 raw.send(frame)
 
         self.do(send)
@@ -138,8 +138,8 @@ def processes_naming(text: str | Path) -> list[str]:
     return [line for line in found if "multiprocessing" not in line]
 
 
-class Card:
-    """A guest's card without the guest: a veth whose host end has the tap's name, its other end in a namespace."""
+class Interface:
+    """A guest's interface without the guest: a veth whose host end has the tap's name, its other end in a namespace."""
 
     def __init__(self, host: Space, port: PortRef, name: str) -> None:
         self.port = port
@@ -210,13 +210,13 @@ def arp_frame(source_mac: str, sender: tuple[str, str], target: str) -> bytes:
     return b"\xff" * 6 + mac(source_mac) + b"\x08\x06" + body + b"\0" * 6 + socket.inet_aton(target)
 
 
-def dhcp_discover(card_mac: str) -> bytes:
-    """The frame a card sends when it asks who it is."""
+def dhcp_discover(interface_mac: str) -> bytes:
+    """The frame an interface sends when it asks who it is."""
     body = struct.pack(
-        "!BBBBIHH4s4s4s4s16s192s", 1, 1, 6, 0, 0x12345678, 0, 0x8000, b"", b"", b"", b"", mac(card_mac), b""
+        "!BBBBIHH4s4s4s4s16s192s", 1, 1, 6, 0, 0x12345678, 0, 0x8000, b"", b"", b"", b"", mac(interface_mac), b""
     )
     body += bytes.fromhex("63825363") + bytes([53, 1, 1, 255])
-    return udp_frame((card_mac, NOBODY, 68), ("ff:ff:ff:ff:ff:ff", "255.255.255.255", 67), body)
+    return udp_frame((interface_mac, NOBODY, 68), ("ff:ff:ff:ff:ff:ff", "255.255.255.255", 67), body)
 
 
 def dhcp_offer(frame: bytes) -> str | None:
@@ -233,7 +233,7 @@ def remove_lab(lab: Lab, folder: Path) -> None:
 
 
 def links(space: Space) -> set[str]:
-    """The cards of a namespace, loopback excepted."""
+    """The interfaces of a namespace, loopback excepted."""
 
     def look() -> Any:
         with IPRoute() as route:

@@ -38,7 +38,7 @@ def driver(host: HostProcess) -> Iterator[ComputeDriver]:
 
 @pytest.fixture
 def spec(image: GuestImage) -> InstanceSpec:
-    """A guest without a card: its network is not the driver's business."""
+    """A guest without an interface: its network is not the driver's business."""
     return replace(Wish(1, image=image.ref).spec(), ports=[])
 
 

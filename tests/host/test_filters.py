@@ -1,4 +1,4 @@
-"""The host's network without guests: cards in namespaces send what a hostile guest would send."""
+"""The host's network without guests: interfaces in namespaces send what a hostile guest would send."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, Wish, networ
 from tests.host.host_process import HostProcess
 from tests.host.lab import (
     PATIENCE,
-    Card,
+    Interface,
     Lab,
     Space,
     arp_frame,
@@ -32,7 +32,7 @@ from tests.host.lab import (
     until,
 )
 
-Plug = Callable[[Wish], Card]
+Plug = Callable[[Wish], Interface]
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 STRANGER = "fa:16:3e:66:66:66"
 
@@ -61,64 +61,64 @@ def plugged(host: HostProcess) -> Iterator[list[InstanceSpec]]:
 
 @pytest.fixture
 def plug(lab: Lab, host: HostProcess, inside: Space, plugged: list[InstanceSpec]) -> Iterator[Plug]:
-    cards: list[Card] = []
+    interfaces: list[Interface] = []
 
-    def plug(wish: Wish) -> Card:
+    def plug(wish: Wish) -> Interface:
         spec = wish.spec()
         host.network.plug(spec)
         host.network.apply_firewall(spec)
         plugged.append(spec)
-        cards.append(Card(inside, spec.ports[0], f"{lab.settings.netns}-{len(cards)}"))
-        return cards[-1]
+        interfaces.append(Interface(inside, spec.ports[0], f"{lab.settings.netns}-{len(interfaces)}"))
+        return interfaces[-1]
 
     yield plug
-    for card in cards:
-        card.remove()
+    for interface in interfaces:
+        interface.remove()
 
 
-def two(plug: Plug, rules: tuple[SecurityRule, ...] = (EGRESS, PING, SSH)) -> tuple[Card, Card]:
+def two(plug: Plug, rules: tuple[SecurityRule, ...] = (EGRESS, PING, SSH)) -> tuple[Interface, Interface]:
     first, second = plug(Wish(1, rules=(EGRESS,))), plug(Wish(2, rules=rules))
     first.configure()
     second.configure()
     return first, second
 
 
-def serve(card: Card, port: int) -> socket.socket:
-    return card.space.listens(card.address, port)
+def serve(interface: Interface, port: int) -> socket.socket:
+    return interface.space.listens(interface.address, port)
 
 
 # --- spoofing -------------------------------------------------------------------------------------
 
 
-def flood(card: Card, frame: bytes, listener: Card) -> bool:
-    """Say whether a broadcast frame of ``card`` arrives at ``listener``."""
+def flood(interface: Interface, frame: bytes, listener: Interface) -> bool:
+    """Say whether a broadcast frame of ``interface`` arrives at ``listener``."""
     listener.drain()
-    card.send(frame)
+    interface.send(frame)
     return listener.hears(lambda got: got[6:] == frame[6:], 0.3) is not None
 
 
 @pytest.fixture
-def watcher(plug: Plug) -> Card:
-    """A card without port security, so that it is shown every frame that the others get through."""
-    card = plug(Wish(9, port_security=False))
-    card.space.run("ip", "link", "set", "eth0", "promisc", "on")
-    return card
+def watcher(plug: Plug) -> Interface:
+    """An interface without port security, so that it is shown every frame that the others get through."""
+    interface = plug(Wish(9, port_security=False))
+    interface.space.run("ip", "link", "set", "eth0", "promisc", "on")
+    return interface
 
 
-def test_own_frames_pass(plug: Plug, watcher: Card) -> None:
-    card = plug(Wish(1))
-    own = card.port.mac_address
-    assert flood(card, arp_frame(own, (own, card.address), "10.20.0.1"), watcher)
-    probe = udp_frame((own, card.address, 5000), (BROADCAST, "10.20.0.255", 5000), b"hello")
-    assert flood(card, probe, watcher)
+def test_own_frames_pass(plug: Plug, watcher: Interface) -> None:
+    interface = plug(Wish(1))
+    own = interface.port.mac_address
+    assert flood(interface, arp_frame(own, (own, interface.address), "10.20.0.1"), watcher)
+    probe = udp_frame((own, interface.address, 5000), (BROADCAST, "10.20.0.255", 5000), b"hello")
+    assert flood(interface, probe, watcher)
 
 
 @pytest.mark.parametrize(
     "what", ["hardware address", "ARP address", "ARP hardware address", "IPv4 address", "DHCP server", "VLAN", "IPv6"]
 )
-def test_a_lie_about_who_sends_is_dropped(plug: Plug, watcher: Card, what: str) -> None:
-    card = plug(Wish(1))
-    own, address = card.port.mac_address, card.address
+def test_a_lie_about_who_sends_is_dropped(plug: Plug, watcher: Interface, what: str) -> None:
+    interface = plug(Wish(1))
+    own, address = interface.port.mac_address, interface.address
     everyone = (BROADCAST, "10.20.0.255", 5000)
     honest = udp_frame((own, address, 5000), everyone, b"x")
     lies = {
@@ -130,7 +130,7 @@ def test_a_lie_about_who_sends_is_dropped(plug: Plug, watcher: Card, what: str) 
         "VLAN": honest[:12] + b"\x81\x00\x00\x05" + honest[12:],
         "IPv6": mac("33:33:00:00:00:01") + mac(own) + b"\x86\xdd" + b"\x60" + b"\0" * 60,
     }
-    assert not flood(card, lies[what], watcher)
+    assert not flood(interface, lies[what], watcher)
 
 
 # --- security rules -------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ def test_a_rule_opens_its_port_only(plug: Plug, inside: Space) -> None:
         assert not inside.connects(second.address, 23, 0.3)
 
 
-def ready(plug: Plug, wish: Wish) -> Card:
-    card = plug(wish)
-    card.configure()
-    return card
+def ready(plug: Plug, wish: Wish) -> Interface:
+    interface = plug(wish)
+    interface.configure()
+    return interface
 
 
 def member(number: int) -> Wish:
@@ -174,12 +174,12 @@ def test_a_remote_group_lets_its_members_in_and_nobody_else(plug: Plug, inside: 
 
 def test_a_rule_out_to_a_group_reaches_its_members_and_nobody_else(plug: Plug) -> None:
     out = SecurityRule(direction="egress", remote_group_id=OURS)
-    card = ready(plug, Wish(1, rules=(out,)))
+    interface = ready(plug, Wish(1, rules=(out,)))
     friend = ready(plug, Wish(2, rules=(SSH,), groups=(OURS,)))
     stranger = ready(plug, Wish(3, rules=(SSH,), groups=(THEIRS,)))
     with serve(friend, 22), serve(stranger, 22):
-        assert card.space.connects(friend.address, 22)
-        assert not card.space.connects(stranger.address, 22, 0.3)
+        assert interface.space.connects(friend.address, 22)
+        assert not interface.space.connects(stranger.address, 22, 0.3)
 
 
 def test_a_member_that_comes_later_is_let_in_until_it_goes(
@@ -292,51 +292,53 @@ def test_networks_do_not_see_each_other(plug: Plug) -> None:
 
 
 def test_the_host_gives_guests_nothing_but_dhcp_and_names(plug: Plug, inside: Space) -> None:
-    card = plug(Wish(1))
-    card.configure()
+    interface = plug(Wish(1))
+    interface.configure()
     with inside.listens("10.20.0.1", 8080):
-        assert not card.space.connects("10.20.0.1", 8080, 0.3)
-    assert card.space.connects("10.20.0.1", 53)
+        assert not interface.space.connects("10.20.0.1", 8080, 0.3)
+    assert interface.space.connects("10.20.0.1", 53)
 
 
 # --- DHCP -----------------------------------------------------------------------------------------
 
 
-def offered(card: Card, hardware: str | None = None) -> str | None:
-    card.drain()
-    card.send(dhcp_discover(hardware or card.port.mac_address))
-    frame = card.hears(lambda got: dhcp_offer(got) is not None, 1.5 if hardware else PATIENCE)
+def offered(interface: Interface, hardware: str | None = None) -> str | None:
+    interface.drain()
+    interface.send(dhcp_discover(hardware or interface.port.mac_address))
+    frame = interface.hears(lambda got: dhcp_offer(got) is not None, 1.5 if hardware else PATIENCE)
     return dhcp_offer(frame) if frame else None
 
 
-def test_dhcp_gives_each_card_its_fixed_address(plug: Plug) -> None:
+def test_dhcp_gives_each_interface_its_fixed_address(plug: Plug) -> None:
     first, second = plug(Wish(1)), plug(Wish(2))
     assert offered(first) == first.address
     assert offered(second) == second.address
 
 
-def test_dhcp_ignores_cards_it_does_not_know(plug: Plug) -> None:
+def test_dhcp_ignores_interfaces_it_does_not_know(plug: Plug) -> None:
     stranger = plug(Wish(1, port_security=False))
     stranger.space.run("ip", "link", "set", "eth0", "address", STRANGER)
     assert offered(stranger, STRANGER) is None
 
 
-def test_an_address_given_back_goes_to_another_card(plug: Plug, host: HostProcess, plugged: list[InstanceSpec]) -> None:
+def test_an_address_given_back_goes_to_another_interface(
+    plug: Plug, host: HostProcess, plugged: list[InstanceSpec]
+) -> None:
     plug(Wish(9))  # keeps the bridge and its server
     old = plug(Wish(1))
     assert offered(old) == "10.20.0.5"
     host.network.unplug(plugged.pop().uuid)
-    # The same address, another card.
+    # The same address, another interface.
     other = replace(Wish(1).port(), id="7b000000", tap="tap7b000000-00", mac_address="fa:16:3e:20:00:aa")
     spec = replace(Wish(1).spec(), ports=[other])
     host.network.plug(spec)
     host.network.apply_firewall(spec)
     plugged.append(spec)
-    card = Card(Space(str(host.settings.netns)), other, f"{host.settings.netns}-new")
+    interface = Interface(Space(str(host.settings.netns)), other, f"{host.settings.netns}-new")
     try:
-        assert offered(card) == "10.20.0.5"
+        assert offered(interface) == "10.20.0.5"
     finally:
-        card.remove()
+        interface.remove()
 
 
 # --- life -----------------------------------------------------------------------------------------
@@ -346,20 +348,20 @@ def test_unplugging_the_last_guest_leaves_nothing(
     lab: Lab, plug: Plug, host: HostProcess, inside: Space, plugged: list[InstanceSpec]
 ) -> None:
     before = links(inside)
-    card = plug(Wish(1))
-    assert {card.port.tap, "nvbr20"} <= links(inside)
+    interface = plug(Wish(1))
+    assert {interface.port.tap, "nvbr20"} <= links(inside)
     spec = plugged.pop()
     for _ in range(2):
         host.network.unplug(spec.uuid)
     assert links(inside) == before
     assert "nvbr20" not in inside.run("nft", "list", "ruleset")
-    assert card.port.tap not in inside.run("nft", "list", "ruleset")
+    assert interface.port.tap not in inside.run("nft", "list", "ruleset")
     assert processes_naming(lab.settings.state_dir / "network") == []
     assert list((lab.settings.state_dir / "network").glob("*/*")) == []
 
 
 def test_a_dead_dhcp_server_is_noticed_and_started_again(plug: Plug, host: HostProcess, lab: Lab) -> None:
-    card = plug(Wish(1))
+    interface = plug(Wish(1))
     bridge = (
         lab.settings.state_dir / "network/bridges/nvbr20"
     )  # other clouds of the run have a bridge of this name, too
@@ -368,7 +370,7 @@ def test_a_dead_dhcp_server_is_noticed_and_started_again(plug: Plug, host: HostP
     os.kill(pid, signal.SIGKILL)
     until(lambda: not processes_naming(bridge / "dnsmasq.conf"), "dnsmasq is dead")
     assert host.network.check() == ["DHCP of nvbr20"]
-    assert offered(card) == card.address
+    assert offered(interface) == interface.address
 
 
 def test_lost_filters_are_noticed_and_put_back(plug: Plug, host: HostProcess, inside: Space) -> None:

@@ -1,4 +1,4 @@
-"""A card that is plugged into a real guest while it runs, used, closed, opened, and taken out again."""
+"""An interface that is plugged into a real guest while it runs, used, closed, opened, and taken out again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ASK = "udhcpc -i eth1 -n -q -t 5 -T 1 -s /etc/udhcpc.script"
 
 @dataclass
 class Stage:
-    """One guest with one card, and the card that is to come."""
+    """One guest with one interface, and the interface that is to come."""
 
     lab: Lab
     host: HostProcess
     web: InstanceSpec
-    card: PortRef
+    interface: PortRef
     key: Path
 
     @property
@@ -38,25 +38,25 @@ class Stage:
         return self.lab.inside()
 
     def ssh(self, command: str) -> str:
-        """Run a command in the guest, over its first card."""
+        """Run a command in the guest, over its first interface."""
         address = self.web.ports[0].fixed_ips[0].address
         words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *OPTIONS, f"root@{address}", command]
         return self.inside.run(*words)
 
-    def with_card(self, rules: Sequence[SecurityRule]) -> InstanceSpec:
-        """The guest with the second card, which may do what ``rules`` say."""
-        return replace(self.web, ports=[*self.web.ports, replace(self.card, security_rules=list(rules))])
+    def with_interface(self, rules: Sequence[SecurityRule]) -> InstanceSpec:
+        """The guest with the second interface, which may do what ``rules`` say."""
+        return replace(self.web, ports=[*self.web.ports, replace(self.interface, security_rules=list(rules))])
 
     def plug(self, spec: InstanceSpec) -> None:
-        """What a command to attach does; and one to refresh, when the card is there."""
+        """What a command to attach does; and one to refresh, when the interface is there."""
         self.host.network.plug(spec)
         self.host.network.apply_firewall(spec)
         self.host.driver.attach_interface(spec, spec.ports[1])
 
     def unplug(self) -> None:
         """What a command to detach does."""
-        self.host.driver.detach_interface(self.web, self.card)
-        self.host.network.unplug_card(self.web, self.card)
+        self.host.driver.detach_interface(self.web, self.interface)
+        self.host.network.unplug_interface(self.web, self.interface)
 
     def pings(self) -> bool:
         return " 0% packet loss" in self.inside.run("busybox", "ping", "-c1", "-W1", ADDRESS, check=False)
@@ -75,58 +75,58 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.kill()
 
 
-def cards_told_of(stage: Stage) -> int:
-    """Count the lines of the guest's kernel about network cards that it found on its bus."""
+def interfaces_told_of(stage: Stage) -> int:
+    """Count the lines of the guest's kernel about network interfaces that it found on its bus."""
     return int(stage.ssh("dmesg | grep -c '\\[1af4:1000\\]'"))
 
 
-def test_a_card_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
+def test_an_interface_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
     began = int(stage.ssh("cut -d. -f1 /proc/uptime"))
-    before = cards_told_of(stage)
+    before = interfaces_told_of(stage)
     for _ in range(2):
-        stage.plug(stage.with_card([EGRESS, PING]))
-    until(lambda: "eth1" in stage.ssh("ls /sys/class/net"), "the second card in the guest")
-    assert stage.ssh("cat /sys/class/net/eth1/address").strip() == stage.card.mac_address
-    assert cards_told_of(stage) == before + 1
+        stage.plug(stage.with_interface([EGRESS, PING]))
+    until(lambda: "eth1" in stage.ssh("ls /sys/class/net"), "the second interface in the guest")
+    assert stage.ssh("cat /sys/class/net/eth1/address").strip() == stage.interface.mac_address
+    assert interfaces_told_of(stage) == before + 1
     stage.ssh(f"ip link set eth1 up; {ASK}")
     assert f"inet {ADDRESS}/24" in stage.ssh("ip -4 addr show dev eth1")
     assert stage.ssh("cat /sys/class/net/eth1/mtu").strip() == "1442"
-    assert stage.card.tap in links(stage.inside)
+    assert stage.interface.tap in links(stage.inside)
 
-    # What the groups of this card allow, and nothing of what the other card may.
+    # What the groups of this interface allow, and nothing of what the other interface may.
     assert stage.pings()
     assert not stage.inside.connects(ADDRESS, 22, 0.5)
-    stage.plug(stage.with_card([EGRESS, SSH]))
+    stage.plug(stage.with_interface([EGRESS, SSH]))
     assert stage.inside.connects(ADDRESS, 22)
     assert not stage.pings()
-    stage.plug(stage.with_card([EGRESS]))
+    stage.plug(stage.with_interface([EGRESS]))
     assert not stage.inside.connects(ADDRESS, 22, 0.5)
 
     for _ in range(2):
         stage.unplug()
-    until(lambda: "eth1" not in stage.ssh("ls /sys/class/net"), "the end of the second card")
+    until(lambda: "eth1" not in stage.ssh("ls /sys/class/net"), "the end of the second interface")
     assert int(stage.ssh("cut -d. -f1 /proc/uptime")) >= began
-    assert not {stage.card.tap, "nvbr21"} & links(stage.inside)
+    assert not {stage.interface.tap, "nvbr21"} & links(stage.inside)
     ruleset = stage.inside.run("nft", "list", "ruleset")
-    assert (stage.card.tap in ruleset, ADDRESS in ruleset) == (False, False)
+    assert (stage.interface.tap in ruleset, ADDRESS in ruleset) == (False, False)
     assert not (stage.lab.settings.state_dir / "network/bridges/nvbr21").exists()
 
 
-def test_a_paused_guest_takes_cards_and_gives_none(stage: Stage) -> None:
+def test_a_paused_guest_takes_interfaces_and_gives_none(stage: Stage) -> None:
     stage.host.driver.pause(stage.web.uuid)
-    stage.plug(stage.with_card([EGRESS, PING]))
+    stage.plug(stage.with_interface([EGRESS, PING]))
     with pytest.raises(UnsupportedError, match="paused guest cannot let go"):
-        stage.host.driver.detach_interface(stage.web, stage.card)
+        stage.host.driver.detach_interface(stage.web, stage.interface)
     stage.host.driver.unpause(stage.web.uuid)
-    until(lambda: "eth1" in stage.ssh("ls /sys/class/net"), "the second card in the guest")
+    until(lambda: "eth1" in stage.ssh("ls /sys/class/net"), "the second interface in the guest")
     stage.unplug()
-    until(lambda: "eth1" not in stage.ssh("ls /sys/class/net"), "the end of the second card")
+    until(lambda: "eth1" not in stage.ssh("ls /sys/class/net"), "the end of the second interface")
 
 
-def test_a_card_of_a_stopped_guest_is_there_when_it_starts(stage: Stage) -> None:
+def test_an_interface_of_a_stopped_guest_is_there_when_it_starts(stage: Stage) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     driver.stop(uuid, 20.0)
-    stage.plug(stage.with_card([EGRESS, PING]))
+    stage.plug(stage.with_interface([EGRESS, PING]))
     before = console(stage.host, stage.web).count("login:")
     driver.start(uuid)
     until(lambda: console(stage.host, stage.web).count("login:") > before, "another login prompt")

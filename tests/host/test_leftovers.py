@@ -28,7 +28,7 @@ def host(lab: Lab, image: GuestImage) -> Iterator[HostProcess]:
 
 @pytest.fixture
 def guest(host: HostProcess, image: GuestImage) -> Iterator[InstanceSpec]:
-    """A guest that runs, with a card."""
+    """A guest that runs, with an interface."""
     spec = Wish(1, image=image.ref).spec()
     host.network.plug(spec)
     host.driver.create_disk(spec, host.images.get(spec.image, spec.uuid).path)
@@ -95,7 +95,9 @@ def test_a_guest_that_was_removed_by_hand_runs_again_from_its_disk(host: HostPro
     assert host.driver.wait_for_boot(guest.uuid, PATIENCE) == PowerState.RUNNING
 
 
-def test_a_card_of_nobody_is_found(host: HostProcess, lab: Lab, guest: InstanceSpec, told: Callable[[], Told]) -> None:
+def test_an_interface_of_nobody_is_found(
+    host: HostProcess, lab: Lab, guest: InstanceSpec, told: Callable[[], Told]
+) -> None:
     lab.inside().run("ip", "tuntap", "add", "dev", "tap01234567-89", "mode", "tap")
     lab.inside().run("ip", "tuntap", "add", "dev", "tapestry", "mode", "tap")
     try:

@@ -106,7 +106,7 @@ def test_pools_in_pieces_are_used_in_order(alice: Person) -> None:
         allocate(alice, on(network))
 
 
-def test_second_card_without_address_leaves_nothing_of_the_first(alice: Person, net: Network) -> None:
+def test_second_interface_without_address_leaves_nothing_of_the_first(alice: Person, net: Network) -> None:
     full = services.create_network(alice.project_id, "full")
     services.create_subnet(full, "10.40.0.0/29", allocation_pools=[{"start": "10.40.0.2", "end": "10.40.0.2"}])
     allocate(alice, on(full))
@@ -115,7 +115,7 @@ def test_second_card_without_address_leaves_nothing_of_the_first(alice: Person, 
     assert Port.objects.count() == FixedIP.objects.count() == 1
 
 
-def test_cards_keep_their_order(alice: Person, net: Network) -> None:
+def test_interfaces_keep_their_order(alice: Person, net: Network) -> None:
     other = services.create_network(alice.project_id, "other")
     services.create_subnet(other, "10.40.0.0/24")
     ports = allocate(alice, on(other) + on(net) + on(other))

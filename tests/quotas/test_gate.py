@@ -338,8 +338,8 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     alice, cloud = people.alice, Cloud.make()
     cloud.add_host("kelvin")
     port = network.create_port(alice.project_id, cloud.network)
-    cards = [{"uuid": str(cloud.network.id)}, {"uuid": str(cloud.network.id)}, {"port": str(port.id)}]
-    body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1", "networks": cards}}
+    interfaces = [{"uuid": str(cloud.network.id)}, {"uuid": str(cloud.network.id)}, {"port": str(port.id)}]
+    body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1", "networks": interfaces}}
     api = Api(alice)
     server = api.post(f"{V21}/servers", body).json()["server"]["id"]
     assert usage_of(alice.project_id)["ports"] == 3, "two with the server, and its own"

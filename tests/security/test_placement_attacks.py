@@ -48,8 +48,8 @@ def cloud(db: None) -> Cloud:
     return Cloud.make()
 
 
-def with_a_card(cloud: Cloud, caller: RequestContext) -> Instance:
-    """A server at rest on the host ``one``, with a card."""
+def with_an_interface(cloud: Cloud, caller: RequestContext) -> Instance:
+    """A server at rest on the host ``one``, with an interface."""
     row = cloud.launch(caller, networks=(NetworkRequest(network_id=str(cloud.network.id)),))
     cloud.run()
     Instance.objects.filter(id=row.id).update(updated_at=timezone.now() - LONG_AGO)
@@ -86,9 +86,11 @@ def test_counting_servers_measures_no_more_than_the_quota(people: People, cloud:
 
 
 def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: RequestContext) -> None:
-    """Whoever knows an id must not learn cards, addresses and firewall rules by saying that there is a guest of it."""
+    """Whoever knows an id must not learn interfaces, addresses and firewall rules by saying that there is a guest of
+    it.
+    """
     cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     assert Port.objects.filter(device_id=row.id).exists()
     liar = claimed_by(cloud, row, row.attempt)
     (command,) = liar.take()
@@ -98,7 +100,7 @@ def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: 
 
 def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     liar = cloud.add_host("two")
     liar.left = [Leftover(kind="folder", name=str(row.id), subject_id=str(row.id))]
     liar.measured()
@@ -112,7 +114,7 @@ def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_bei
     cloud: Cloud, alice: RequestContext
 ) -> None:
     agent = cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     Host.objects.filter(id=agent.host.id).update(last_seen_at=timezone.now() - LONG_AGO)
     delete(context("alice"), row.id)
     assert state_of(row) == ("deleted", None)
@@ -134,7 +136,7 @@ def test_orders_to_a_host_that_claims_a_server_are_not_counted_as_asking_its_own
     cloud: Cloud, alice: RequestContext
 ) -> None:
     agent = cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     delete(context("alice"), row.id)
     liar = cloud.add_host("two")
     for _ in range(DESTROY_COMMANDS):
@@ -153,7 +155,7 @@ def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_ca
 ) -> None:
     """The attempt of the order is the liar's choice: far above that with which the server comes to the host later."""
     cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     liar = claimed_by(cloud, row, 1000)
     (kept,) = liar.take()
     assert kept.generation > 1000
@@ -211,7 +213,7 @@ def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
 def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: RequestContext) -> None:
     """A detail of a step says whatever the host likes; a person uploads this one."""
     agent = cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     mine = images.create(context("alice"), name="mine", properties={"instance_uuid": str(row.id)})
     suspend(context("alice"), row.id)
     (command,) = agent.take()
@@ -224,7 +226,7 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
 
 def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("one")
-    row = with_a_card(cloud, alice)
+    row = with_an_interface(cloud, alice)
     suspend(context("alice"), row.id)
     (command,) = agent.take()
     before = InstanceActionEvent.objects.count()

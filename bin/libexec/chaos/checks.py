@@ -250,18 +250,18 @@ def _nothing_is_left_behind(books: Books) -> Iterable[Wrong]:
 
 
 def _addresses_are_servers(books: Books) -> Iterable[Wrong]:
-    cards = Counter(row["device_id"] for row in books.ports if row["device_id"])
+    interfaces = Counter(row["device_id"] for row in books.ports if row["device_id"])
     with_address = {row["port_id"] for row in books.addresses}
     for row in books.instances:
         wanted = len(row["requested_networks"] or [])
         on_shelf = row["vm_state"] == "shelved_offloaded" or (row["vm_state"] == "error" and row["snapshot_image_id"])
-        count = cards.pop(row["id"], 0)
+        count = interfaces.pop(row["id"], 0)
         if should_be_placed(row) or on_shelf:
             if count != wanted:
                 yield Wrong(f"{name_of(row)} has {count} ports and should have {wanted}.", row["id"])
         elif count:
             yield Wrong(f"{name_of(row)} still has {count} ports.", row["id"])
-    for device in cards:
+    for device in interfaces:
         yield Wrong(f"Ports belong to {device}, which there is not.", device)
     for port in books.ports:
         if port["id"] not in with_address:
@@ -277,16 +277,17 @@ def _addresses_are_given_once(books: Books) -> Iterable[Wrong]:
             yield Wrong(f"The address {address} is given {count} times.")
 
 
-def _cards_are_ports(books: Books) -> Iterable[Wrong]:
+def _interfaces_are_ports(books: Books) -> Iterable[Wrong]:
     macs = defaultdict(set)
     for port in books.ports:
         macs[port["device_id"]].add(port["mac_address"])
     for row in alive(books):
         if row["vm_state"] in AT_A_HOST and row["id"] in books.domains:
-            cards = set(books.domains[row["id"]][1].get("cards", []))
-            if cards != macs[row["id"]]:
+            interfaces = set(books.domains[row["id"]][1].get("interfaces", []))
+            if interfaces != macs[row["id"]]:
                 yield Wrong(
-                    f"{name_of(row)} has the cards {sorted(cards)} and the ports {sorted(macs[row['id']])}.", row["id"]
+                    f"{name_of(row)} has the interfaces {sorted(interfaces)} and the ports {sorted(macs[row['id']])}.",
+                    row["id"],
                 )
 
 
@@ -352,7 +353,7 @@ CHECKS: Sequence[Callable[[Books], Iterable[Wrong]]] = (
     _nothing_is_left_behind,
     _addresses_are_servers,
     _addresses_are_given_once,
-    _cards_are_ports,
+    _interfaces_are_ports,
     _quota_is_servers,
     _images_are_whole,
 )

@@ -280,10 +280,10 @@ def _attach(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _detach(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    cards = client.call("GET", f"{COMPUTE}/servers/{server}/os-interface")
-    if not cards.accepted or not cards.body["interfaceAttachments"]:
-        return cards
-    port = cards.body["interfaceAttachments"][-1]["port_id"]
+    interfaces = client.call("GET", f"{COMPUTE}/servers/{server}/os-interface")
+    if not interfaces.accepted or not interfaces.body["interfaceAttachments"]:
+        return interfaces
+    port = interfaces.body["interfaceAttachments"][-1]["port_id"]
     return client.call("DELETE", f"{COMPUTE}/servers/{server}/os-interface/{port}")
 
 

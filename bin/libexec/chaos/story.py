@@ -41,4 +41,4 @@ def story(books: Books, instance: str) -> list[str]:
 
 
 def _short(domain: Any) -> str:
-    return " ".join(f"{name}={domain[name]}" for name in ("attempt", "power", "vcpus", "memory_mb", "cards"))
+    return " ".join(f"{name}={domain[name]}" for name in ("attempt", "power", "vcpus", "memory_mb", "interfaces"))

@@ -47,8 +47,8 @@ def diagnose(connection: Any, domain: Any, power: PowerState, *, hypervisor: str
 def _nics(stats: dict[str, Any], tree: ET.Element) -> list[NicDiagnostics]:
     macs = {
         target.attrib.get("dev", ""): mac.attrib.get("address", "")
-        for card in tree.findall("./devices/interface")
-        if (target := card.find("target")) is not None and (mac := card.find("mac")) is not None
+        for interface in tree.findall("./devices/interface")
+        if (target := interface.find("target")) is not None and (mac := interface.find("mac")) is not None
     }
     found = []
     for number in range(stats.get("net.count", 0)):

@@ -65,7 +65,7 @@ def domain_xml(spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type
 
 
 def interface_xml(port: PortRef) -> str:
-    """Return the XML of one card alone, as it stands in a domain."""
+    """Return the XML of one interface alone, as it stands in a domain."""
     devices = ET.Element("devices")
     _interface(devices, port)
     return ET.tostring(devices[0], encoding="unicode")
@@ -168,7 +168,7 @@ def _interface(devices: ET.Element, port: PortRef) -> None:
     interface = ET.SubElement(devices, "interface", type="bridge")
     ET.SubElement(interface, "mac", address=port.mac_address)
     ET.SubElement(interface, "source", bridge=port.network.bridge)
-    # The filters of the host find the card by this name.
+    # The filters of the host find the interface by this name.
     ET.SubElement(interface, "target", dev=port.tap)
     ET.SubElement(interface, "model", type="virtio")
     ET.SubElement(interface, "mtu", size=str(port.network.mtu))

@@ -1,4 +1,4 @@
-"""Cards plugged into a guest and taken from it, while it runs and in its definition."""
+"""Interfaces plugged into a guest and taken from it, while it runs and in its definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from compute_agent.virt.libvirt.domains import Domains
 log = logging.getLogger(__name__)
 
 LETS_GO_WITHIN = 30.0
-"""Seconds that a running guest may take to let go of a card; one that is still starting does not hear of it at once."""
+"""Seconds that a running guest may take to let go of an interface; one that is still starting does not hear of it at
+once.
+"""
 ASK_AGAIN = 5.0
 LOOK = 0.1
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
@@ -26,8 +28,8 @@ _RUNS, _DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
 
 def attach(domain: Any, port: PortRef) -> None:
-    """Plug the card in wherever it is not yet: into the guest that is on, and into its definition."""
-    with translated("plug the card into the guest"):
+    """Plug the interface in wherever it is not yet: into the guest that is on, and into its definition."""
+    with translated("plug the interface into the guest"):
         flags = _CONFIG if _find(domain, port, _DEFINED) is None else 0
         if domain.isActive() and _find(domain, port, _RUNS) is None:
             flags |= _LIVE
@@ -36,52 +38,54 @@ def attach(domain: Any, port: PortRef) -> None:
 
 
 def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None:
-    """Take the card out of the guest that is on, then out of its definition.
+    """Take the interface out of the guest that is on, then out of its definition.
 
-    Raises UnsupportedError for a guest that is paused, RetryableHostError for one that has not let go of the card
-    within ``patience`` seconds; it has the card then.
+    Raises UnsupportedError for a guest that is paused, RetryableHostError for one that has not let go of the interface
+    within ``patience`` seconds; it has the interface then.
     """
-    with translated("take the card from the guest"):
+    with translated("take the interface from the guest"):
         _unplug(domain, port, patience)
-        card = _find(domain, port, _DEFINED)
-        if card is not None:
-            domain.detachDeviceFlags(card, _CONFIG)
+        interface = _find(domain, port, _DEFINED)
+        if interface is not None:
+            domain.detachDeviceFlags(interface, _CONFIG)
 
 
 def _unplug(domain: Any, port: PortRef, patience: float) -> None:
     deadline, asked = time.monotonic() + patience, float("-inf")
-    while domain.isActive() and (card := _find(domain, port, _RUNS)) is not None:
+    while domain.isActive() and (interface := _find(domain, port, _RUNS)) is not None:
         if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
-            raise UnsupportedError("A paused guest cannot let go of a card.")
+            raise UnsupportedError("A paused guest cannot let go of an interface.")
         now = time.monotonic()
         if now >= deadline:
-            raise RetryableHostError("The guest has not let go of the card.", detail=f"{port.tap} after {patience} s")
+            raise RetryableHostError(
+                "The guest has not let go of the interface.", detail=f"{port.tap} after {patience} s"
+            )
         if now - asked >= ASK_AGAIN:
-            _ask(domain, card)
+            _ask(domain, interface)
             asked = time.monotonic()
         time.sleep(LOOK)
 
 
-def _ask(domain: Any, card: str) -> None:
+def _ask(domain: Any, interface: str) -> None:
     """Ask the guest to let go; what goes wrong (it is asked already, it has just stopped) the next look will tell."""
     try:
-        domain.detachDeviceFlags(card, _LIVE)
+        domain.detachDeviceFlags(interface, _LIVE)
     except libvirt.libvirtError as error:
-        log.info("a guest could not be asked for a card: %s", error)
+        log.info("a guest could not be asked for an interface: %s", error)
 
 
 def _find(domain: Any, port: PortRef, which: int) -> str | None:
-    """Return the XML of the card in the guest as it runs or as it is defined; None when it is not there."""
+    """Return the XML of the interface in the guest as it runs or as it is defined; None when it is not there."""
     tree = ET.fromstring(domain.XMLDesc(which))  # noqa: S314 - libvirt's own output
-    for card in tree.findall("./devices/interface"):
-        address = card.find("mac")
+    for interface in tree.findall("./devices/interface"):
+        address = interface.find("mac")
         if address is not None and address.get("address", "").lower() == port.mac_address.lower():
-            return ET.tostring(card, encoding="unicode")
+            return ET.tostring(interface, encoding="unicode")
     return None
 
 
 class InterfaceOperations(Domains):
-    """Plugging cards in and taking them out."""
+    """Plugging interfaces in and taking them out."""
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         attach(self._domain(spec.uuid), port)

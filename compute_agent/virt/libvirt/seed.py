@@ -156,18 +156,18 @@ def _nameservers(port: PortRef) -> list[str]:
 
 
 def _network_config(spec: InstanceSpec) -> dict[str, Any]:
-    """Network configuration version 2, cards found by their address."""
+    """Network configuration version 2, interfaces found by their address."""
     ethernets: dict[str, Any] = {}
     for number, port in enumerate(spec.ports):
-        card: dict[str, Any] = {"match": {"macaddress": port.mac_address}, "mtu": port.network.mtu}
+        interface: dict[str, Any] = {"match": {"macaddress": port.mac_address}, "mtu": port.network.mtu}
         static = [fixed for fixed in port.fixed_ips if not fixed.enable_dhcp]
         if len(static) < len(port.fixed_ips):
-            card["dhcp4"] = True
+            interface["dhcp4"] = True
         if static:
-            card["addresses"] = [f"{fixed.address}/{fixed.prefix_length}" for fixed in static]
-            card["routes"] = [{"to": "0.0.0.0/0", "via": fixed.gateway} for fixed in static if fixed.gateway]
-            card["nameservers"] = {"addresses": _nameservers(port)}
-        ethernets[f"eth{number}"] = card
+            interface["addresses"] = [f"{fixed.address}/{fixed.prefix_length}" for fixed in static]
+            interface["routes"] = [{"to": "0.0.0.0/0", "via": fixed.gateway} for fixed in static if fixed.gateway]
+            interface["nameservers"] = {"addresses": _nameservers(port)}
+        ethernets[f"eth{number}"] = interface
     return {"version": 2, "ethernets": ethernets}
 
 

@@ -1,8 +1,8 @@
-"""Network cards of a server that is there: one more, one less, further addresses.
+"""Network interfaces of a server that is there: one more, one less, further addresses.
 
-No task stands in the records meanwhile, as in Nova.  Nothing gets mixed up: the instance is locked while its cards
-change; its host carries out the commands of one instance one after the other; and every later command says which cards
-there are to be.
+No task stands in the records meanwhile, as in Nova.  Nothing gets mixed up: the instance is locked while its interfaces
+change; its host carries out the commands of one instance one after the other; and every later command says which
+interfaces there are to be.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from provisioning.network.errors import OutOfAddressesError
 log = logging.getLogger(__name__)
 
 NOT_TAKEN_BACK = "not_taken_back"
-"""What a host says when a card could not be plugged in, and may be there all the same."""
+"""What a host says when an interface could not be plugged in, and may be there all the same."""
 _NOT_HANDED_OVER = {
     VmState.BUILDING: set(TaskState) - {TaskState.SPAWNING},
     VmState.SHELVED_OFFLOADED: {None, *TaskState} - {TaskState.SPAWNING},
@@ -52,7 +52,7 @@ _NOT_HANDED_OVER = {
 
 
 class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
-    """What changes the cards of a server, which is locked meanwhile."""
+    """What changes the interfaces of a server, which is locked meanwhile."""
 
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
     timeout = "POWER_TIMEOUT"
@@ -63,7 +63,7 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
         return locked_instance(context, instance_id)
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
-        """Return the action record about this card."""
+        """Return the action record about this interface."""
         port: PortRef = body.port  # type: ignore[union-attr] # both commands have one
         row = instance_actions.of_port(instance.id, self.record, port.id)
         if row is None:
@@ -72,7 +72,7 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
 
 
 class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
-    """Give a server one more card.
+    """Give a server one more interface.
 
     The port is the server's from the request on; a host that cannot plug it in gives it back.  Raises
     InvalidInputError, ConflictError for what cannot be had, and OverQuotaError as well.
@@ -86,44 +86,46 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
     def prepare(self, context: RequestContext, instance: Instance, request: NetworkRequest) -> Prepared:
         """Allocate the port, inside the caller's transaction."""
         owner = context.in_project(instance.project_id)
-        card = network_selectors.card_for(owner, request.network_id, request.port_id, request.fixed_ip)
+        interface = network_selectors.interface_for(owner, request.network_id, request.port_id, request.fixed_ip)
         host, zone = (instance.host.name, instance.host.availability_zone) if instance.host else ("", "")
         try:
-            port = network.add_card(instance.id, instance.project_id, card, host, zone)
+            port = network.add_interface(instance.id, instance.project_id, interface, host, zone)
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="net_id") from error
         tag = {"tag": request.tag} if request.tag else {}
-        _write_cards(instance, [*instance.requested_networks, {**card, **tag}])
+        _write_interfaces(instance, [*instance.requested_networks, {**interface, **tag}])
         return Prepared(value=port.id, detail={"port_id": str(port.id)})
 
     def command(self, instance: Instance, prepared: Prepared) -> AttachInterfaceRequest:
-        """Describe the guest with the card."""
+        """Describe the guest with the interface."""
         spec = guest_spec(instance)
-        port = next(card for card in spec.ports if card.id == str(prepared.value))
+        port = next(interface for interface in spec.ports if interface.id == str(prepared.value))
         return AttachInterfaceRequest(instance=spec, port=port)
 
     def end(self, instance: Instance, body: AttachInterfaceRequest, outcome: Outcome) -> Instance | None:
-        """The card is in, or its port is given back.
+        """The interface is in, or its port is given back.
 
         Where the guest may have it all the same, or a command that follows would plug it in, the host is told to take
         it out first, however long that takes: no other guest gets its address before.
         """
         port = body.port
-        cards = {str(row.id): row for row in network_selectors.cards_of(instance.id)}
-        if port.id not in cards:
+        interfaces = {str(row.id): row for row in network_selectors.interfaces_of(instance.id)}
+        if port.id not in interfaces:
             return None
         if outcome.well:
-            network.set_card_status(port.id, "ACTIVE")
+            network.set_interface_status(port.id, "ACTIVE")
         elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
-            take_card(instance, port.id)
-        elif not cards[port.id].leaving:
-            network.set_card_status(port.id, "DOWN")
+            take_interface(instance, port.id)
+        elif not interfaces[port.id].leaving:
+            network.set_interface_status(port.id, "DOWN")
             _send_detach(instance, port)
         return super().end(instance, body, outcome)
 
 
 class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
-    """Take a card out of a server; the request is the port's id.  One that is being taken out already is left alone."""
+    """Take an interface out of a server; the request is the port's id.  One that is being taken out already is left
+    alone.
+    """
 
     key = record = "detach_interface"
     done = "Interface detached"
@@ -131,39 +133,41 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     body = DetachInterfaceRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin, unless the card is being taken out already."""
+        """Begin, unless the interface is being taken out already."""
         wanted = str(read_id(request) or "")
         if self.offered(instance) and any(
-            str(row.id) == wanted and row.leaving for row in network_selectors.cards_of(instance.id)
+            str(row.id) == wanted and row.leaving for row in network_selectors.interfaces_of(instance.id)
         ):
             self.host_of(instance, started)
             return instance
         return super().start(context, instance, request, started)
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Find the card; NotFoundError.  No command that is given from now on has it."""
-        port = _card_of(instance, request)
-        network.set_card_leaving(port.id, leaving=True)
+        """Find the interface; NotFoundError.  No command that is given from now on has it."""
+        port = _interface_of(instance, request)
+        network.set_interface_leaving(port.id, leaving=True)
         return Prepared(value=port, detail={"port_id": port.id})
 
     def command(self, instance: Instance, prepared: Prepared) -> DetachInterfaceRequest:
-        """Describe the guest without the card."""
+        """Describe the guest without the interface."""
         return DetachInterfaceRequest(instance=guest_spec(instance), port=prepared.value)
 
     def end(self, instance: Instance, body: DetachInterfaceRequest, outcome: Outcome) -> Instance | None:
-        """The card is out, and its port goes; or the guest keeps it, also after commands that were given meanwhile."""
+        """The interface is out, and its port goes; or the guest keeps it, also after commands that were given
+        meanwhile.
+        """
         port = body.port
         if outcome.well:
-            take_card(instance, port.id)
+            take_interface(instance, port.id)
         else:
-            network.set_card_leaving(port.id, leaving=False)
+            network.set_interface_leaving(port.id, leaving=False)
             if host_commands.is_busy_with(instance.id):
                 _send_attach(instance, port.id)
         return super().end(instance, body, outcome)
 
 
 class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
-    """Let a server's host know what its cards may do now; the cloud does this by itself, so it has no record."""
+    """Let a server's host know what its interfaces may do now; the cloud does this by itself, so it has no record."""
 
     key = record = "refresh_ports"
     timeout = "POWER_TIMEOUT"
@@ -188,20 +192,20 @@ REFRESH = register(RefreshPorts())
 
 @when_broken_off
 def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
-    """Give a server one more card; returns the id of its port.  Raises as ``AttachInterface``."""
+    """Give a server one more interface; returns the id of its port.  Raises as ``AttachInterface``."""
     with transaction.atomic():
         instance = _attach(context, instance_id, wanted)
-        return network_selectors.cards_of(instance.id)[-1].id
+        return network_selectors.interfaces_of(instance.id)[-1].id
 
 
 def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
-    """Take a card out of a server; the port goes when that is done.  Raises as every host action."""
+    """Take an interface out of a server; the port goes when that is done.  Raises as every host action."""
     _detach(context, instance_id, port_id)
 
 
 @when_broken_off
 def add_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, network_id: str) -> None:
-    """Give the first card of a server on a network one more address; the guest has to use it by itself.
+    """Give the first interface of a server on a network one more address; the guest has to use it by itself.
 
     Raises NotFoundError, InvalidInputError when the network has none left, InstanceLockedError.
     """
@@ -240,17 +244,17 @@ def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> In
     return selectors.instance_for(context, instance_id)
 
 
-def take_card(instance: Instance, port_id: str) -> None:
-    """Take a card from the records: the port that was made for it goes, with its address and its quota."""
-    place = network.remove_card(instance.id, port_id)
+def take_interface(instance: Instance, port_id: str) -> None:
+    """Take an interface from the records: the port that was made for it goes, with its address and its quota."""
+    place = network.remove_interface(instance.id, port_id)
     if place is not None:
-        cards = list(instance.requested_networks)
-        del cards[place : place + 1]
-        _write_cards(instance, cards)
+        interfaces = list(instance.requested_networks)
+        del interfaces[place : place + 1]
+        _write_interfaces(instance, interfaces)
 
 
 def order_refresh(instance: Instance) -> None:
-    """Let a server's host know what its cards may do now, unless it will be told by a command to come."""
+    """Let a server's host know what its interfaces may do now, unless it will be told by a command to come."""
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
         return
@@ -259,17 +263,19 @@ def order_refresh(instance: Instance) -> None:
 
 
 def _send_attach(instance: Instance, port_id: str) -> None:
-    """Tell a server's host to plug in a card that the records have."""
+    """Tell a server's host to plug in an interface that the records have."""
     spec = guest_spec(instance)
-    port = next((card for card in spec.ports if card.id == port_id), None)
+    port = next((interface for interface in spec.ports if interface.id == port_id), None)
     if port is not None:
         deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
         _send(instance, AttachInterfaceRequest(instance=spec, port=port), deadline)
 
 
 def _send_detach(instance: Instance, port: PortRef) -> None:
-    """Tell a server's host to take a card out whenever it can.  No command that is given from now on has the card."""
-    network.set_card_leaving(port.id, leaving=True)
+    """Tell a server's host to take an interface out whenever it can.  No command that is given from now on has the
+    interface.
+    """
+    network.set_interface_leaving(port.id, leaving=True)
     _send(instance, DetachInterfaceRequest(instance=guest_spec(instance), port=port), None)
 
 
@@ -278,7 +284,7 @@ def _send(instance: Instance, body: CommandBody, deadline: datetime | None) -> N
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)
 
 
-def _card_of(instance: Instance, port_id: str) -> PortRef:
+def _interface_of(instance: Instance, port_id: str) -> PortRef:
     wanted = str(read_id(port_id) or "")
     for port in network_selectors.port_refs(instance.id, leaving=True):
         if port.id == wanted:
@@ -286,7 +292,7 @@ def _card_of(instance: Instance, port_id: str) -> PortRef:
     raise NotFoundError(f"Port id {port_id[:64]} could not be found.")
 
 
-def _write_cards(instance: Instance, cards: list[dict[str, object]]) -> None:
-    """Let ``requested_networks`` follow the cards, and tell the project's pages."""
-    if not state.update(instance, {"requested_networks": cards}):
+def _write_interfaces(instance: Instance, interfaces: list[dict[str, object]]) -> None:
+    """Let ``requested_networks`` follow the interfaces, and tell the project's pages."""
+    if not state.update(instance, {"requested_networks": interfaces}):
         raise ConflictError("The server is changing too quickly; try again.")

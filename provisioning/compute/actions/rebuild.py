@@ -1,4 +1,4 @@
-"""Rebuild: a server's disks are made anew from an image; its id, its size, its cards and addresses stay."""
+"""Rebuild: a server's disks are made anew from an image; its id, its size, its interfaces and addresses stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which networks and ports the cards of a launch's servers are to be on."""
+"""Which networks and ports the interfaces of a launch's servers are to be on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from provisioning.network import selectors as network
 
 
 def check_networks(context: RequestContext, request: LaunchRequest, count: int) -> list[dict[str, str | None]]:
-    """Return what is asked of each card: ``network_id`` or ``port_id``, ``fixed_ip``, and ``tag`` where it has one.
+    """Return what is asked of each interface: ``network_id`` or ``port_id``, ``fixed_ip``, and ``tag`` where it has
+    one.
 
     ``count``: the most servers that are asked for; a port or an address is for one.  Raises InvalidInputError.
     """
     if request.networks is None or isinstance(request.networks, str):
         return network.requested_networks_for(context, request.networks, count=count)
     asked: network.Asked = [
-        {"network_id": card.network_id, "port_id": card.port_id, "fixed_ip": card.fixed_ip} for card in request.networks
+        {"network_id": interface.network_id, "port_id": interface.port_id, "fixed_ip": interface.fixed_ip}
+        for interface in request.networks
     ]
     found = network.requested_networks_for(context, asked, count=count)
     return [
-        entry | ({"tag": card.tag} if card.tag else {}) for entry, card in zip(found, request.networks, strict=True)
+        entry | ({"tag": interface.tag} if interface.tag else {})
+        for entry, interface in zip(found, request.networks, strict=True)
     ]

@@ -9,19 +9,19 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class NetworkRequest:
-    """One network card: on a network (optionally with a fixed address) or an existing port.  Ids are text as the caller
-    gave them.
+    """One network interface: on a network (optionally with a fixed address) or an existing port.  Ids are text as the
+    caller gave them.
     """
 
     network_id: str | None = None
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str = ""
-    """What the guest finds in its config drive about the card."""
+    """What the guest finds in its config drive about the interface."""
 
 
 Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None
-"""``auto`` and None: the project's only network; ``none``: no card at all."""
+"""``auto`` and None: the project's only network; ``none``: no interface at all."""
 
 
 @dataclass(frozen=True, slots=True)

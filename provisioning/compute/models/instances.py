@@ -38,7 +38,9 @@ class Instance(models.Model):
     metadata = models.JSONField(default=dict)  # text to text
     tags = models.JSONField(default=list)
     config_drive = models.BooleanField(default=False)
-    requested_networks = models.JSONField(default=list)  # [{"network_id"|"port_id", "fixed_ip"}] in order of the cards
+    requested_networks = models.JSONField(
+        default=list
+    )  # [{"network_id"|"port_id", "fixed_ip"}] in order of the interfaces
     security_groups = models.JSONField(default=list)  # ids
     scheduler_hints = models.JSONField(default=dict)
     excluded_hosts = models.JSONField(default=list)  # ids of hosts that failed this request

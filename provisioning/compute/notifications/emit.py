@@ -29,8 +29,8 @@ class Note:
     """What a notification says that the instance does not: who asked, what went wrong, what else is known.
 
     ``context`` None: whoever began the action, by its record.  ``fault`` is in words for the owner, ``cause`` a code.
-    ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its cards as its host
-    was told.
+    ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its interfaces as its
+    host was told.
     """
 
     context: RequestContext | None = None
@@ -143,7 +143,7 @@ def _data(instance: Instance, note: Note, addresses: list[Payload]) -> dict[str,
 
 def _addresses(instance: Instance, names: Sequence[str], note: Note) -> list[Payload]:
     if note.ports is not None:
-        return payloads.addresses_of_cards(note.ports)
+        return payloads.addresses_of_interfaces(note.ports)
     others = set(names) - {UPDATE}
     if instance.vm_state == VmState.BUILDING or (others and others <= NO_ADDRESSES):
         return []

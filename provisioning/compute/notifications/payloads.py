@@ -90,7 +90,7 @@ def addresses(found: Iterable[PortAddress]) -> list[Payload]:
     return [_address(each.network_name, each.address, each.version, each.mac, str(each.port_id)) for each in found]
 
 
-def addresses_of_cards(ports: Iterable[PortRef]) -> list[Payload]:
+def addresses_of_interfaces(ports: Iterable[PortRef]) -> list[Payload]:
     """Return the same from what a host was told."""
     return [
         _address(port.network.name, fixed.address, 6 if ":" in fixed.address else 4, port.mac_address, port.id)

@@ -16,7 +16,7 @@ from provisioning.network import services as network
 from provisioning.network.models import Port
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
-"""Columns of a server that tell whether its cards are there."""
+"""Columns of a server that tell whether its interfaces are there."""
 
 
 @check("ports")
@@ -39,7 +39,7 @@ def ports() -> Iterator[Finding]:
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
     """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its end.
 
-    A guest uses its cards whether the room it takes is written down or not.
+    A guest uses its interfaces whether the room it takes is written down or not.
     """
     if instance is None:
         return False
@@ -70,7 +70,7 @@ def _release(device: uuid.UUID) -> Mend:
 
 @check("addresses")
 def addresses() -> Iterator[Finding]:
-    """Find ports without an address, and servers whose cards are not as many as they say."""
+    """Find ports without an address, and servers whose interfaces are not as many as they say."""
     for port in Port.objects.filter(fixed_ips=None).order_by("id"):
         sentence = "It has no address: no guest can use it. Delete it, or take it from its server."
         yield Finding("warning", f"port {port.id}", sentence)
@@ -80,5 +80,5 @@ def addresses() -> Iterator[Finding]:
     for row in rows.only(*NEEDED).iterator():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:
-            sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'card')}."
+            sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'interface')}."
             yield Finding("warning", named(row), sentence, evidence=(has, says, moment_of(row)))

@@ -23,10 +23,10 @@ WORDS = {
     "folder": "a folder of disks",
     "disk": "a disk",
     "seed": "a config drive",
-    "tap": "a network card",
+    "tap": "a network interface",
     "lease": "a DHCP lease",
     "filter": "a firewall chain",
-    "plug": "cards that are plugged",
+    "plug": "interfaces that are plugged",
 }
 
 

@@ -15,7 +15,7 @@ RULES = (
     _attribute("network", "provider:segmentation_id", "networks", "See a network's segment on the physical network."),
     rule("get_subnet", READER, "List and show subnets."),
     rule("get_port", READER, "List and show ports."),
-    _attribute("port", "binding:host_id", "ports", "See on which host a port is, and of which kind its card is."),
+    _attribute("port", "binding:host_id", "ports", "See on which host a port is, and of which kind its interface is."),
     _attribute("port", "binding:vif_type", "ports", "See how a port is connected on its host."),
     _attribute("port", "binding:vif_details", "ports", "See details of a port's connection."),
     _attribute("port", "binding:profile", "ports", "See what a port tells its host."),

@@ -116,7 +116,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='port',
-            constraint=models.UniqueConstraint(condition=models.Q(('device_id__isnull', False)), fields=('device_id', 'device_index'), name='one_port_per_card'),
+            constraint=models.UniqueConstraint(condition=models.Q(('device_id__isnull', False)), fields=('device_id', 'device_index'), name='one_port_per_interface'),
         ),
         migrations.AddConstraint(
             model_name='fixedip',

@@ -1,14 +1,14 @@
 """Everything that reads networks, subnets, ports, addresses and security groups."""
 
-from provisioning.network.selectors.cards import Card, card_for, security_group_named
 from provisioning.network.selectors.instances import (
     PortAddress,
     addresses_of,
-    cards_of,
+    interfaces_of,
     port_ids_of,
     port_refs,
     security_group_names_of,
 )
+from provisioning.network.selectors.interfaces import Interface, interface_for, security_group_named
 from provisioning.network.selectors.records import (
     device_ids_at,
     network_for,
@@ -29,12 +29,12 @@ from provisioning.network.selectors.requests import Asked, requested_networks_fo
 
 __all__ = [
     "Asked",
-    "Card",
+    "Interface",
     "PortAddress",
     "addresses_of",
-    "card_for",
-    "cards_of",
     "device_ids_at",
+    "interface_for",
+    "interfaces_of",
     "network_for",
     "networks_for",
     "networks_to_choose",

@@ -1,4 +1,4 @@
-"""What an instance has on its networks: for lists of servers, and for the host that plugs the cards."""
+"""What an instance has on its networks: for lists of servers, and for the host that plugs the interfaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PortAddress:
 
 
 def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[PortAddress]]:
-    """Return the addresses of many instances in the order of their cards, in one query; those without are absent."""
+    """Return the addresses of many instances, each in the order of its interfaces, in one query; none without."""
     found: dict[uuid.UUID, list[PortAddress]] = {}
     rows = (
         FixedIP.objects.filter(port__device_id__in=list(instance_ids))
@@ -65,10 +65,10 @@ def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID
 
 
 def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]:
-    """Return an instance's cards as its host is told of them, in order, with their security groups and every rule;
+    """Return an instance's interfaces as its host is told of them, in order, with their security groups and every rule;
     those that are being taken out of the guest only if ``leaving``.
 
-    A rule whose remote is a group names it; the host admits the members among its own ports, whose cards say which
+    A rule whose remote is a group names it; the host admits the members among its own ports, whose interfaces say which
     groups they are in.
     """
     ports = Port.objects.filter(device_id=instance_id)
@@ -82,12 +82,12 @@ def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]
 
 
 def port_ids_of(instance_id: uuid.UUID) -> list[uuid.UUID]:
-    """Return the ids of an instance's ports in the order of its cards, those that are being taken out among them."""
+    """Return the ids of an instance's ports in the order of its interfaces, with those that are being taken out."""
     return list(Port.objects.filter(device_id=instance_id).order_by("device_index").values_list("id", flat=True))
 
 
-def cards_of(instance_id: uuid.UUID) -> list[Port]:
-    """Return an instance's ports with their addresses, in the order of its cards."""
+def interfaces_of(instance_id: uuid.UUID) -> list[Port]:
+    """Return an instance's ports with their addresses, in the order of its interfaces."""
     ports = Port.objects.filter(device_id=instance_id).prefetch_related("fixed_ips")
     return list(ports.order_by("device_index"))
 

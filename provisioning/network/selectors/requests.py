@@ -16,15 +16,16 @@ from provisioning.network.selectors.records import ports_for, security_groups_fo
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
-MAX_CARDS = 8
-"""Network cards of one server: one request must not empty a network that projects share."""
+MAX_INTERFACES = 8
+"""Network interfaces of one server: one request must not empty a network that projects share."""
 
 
 def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
-    """Turn what a launch asks for into ``[{"network_id", "port_id", "fixed_ip"}]``, one for each card, ids with dashes.
+    """Turn what a launch asks for into ``[{"network_id", "port_id", "fixed_ip"}]``, one for each interface, ids with
+    dashes.
 
-    None and ``auto`` choose the only usable network (without one, None means no card and ``auto`` is an error);
-    ``none`` is no card at all.  ``count``: instances in the request; a port or an address cannot serve two.
+    None and ``auto`` choose the only usable network (without one, None means no interface and ``auto`` is an error);
+    ``none`` is no interface at all.  ``count``: instances in the request; a port or an address cannot serve two.
 
     Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed.
     """
@@ -32,8 +33,8 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
         return []
     if asked is None or asked == "auto":
         return _only_network(context, must=asked == "auto")
-    if len(asked) > MAX_CARDS:
-        raise InvalidInputError(f"A server has at most {MAX_CARDS} network cards.", field="networks")
+    if len(asked) > MAX_INTERFACES:
+        raise InvalidInputError(f"A server has at most {MAX_INTERFACES} network interfaces.", field="networks")
     networks = {network.id: network for network in usable_networks_for(context).prefetch_related("subnets")}
     result = [_checked(context, entry, networks, count) for entry in asked]
     for key in ("port_id", "fixed_ip"):

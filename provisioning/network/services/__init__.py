@@ -1,14 +1,14 @@
 """Everything that writes networks, subnets, ports, addresses and security groups."""
 
-from provisioning.network.services.cards import (
+from provisioning.network.services.interfaces import (
     add_address,
-    add_card,
     add_group,
+    add_interface,
     remove_address,
-    remove_card,
     remove_group,
-    set_card_leaving,
-    set_card_status,
+    remove_interface,
+    set_interface_leaving,
+    set_interface_status,
 )
 from provisioning.network.services.networks import create_network, create_subnet
 from provisioning.network.services.ports import (
@@ -24,8 +24,8 @@ from provisioning.network.services.security_groups import allow_ingress, ensure_
 
 __all__ = [
     "add_address",
-    "add_card",
     "add_group",
+    "add_interface",
     "allocate",
     "allow_ingress",
     "bind",
@@ -37,9 +37,9 @@ __all__ = [
     "new_ports",
     "release",
     "remove_address",
-    "remove_card",
     "remove_group",
-    "set_card_leaving",
-    "set_card_status",
+    "remove_interface",
+    "set_interface_leaving",
+    "set_interface_status",
     "set_ports_status",
 ]

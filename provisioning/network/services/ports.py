@@ -31,14 +31,14 @@ def allocate(
     host: str,
     az: str,
 ) -> list[Port]:
-    """Give an instance its ports, all or none, and return them in the order of the cards.
+    """Give an instance its ports, all or none, and return them in the order of the interfaces.
 
-    ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each card; ``security_groups``: ids, empty for the
-    project's default.  Idempotent for an instance: ports it has are bound to ``host`` and returned.
+    ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each interface; ``security_groups``: ids, empty
+    for the project's default.  Idempotent for an instance: ports it has are bound to ``host`` and returned.
 
     1. quota for the new ports, which a launch has reserved before; 2. the networks' subnets, locked in order of their
-    ids where the database can; 3. ports the instance has already: done; 4. card by card: the port that was given by id,
-    or a new one with the lowest free or the wanted address.
+    ids where the database can; 3. ports the instance has already: done; 4. interface by interface: the port that was
+    given by id, or a new one with the lowest free or the wanted address.
 
     Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, OverQuotaError,
     ConflictError when another run allocates for the same instance at this moment.
@@ -52,7 +52,7 @@ def allocate(
             return existing
         groups = groups_of(project_id, security_groups)
         for index, entry in enumerate(requested):
-            plan = CardPlan(instance_id, project_id, index, host, f"compute:{az}")
+            plan = InterfacePlan(instance_id, project_id, index, host, f"compute:{az}")
             port_id = entry.get("port_id")
             if port_id:
                 plan.attach(port_id)
@@ -73,7 +73,7 @@ def bind(ports: Sequence[Port], host: str) -> None:
 
 
 def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
-    """Bind the ports that an instance has to a host (empty: to none) and return them in the order of the cards."""
+    """Bind the ports that an instance has to a host (empty: to none) and return them in the order of the interfaces."""
     ports = _ports_of(instance_id)
     bind(ports, host)
     return ports
@@ -87,7 +87,7 @@ def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
 
 
 def new_ports(requested: Sequence[Mapping[str, str | None]]) -> int:
-    """Return how many of the cards get a port of their own, which counts in the quota with the instance."""
+    """Return how many of the interfaces get a port of their own, which counts in the quota with the instance."""
     return sum(not entry.get("port_id") for entry in requested)
 
 
@@ -128,7 +128,7 @@ def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixe
 
 
 def _ports_of(instance_id: uuid.UUID) -> list[Port]:
-    """Return an instance's ports in the order of its cards."""
+    """Return an instance's ports in the order of its interfaces."""
     return list(Port.objects.filter(device_id=instance_id).select_related("network").order_by("device_index"))
 
 
@@ -177,8 +177,8 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     return list(found.values())
 
 
-class CardPlan:
-    """One card of an instance that is being filled."""
+class InterfacePlan:
+    """One interface of an instance that is being filled."""
 
     def __init__(self, instance_id: uuid.UUID, project_id: uuid.UUID, index: int, host: str, owner: str) -> None:
         self.instance_id, self.project_id = instance_id, project_id

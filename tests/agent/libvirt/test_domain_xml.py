@@ -19,7 +19,7 @@ PATHS = HostPaths(Path("/srv/novella")).instance(UUID)
 
 
 def large(spec: InstanceSpec) -> InstanceSpec:
-    """Two cards and every disk a flavor can have."""
+    """Two interfaces and every disk a flavor can have."""
     second = make_spec(number=2).ports[0]
     network = replace(second.network, bridge="br-other", mtu=9000)
     flavor = FlavorRef(name="m1.large", vcpus=4, memory_mb=8192, root_gb=80, ephemeral_gb=20, swap_mb=512)

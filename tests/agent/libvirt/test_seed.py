@@ -74,7 +74,7 @@ def test_user_data_that_is_not_base64_is_refused(spec: InstanceSpec) -> None:
         seed_files(replace(spec, user_data="a"))
 
 
-def test_a_card_with_dhcp_is_told_so(spec: InstanceSpec) -> None:
+def test_an_interface_with_dhcp_is_told_so(spec: InstanceSpec) -> None:
     config = loaded(spec, "network-config")
     assert config == {
         "version": 2,
@@ -85,11 +85,11 @@ def test_a_card_with_dhcp_is_told_so(spec: InstanceSpec) -> None:
     assert [entry["type"] for entry in networks["networks"]] == ["ipv4_dhcp"]
 
 
-def test_a_card_without_dhcp_gets_its_address(spec: InstanceSpec) -> None:
-    card = loaded(static(spec), "network-config")["ethernets"]["eth0"]
-    assert card["addresses"] == ["10.20.0.5/24"]
-    assert card["routes"] == [{"to": "0.0.0.0/0", "via": "10.20.0.1"}]
-    assert "dhcp4" not in card
+def test_an_interface_without_dhcp_gets_its_address(spec: InstanceSpec) -> None:
+    interface = loaded(static(spec), "network-config")["ethernets"]["eth0"]
+    assert interface["addresses"] == ["10.20.0.5/24"]
+    assert interface["routes"] == [{"to": "0.0.0.0/0", "via": "10.20.0.1"}]
+    assert "dhcp4" not in interface
     data = loaded(static(spec), "openstack/latest/network_data.json")
     (entry,) = data["networks"]
     assert (entry["type"], entry["ip_address"], entry["netmask"]) == ("ipv4", "10.20.0.5", "255.255.255.0")
@@ -123,7 +123,7 @@ def test_injected_files_are_in_both_trees(spec: InstanceSpec) -> None:
     assert "openstack/latest/vendor_data.json" not in seed, "there the source itself writes the files"
 
 
-def test_a_card_with_a_tag_is_told_of(spec: InstanceSpec) -> None:
+def test_an_interface_with_a_tag_is_told_of(spec: InstanceSpec) -> None:
     assert loaded(spec, "openstack/latest/meta_data.json")["devices"] == []
     [port, *others] = spec.ports
     spec = replace(spec, ports=[replace(port, tag="dmz"), *others])
@@ -188,14 +188,14 @@ def test_the_guest_reads_what_the_host_writes(spec: InstanceSpec) -> None:
 
 def test_the_guest_sets_a_static_address_from_the_drive(spec: InstanceSpec) -> None:
     flat = "\n".join(flattened("json.awk", seed_files(static(spec))["openstack/latest/network_data.json"])).encode()
-    options = ("-F", "\t", "-v", "mac=fa:16:3e:00:00:01", "-v", "card=eth0")
+    options = ("-F", "\t", "-v", "mac=fa:16:3e:00:00:01", "-v", "interface=eth0")
     assert flattened("static.awk", flat, *options) == [
         "ip addr add 10.20.0.5/24 dev eth0",
         "ip route add 0.0.0.0/0 via 10.20.0.1 dev eth0",
         "echo nameserver 192.0.2.53 >>/etc/resolv.conf",
         "true",
     ]
-    assert flattened("static.awk", flat, "-F", "\t", "-v", "mac=fa:16:3e:00:00:02", "-v", "card=eth0") == []
+    assert flattened("static.awk", flat, "-F", "\t", "-v", "mac=fa:16:3e:00:00:02", "-v", "interface=eth0") == []
 
 
 def test_the_guest_reads_plain_nocloud_files_too() -> None:

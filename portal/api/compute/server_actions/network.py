@@ -53,7 +53,7 @@ def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Hand
 
 def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
     """Say what is wrong with the server first, as the reference does; there are no floating addresses here."""
-    fixed = [address.address for port in network.cards_of(UUID(server_id)) for address in port.fixed_ips.all()]
+    fixed = [address.address for port in network.interfaces_of(UUID(server_id)) for address in port.fixed_ips.all()]
     if not fixed:
         raise InvalidInputError("No fixed IPs associated to instance", field="address")
     if body.get("fixed_address", fixed[0]) not in fixed:

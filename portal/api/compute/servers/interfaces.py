@@ -16,7 +16,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.cards import tags_of_cards
+from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.network import selectors as network
 from provisioning.network.models import Port
 
@@ -63,9 +63,9 @@ class InterfaceShapes(ComputeView):
     def one(self, instance: Instance, port_id: str) -> Response:
         """Answer with the interface of a port; NotFoundError when the server has none."""
         wanted = read_id(port_id)
-        for port in network.cards_of(instance.id):
+        for port in network.interfaces_of(instance.id):
             if port.id == wanted:
-                return Response({"interfaceAttachment": self.shape(instance, port, tags_of_cards(instance))})
+                return Response({"interfaceAttachment": self.shape(instance, port, tags_of_interfaces(instance))})
         raise NotFoundError(f"Instance {instance.id} does not have a port with id {port_id[:64]}")
 
 
@@ -78,8 +78,8 @@ class InterfacesView(InterfaceShapes):
     def get(self, request: Request, server_id: str) -> Response:
         """List them in their order."""
         instance = selectors.instance_for(self.context, server_id)
-        tags = tags_of_cards(instance)
-        shapes = [self.shape(instance, port, tags) for port in network.cards_of(instance.id)]
+        tags = tags_of_interfaces(instance)
+        shapes = [self.shape(instance, port, tags) for port in network.interfaces_of(instance.id)]
         return Response({"interfaceAttachments": shapes})
 
     def post(self, request: Request, server_id: str) -> Response:

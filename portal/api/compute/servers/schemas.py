@@ -86,13 +86,13 @@ def _networks(version: Version) -> Schema:
     properties: Schema = {"uuid": UUID, "port": UUID_OR_NULL, "fixed_ip": {"oneOf": [IPV4, IPV6]}}
     if (2, 32) <= version <= (2, 36) or version >= (2, 42):
         properties["tag"] = TAG
-    cards: Schema = {
+    interfaces: Schema = {
         "type": "array",
         "items": {"type": "object", "properties": properties, "additionalProperties": False},
     }
     if version < (2, 37):
-        return cards
-    return {"oneOf": [cards, {"type": "string", "enum": ["none", "auto"]}]}
+        return interfaces
+    return {"oneOf": [interfaces, {"type": "string", "enum": ["none", "auto"]}]}
 
 
 def create(version: Version) -> Schema:

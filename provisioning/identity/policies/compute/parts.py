@@ -20,8 +20,8 @@ RULES = (
     rule("os_compute_api:os-server-password:clear", MEMBER, "Forget the password that the guest has posted."),
     rule("os_compute_api:os-attach-interfaces:list", READER, "List a server's ports."),
     rule("os_compute_api:os-attach-interfaces:show", READER, "Show one port of a server."),
-    rule("os_compute_api:os-attach-interfaces:create", MEMBER, "Give a server another network card."),
-    rule("os_compute_api:os-attach-interfaces:delete", MEMBER, "Take a network card from a server."),
+    rule("os_compute_api:os-attach-interfaces:create", MEMBER, "Give a server another network interface."),
+    rule("os_compute_api:os-attach-interfaces:delete", MEMBER, "Take a network interface from a server."),
     rule(
         "os_compute_api:os-server-external-events:create",
         ADMIN,

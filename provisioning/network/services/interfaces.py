@@ -1,6 +1,6 @@
-"""Single cards of a server that is there: one more, one less, another address, another security group.
+"""Single interfaces of a server that is there: one more, one less, another address, another security group.
 
-The caller has locked the instance: one thing at a time happens to its cards.
+The caller has locked the instance: one thing at a time happens to its interfaces.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from django.utils import timezone
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Port, SecurityGroup
-from provisioning.network.selectors.cards import Card
+from provisioning.network.selectors.interfaces import Interface
 from provisioning.network.services.ports import (
     MAX_TRIES,
-    CardPlan,
+    InterfacePlan,
     Membership,
     free_address,
     groups_of,
@@ -27,13 +27,14 @@ from provisioning.network.services.ports import (
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.quotas.services.sizes import grow, shrink
 
-MAX_CARDS = 8
-"""Network cards of one server, as at its launch."""
+MAX_INTERFACES = 8
+"""Network interfaces of one server, as at its launch."""
 MAX_ADDRESSES = 5
-"""Addresses of one card, as Neutron's ``max_fixed_ips_per_port``: nobody may empty a network that projects share."""
+"""Addresses of one interface, as Neutron's ``max_fixed_ips_per_port``: nobody may empty a network that projects share.
+"""
 
 
-def add_card(instance_id: uuid.UUID, project_id: uuid.UUID, card: Card, host: str, zone: str) -> Port:
+def add_interface(instance_id: uuid.UUID, project_id: uuid.UUID, interface: Interface, host: str, zone: str) -> Port:
     """Give an instance one more port, behind those it has, and return it.
 
     Raises OverQuotaError, OutOfAddressesError, InvalidInputError for what is gone or taken since it was looked at.
@@ -41,25 +42,27 @@ def add_card(instance_id: uuid.UUID, project_id: uuid.UUID, card: Card, host: st
     with transaction.atomic():
         mine = Port.objects.filter(device_id=instance_id)
         many = mine.count()
-        if many >= MAX_CARDS:
-            raise InvalidInputError(f"A server has at most {MAX_CARDS} network cards.", field="interfaceAttachment")
-        if card["port_id"] is None:
+        if many >= MAX_INTERFACES:
+            raise InvalidInputError(
+                f"A server has at most {MAX_INTERFACES} network interfaces.", field="interfaceAttachment"
+            )
+        if interface["port_id"] is None:
             held = {"ports": mine.filter(delete_with_device=True).count() + 1}
             hold(project_id, instance_id, held)
             grow(project_id, instance_id, held)
-        subnets = lock_subnets([card["network_id"]] if card["network_id"] else [])
+        subnets = lock_subnets([interface["network_id"]] if interface["network_id"] else [])
         last = mine.aggregate(last=Max("device_index"))["last"]
-        plan = CardPlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
-        if card["port_id"] is not None:
-            plan.attach(card["port_id"])
+        plan = InterfacePlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
+        if interface["port_id"] is not None:
+            plan.attach(interface["port_id"])
         else:
-            place = usable_network(project_id, card["network_id"], subnets)
-            plan.create(place, card["fixed_ip"], groups_of(project_id, ()))
+            place = usable_network(project_id, interface["network_id"], subnets)
+            plan.create(place, interface["fixed_ip"], groups_of(project_id, ()))
         return mine.order_by("device_index").select_related("network").last()  # type: ignore[return-value]
 
 
-def remove_card(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
-    """Take one port from an instance and return its place among the cards; None when it has no such port.
+def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
+    """Take one port from an instance and return its place among the interfaces; None when it has no such port.
 
     A port that was made for the instance goes, with its address and its quota; another one is free for the next device.
     """
@@ -80,25 +83,25 @@ def remove_card(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
         return place
 
 
-def set_card_status(port_id: uuid.UUID | str, status: str) -> None:
-    """Say whether a card works: ACTIVE, BUILD or DOWN."""
+def set_interface_status(port_id: uuid.UUID | str, status: str) -> None:
+    """Say whether an interface works: ACTIVE, BUILD or DOWN."""
     _change(port_id, status=status)
 
 
-def set_card_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
-    """Note that a card is being taken out of its guest, or stays after all."""
+def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
+    """Note that an interface is being taken out of its guest, or stays after all."""
     _change(port_id, leaving=leaving)
 
 
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
-    """Give the first card of an instance on a network one more address; False when it has none there.
+    """Give the first interface of an instance on a network one more address; False when it has none there.
 
-    Raises OutOfAddressesError, InvalidInputError for a card that has as many as it may.
+    Raises OutOfAddressesError, InvalidInputError for an interface that has as many as it may.
     """
     with transaction.atomic():
         subnets = lock_subnets([str(network_id)])
-        cards = Port.objects.filter(device_id=instance_id, network_id=network_id, leaving=False)
-        port = cards.select_related("network").order_by("device_index").first()
+        interfaces = Port.objects.filter(device_id=instance_id, network_id=network_id, leaving=False)
+        port = interfaces.select_related("network").order_by("device_index").first()
         if port is None:
             return False
         full = port.fixed_ips.count() >= MAX_ADDRESSES
@@ -131,7 +134,7 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
 
 
 def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
-    """Put every card of an instance into a security group; False when it has no cards."""
+    """Put every interface of an instance into a security group; False when it has no interfaces."""
     with transaction.atomic():
         ports = list(Port.objects.filter(device_id=instance_id).values_list("id", flat=True))
         rows = [Membership(port_id=port, securitygroup=group) for port in ports]
@@ -142,7 +145,7 @@ def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
 
 
 def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
-    """Take every card of an instance out of a security group; False when none is in it."""
+    """Take every interface of an instance out of a security group; False when none is in it."""
     with transaction.atomic():
         members = Membership.objects.filter(port__device_id=instance_id, securitygroup=group)
         ports = list(members.values_list("port_id", flat=True))

@@ -1,4 +1,4 @@
-"""What the owner of a server calls its network cards."""
+"""What the owner of a server calls its network interfaces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from provisioning.compute.models import Instance
 from provisioning.network import selectors as network
 
 
-def tags_of_cards(instance: Instance) -> dict[str, str]:
-    """Return port id → tag, of the cards that have one; ``requested_networks`` follows the cards in their order."""
+def tags_of_interfaces(instance: Instance) -> dict[str, str]:
+    """Return port id → tag, of the interfaces that have one; ``requested_networks`` follows the interfaces in their
+    order.
+    """
     asked = instance.requested_networks
     if not any(entry.get("tag") for entry in asked):
         return {}

@@ -1,4 +1,4 @@
-"""What one more card of a server may be, and which security group is meant: checked without writing."""
+"""What one more interface of a server may be, and which security group is meant: checked without writing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from provisioning.network.models import FixedIP, Network, SecurityGroup
 from provisioning.network.selectors.records import WORDS, ports_for, security_groups_for, usable_networks_for
 
 
-class Card(TypedDict):
-    """One card: a network, on which an address may be asked for, or a port; ids with dashes."""
+class Interface(TypedDict):
+    """One interface: a network, on which an address may be asked for, or a port; ids with dashes."""
 
     network_id: str | None
     port_id: str | None
     fixed_ip: str | None
 
 
-def card_for(context: RequestContext, network_id: str | None, port_id: str | None, fixed_ip: str | None) -> Card:
-    """Return the card that a server of the caller's project is to get; of nothing at all, on its only network.
+def interface_for(
+    context: RequestContext, network_id: str | None, port_id: str | None, fixed_ip: str | None
+) -> Interface:
+    """Return the interface that a server of the caller's project is to get; of nothing at all, on its only network.
 
     Raises NetworkNotFoundError, PortNotFoundError, ConflictError for a port or an address that is in use, and
     InvalidInputError for an address that the network cannot have and a network that cannot be guessed.
@@ -35,11 +37,11 @@ def card_for(context: RequestContext, network_id: str | None, port_id: str | Non
         return _port(context, port_id)
     networks = list(usable_networks_for(context).prefetch_related("subnets"))
     if network_id is None:
-        return Card(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
+        return Interface(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
     network = next((network for network in networks if network.id == read_id(network_id)), None)
     if network is None:
         raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
-    return Card(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
+    return Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
 
 
 def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
@@ -58,13 +60,13 @@ def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
     return named[0]
 
 
-def _port(context: RequestContext, port_id: str) -> Card:
+def _port(context: RequestContext, port_id: str) -> Interface:
     port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
     if port is None:
         raise PortNotFoundError(f"Port id {port_id} could not be found.", field="port_id")
     if port.device_id is not None:
         raise ConflictError(f"Port {port.id} is still in use.", field="port_id")
-    return Card(network_id=None, port_id=str(port.id), fixed_ip=None)
+    return Interface(network_id=None, port_id=str(port.id), fixed_ip=None)
 
 
 def _only(context: RequestContext, networks: list[Network]) -> Network:
