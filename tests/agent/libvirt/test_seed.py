@@ -188,14 +188,14 @@ def test_the_guest_reads_what_the_host_writes(spec: InstanceSpec) -> None:
 
 def test_the_guest_sets_a_static_address_from_the_drive(spec: InstanceSpec) -> None:
     flat = "\n".join(flattened("json.awk", seed_files(static(spec))["openstack/latest/network_data.json"])).encode()
-    options = ("-F", "\t", "-v", "mac=fa:16:3e:00:00:01", "-v", "interface=eth0")
+    options = ("-F", "\t", "-v", "mac=fa:16:3e:00:00:01", "-v", "card=eth0")
     assert flattened("static.awk", flat, *options) == [
         "ip addr add 10.20.0.5/24 dev eth0",
         "ip route add 0.0.0.0/0 via 10.20.0.1 dev eth0",
         "echo nameserver 192.0.2.53 >>/etc/resolv.conf",
         "true",
     ]
-    assert flattened("static.awk", flat, "-F", "\t", "-v", "mac=fa:16:3e:00:00:02", "-v", "interface=eth0") == []
+    assert flattened("static.awk", flat, "-F", "\t", "-v", "mac=fa:16:3e:00:00:02", "-v", "card=eth0") == []
 
 
 def test_the_guest_reads_plain_nocloud_files_too() -> None:
