@@ -25,8 +25,6 @@ class DestroyRequest(Message, frozen=True):
     to remove.
     """
 
-    ports: list[PortRef] = []
-
 
 class PowerRequest(Message, frozen=True):
     """Change the power state of an existing guest.

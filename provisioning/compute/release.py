@@ -20,7 +20,6 @@ from provisioning.compute.sizes import quota_held
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.hosts.models import Host
-from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit, release
 from provisioning.quotas.services.sizes import shrink
@@ -112,10 +111,6 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     return gone
 
 
-def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, claimed: bool = False) -> None:
-    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
-
-    ``claimed``: only the host itself says that it has something; it is told nothing of the instance's interfaces.
-    """
-    ports = [] if claimed else network_selectors.port_refs(instance_id)
-    host_commands.send(host_id, instance_id, attempt, DestroyRequest(ports=ports), None)
+def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
+    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes."""
+    host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Generic
 
 import msgspec
 from django.utils import timezone
@@ -20,7 +20,18 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, UnavailableError
 from provisioning.compute import host_commands, instance_actions, state
-from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, Button, Ending, HostAction, Prepared, Stage
+from provisioning.compute.actions.base import (
+    BROKE,
+    FAILED,
+    HOST_AWAY,
+    B,
+    Button,
+    Ending,
+    HostAction,
+    Prepared,
+    R,
+    Stage,
+)
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.resize_checks import rank_here, wanted_size
 from provisioning.compute.allocations import lower_room, raise_room
@@ -56,7 +67,34 @@ class ResizeTo:
     disk_config: str | None = None
 
 
-class Resize(HostAction[ResizeTo, ResizeRequest]):
+class SizeAction(HostAction[R, B], Generic[R, B]):
+    """What changes a size: its migration record goes with it, and what is no longer held is given back at its end."""
+
+    migration: ClassVar[tuple[str, str, str]]
+    """The status of the migration record while it goes on, when it ended well, and badly."""
+    timeout = "BUILD_TIMEOUT"
+
+    def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
+        """Begin, and say so in the migration record."""
+        moved = super().start(context, instance, request, started)
+        set_migration(moved.id, self.migration[0])
+        return moved
+
+    def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
+        """End the task and its migration record, and give back what the server does not hold any more."""
+        moved = super().end(instance, body, outcome)
+        if moved is not None:
+            set_migration(moved.id, self.migration[1 if outcome.well else 2])
+            if self.has_one_size(outcome):
+                undo_resize(moved)
+        return moved
+
+    def has_one_size(self, outcome: Outcome) -> bool:
+        """Whether the server needs no other size than the one it has from now on."""
+        return outcome.well
+
+
+class Resize(SizeAction[ResizeTo, ResizeRequest]):
     """Give a server another size on its host.
 
     Where the host has not got the room the request is accepted, as in Nova, and has failed when it returns: the server
@@ -73,13 +111,14 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
     ends = {"resized": VmState.RESIZED}
     badly = BROKE
     status = {VmState.ACTIVE: "RESIZE", VmState.STOPPED: "RESIZE"}
-    timeout, heavy_io = "BUILD_TIMEOUT", True
+    heavy_io = True
     sends = {
         "resize": ("resize_prep.start",),
         "migrate_disk": ("resize_prep.end", "resize.start"),
         "resized": ("resize.end", "resize_finish.start", "resize_finish.end"),
     }
     body = ResizeRequest
+    migration = ("migrating", "finished", "error")
 
     def start(self, context: RequestContext, instance: Instance, request: ResizeTo, started: datetime) -> Instance:
         """1. checks; 2. the transition; 3. the larger of both sizes of the quota; 4. records; 5. room on the host; 6.
@@ -107,7 +146,7 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
         sent = state.advance(moved, "migrate_disk", attempt=moved.attempt)
         if sent is None:
             raise InstanceBusyError(self.record, moved.id, moved.vm_state, moved.task_state)
-        set_migration(sent.id, "migrating")
+        set_migration(sent.id, self.migration[0])
         self.send(host, sent, self.command(sent, Prepared()))
         return sent
 
@@ -130,17 +169,11 @@ class Resize(HostAction[ResizeTo, ResizeRequest]):
             return Ending(columns=columns)
         return Ending(BROKE) if _lost(outcome) else Ending(FAILED, _SETTLED)
 
-    def end(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Instance | None:
-        """End the task and its migration record, and give back what the server does not hold any more."""
-        moved = super().end(instance, body, outcome)
-        if moved is not None:
-            set_migration(moved.id, "finished" if outcome.well else "error")
-            if not outcome.well and not _lost(outcome):
-                undo_resize(moved)
-        return moved
+    def has_one_size(self, outcome: Outcome) -> bool:
+        return not outcome.well and not _lost(outcome)
 
 
-class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
+class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
     """Throw away what was kept of the size before; InvalidInputError when the server was never resized."""
 
     key, record, api = "confirm_resize", "confirmResize", "confirmResize"
@@ -149,9 +182,9 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
     rule_description = "Keep a server's new size."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
     ends = {"resize_confirmed": VmState.ACTIVE, "resize_confirmed_stopped": VmState.STOPPED}
-    timeout = "BUILD_TIMEOUT"
     notification = "resize_confirm"
     body = ConfirmResizeRequest
+    migration = ("confirming", "confirmed", "finished")
     button = Button(
         90,
         "confirm",
@@ -161,12 +194,6 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
         "What was kept to go back to the old size is removed.",
         "{name} keeps its new size.",
     )
-
-    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin, and say so in the migration record."""
-        moved = super().start(context, instance, request, started)
-        set_migration(moved.id, "confirming")
-        return moved
 
     def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
         _size_before(instance)
@@ -178,17 +205,8 @@ class ConfirmResize(HostAction[None, ConfirmResizeRequest]):
             return Ending(columns={"resized_at": timezone.now()})
         return Ending("resize_confirmed" if outcome.power in _ON else "resize_confirmed_stopped", _SETTLED)
 
-    def end(self, instance: Instance, body: ConfirmResizeRequest, outcome: Outcome) -> Instance | None:
-        """End the task and its migration record, and give back what the server does not hold any more."""
-        moved = super().end(instance, body, outcome)
-        if moved is not None:
-            set_migration(moved.id, "confirmed" if outcome.well else "finished")
-            if outcome.well:
-                undo_resize(moved)
-        return moved
 
-
-class RevertResize(HostAction[None, RevertResizeRequest]):
+class RevertResize(SizeAction[None, RevertResizeRequest]):
     """Give a server the size and the disk of before; one that was stopped then stays so."""
 
     key, record, api = "revert_resize", "revertResize", "revertResize"
@@ -199,9 +217,10 @@ class RevertResize(HostAction[None, RevertResizeRequest]):
     ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
     badly = BROKE
     status = {VmState.RESIZED: "REVERT_RESIZE"}
-    timeout, heavy_io = "BUILD_TIMEOUT", True
+    heavy_io = True
     notification = "resize_revert"
     body = RevertResizeRequest
+    migration = ("reverting", "reverted", "error")
     button = Button(
         100,
         "revert",
@@ -211,12 +230,6 @@ class RevertResize(HostAction[None, RevertResizeRequest]):
         "It gets its old size and disk back. What was written since is lost.",
         "{name} goes back to its old size.",
     )
-
-    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin, and say so in the migration record."""
-        moved = super().start(context, instance, request, started)
-        set_migration(moved.id, "reverting")
-        return moved
 
     def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
         """Describe the guest with its old size; InvalidInputError when it was never resized."""
@@ -230,15 +243,6 @@ class RevertResize(HostAction[None, RevertResizeRequest]):
             return Ending()
         end = "resize_reverted" if body.start else "resize_reverted_stopped"
         return Ending(end, {**_SETTLED, "flavor": instance.old_flavor})
-
-    def end(self, instance: Instance, body: RevertResizeRequest, outcome: Outcome) -> Instance | None:
-        """End the task and its migration record, and give back what the server does not hold any more."""
-        moved = super().end(instance, body, outcome)
-        if moved is not None:
-            set_migration(moved.id, "reverted" if outcome.well else "error")
-            if outcome.well:
-                undo_resize(moved)
-        return moved
 
 
 _resize = register(Resize()).begin

@@ -62,4 +62,4 @@ def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid
 
 def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:
     """Order the end of all that a host has of a server; it refuses when it has something newer."""
-    send_destroy(instance.id, host_id, instance.attempt, claimed=True)
+    send_destroy(instance.id, host_id, instance.attempt)

@@ -102,4 +102,4 @@ def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
         return  # a host may not speak of an attempt that was never given to it
     if not host_commands.destroys_awaited().filter(host_id=host_id, subject_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
-        send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1), claimed=True)
+        send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1))
