@@ -1,4 +1,4 @@
-"""Looking twice, and mending what is still wrong."""
+"""Looking once or twice, and mending what is still wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from provisioning.doctor.finding import SEVERITIES, Finding, checks
 PAUSE = 3.0
 """Seconds between the two looks."""
 MOST = 200
-"""Findings of one check in one examination; the next one finds the others."""
+"""Findings of one check in one look; the next one finds the others."""
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ def examine(names: Collection[str] | None = None, *, pause: float = PAUSE) -> li
 
     Things move while the cloud works: what the second look does not find unmoved was on its way.
     """
-    first = {finding.key for finding in _look(chosen(names))}
+    first = {finding.key for finding in findings(names)}
     if not first:
         return []
     time.sleep(pause)
     suspects = {name for name, _, _ in first}
-    again = [finding for finding in _look(chosen(suspects)) if finding.key in first]
+    again = [finding for finding in findings(suspects) if finding.key in first]
     return sorted(again, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -56,8 +56,9 @@ def treat(findings: Sequence[Finding], *, repair: bool) -> list[Treated]:
     return [Treated(finding, _mend(finding) if repair else None) for finding in findings]
 
 
-def _look(names: Collection[str]) -> Iterator[Finding]:
-    for name in names:
+def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
+    """Yield what one look finds, which is wrong where nothing moves meanwhile."""
+    for name in chosen(names):
         try:
             yield from itertools.islice(checks[name](), MOST)
         except (OperationalError, InterfaceError):  # the database's trouble, and so everybody's

@@ -28,7 +28,6 @@ from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import ADMIN, Cloud, context, state_of
-from tests.support.invariants import OF_SERVERS
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -37,12 +36,14 @@ _GO_ON = [move for move in TRANSITIONS if move.name not in {"delete", "deleted"}
 PAIRS: list[Pair] = sorted({state for move in _GO_ON for state in (move.source, move.target)}, key=str)
 """Every state that a server comes into before it is deleted; ``deleting`` is reached from each of them."""
 UNPLACED = {(VmState.BUILDING, TaskState.SCHEDULING)}
+OF_SERVERS = ("instances", "cores", "ram", "ports")
+"""What servers take of a project's quota."""
 CLAIMED = {(VmState.BUILDING, TaskState.NETWORKING), (VmState.BUILDING, TaskState.BLOCK_DEVICE_MAPPING)}
 
 
 def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
     """Servers of one host, one in each state."""
-    for resource in (*OF_SERVERS, "cores", "ram"):
+    for resource in OF_SERVERS:
         set_limit(caller.project_id, resource, -1)
     cloud.network.subnets.update(cidr="10.20.0.0/22", allocation_pools=[{"start": "10.20.0.10", "end": "10.20.3.9"}])
     agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)

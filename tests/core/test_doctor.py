@@ -18,11 +18,14 @@ from compute_agent.contract.messages import Leftover
 from provisioning.common.context import RequestContext
 from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import detach_interface
 from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.resize import confirm_resize, resize
+from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.launch.retry import retry
-from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor import runs
@@ -41,7 +44,7 @@ from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
 from tests.support import invariants
-from tests.support.clouds import Cloud, context
+from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
 
 
@@ -77,6 +80,13 @@ def at_rest(cloud: Cloud, caller: RequestContext) -> Instance:
     made = cloud.launch(caller)
     cloud.run()
     return cloud.fresh(made)
+
+
+def shelved(cloud: Cloud, caller: RequestContext) -> Instance:
+    row = at_rest(cloud, caller)
+    shelve(context("alice"), row.id)
+    cloud.run()
+    return cloud.fresh(row)
 
 
 # ----- what is well is not found --------------------------------------------------------------------------------------
@@ -173,6 +183,41 @@ def test_a_date_of_a_deletion_that_was_none(cloud: Cloud, alice: RequestContext)
     assert only("states").sentence == "It is active, and has the date of a deletion."
 
 
+def test_a_resized_server_that_forgot_its_other_size(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    resize(context("alice"), row.id, "2")
+    cloud.run()
+    assert look("states") == []
+    broken(row, old_flavor=None)
+    assert only("states").subject == f"instance {row.id}"
+
+
+def test_an_error_that_nothing_explains(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, vm_state=VmState.ERROR)
+    assert only("faults").subject == f"instance {row.id}"
+    reset_state(context("operator", ADMIN), row.id, "active")
+    reset_state(context("operator", ADMIN), row.id, "error")
+    assert look("faults") == [], "an operator knows why"
+    InstanceAction.objects.filter(action="resetState").delete()
+    assert look("faults")
+    InstanceFault.objects.create(instance=row, code=500, message="Its disk is full.")
+    assert look("faults") == []
+
+
+@pytest.mark.parametrize("message", ["", "broken", "KeyError: 'host' was not there", "The size is None", 'File "x"'])
+def test_what_no_user_understands(cloud: Cloud, alice: RequestContext, message: str) -> None:
+    row = at_rest(cloud, alice)
+    InstanceAction.objects.update(message="The host did not report.")
+    InstanceFault.objects.create(instance=row, code=500, message="Its disk is full.")
+    assert look("messages") == []
+    InstanceFault.objects.update(message=message)
+    assert repr(message) in only("messages").sentence
+    InstanceFault.objects.all().delete()
+    InstanceAction.objects.update(message=message)
+    assert [each.subject for each in look("messages")] == [f"instance {row.id}"] * bool(message)
+
+
 def test_a_launch_whose_job_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.launch(alice)
     assert look("launches") == []
@@ -189,7 +234,7 @@ def test_a_launch_that_waits_for_the_host_that_failed_is_not_lost(cloud: Cloud, 
     fresh = cloud.fresh(row)
     assert fresh.host_id is not None
     retry(fresh, fresh.host_id, "It is silent.", clean=False)
-    assert look("launches", "orders", "missing_orders", "allocations", "ports") == []
+    assert look("launches", "commands", "missing_commands", "allocations", "ports") == []
     cloud.run()
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
 
@@ -214,47 +259,74 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     assert mended("migrations") == "It is closed."
 
 
-# ----- orders ---------------------------------------------------------------------------------------------------------
+def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    resize(context("alice"), row.id, "2")
+    cloud.run()
+    reset_state(context("operator", ADMIN), row.id, "active")
+    assert only("migrations").severity == "note"
 
 
-def test_an_order_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
+# ----- commands -------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     assert row.host_id
     host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
-    assert only("orders").sentence == (
-        f"The order power_request of attempt {row.attempt} is open: the server is active, no task."
+    assert only("commands").sentence == (
+        f"The command power_request of attempt {row.attempt} is open: the server is active, no task."
     )
-    assert mended("orders") == "The order is withdrawn."
+    assert mended("commands") == "The command is withdrawn."
     host_commands.send(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
-    assert f"the server is at attempt {row.attempt}" in only("orders").sentence
-    mended("orders")
+    assert f"the server is at attempt {row.attempt}" in only("commands").sentence
+    mended("commands")
     host_commands.send(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
-    assert "its host is not there any more" in only("orders").sentence
-    mended("orders")
+    assert "its host is not there any more" in only("commands").sentence
+    mended("commands")
     host_commands.send(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
-    assert "no record knows the server" in only("orders").sentence
-    assert treat(look("orders"), repair=True)[0].repaired
-    assert look("orders") == []
+    assert "no record knows the server" in only("commands").sentence
+    assert treat(look("commands"), repair=True)[0].repaired
+    assert look("commands") == []
 
 
-def test_a_task_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     stop(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
-    assert only("missing_orders").sentence == "It is powering-off, and no order for that is open at any host."
-    (treated,) = treat([only("missing_orders")], repair=True)
+    assert only("missing_commands").sentence == "It is powering-off, and no command for that is open at any host."
+    (treated,) = treat([only("missing_commands")], repair=True)
     assert treated.repaired == "Its time is up: the reaper ends the task with its next round."
     reap()
-    assert look("missing_orders", "tasks", "actions") == []
+    assert look("missing_commands", "tasks", "actions") == []
     assert cloud.fresh(row).task_state is None
 
 
-def test_a_delete_whose_order_is_lost(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    stop(context("alice"), row.id)
+    assert look("missing_commands") == []
+    row = cloud.fresh(row)
+    assert row.host_id
+    host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
+    assert only("missing_commands").sentence.startswith("It is powering-off, and 2 commands for that are open")
+
+
+def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    resize(context("alice"), row.id, "2")
+    reset_state(context("operator", ADMIN), row.id, "active")
+    resize(context("alice"), row.id, "2")
+    assert HostCommand.objects.filter(finished_at=None).count() == 2
+    assert look("commands", "missing_commands") == []
+
+
+def test_a_delete_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = at_rest(cloud, alice)
     delete(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
-    assert "is not asked to remove it" in only("missing_orders").sentence
-    mended("missing_orders")
+    assert "is not asked to remove it" in only("missing_commands").sentence
+    mended("missing_commands")
     cloud.run()
     invariants.check_empty()
 
@@ -281,7 +353,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     Host.objects.update(last_seen_at=timezone.now() - OLD)
     delete(context("alice"), row.id)
     Host.objects.update(last_seen_at=timezone.now())
-    HostCommand.objects.all().delete()
+    HostCommand.objects.update(created_at=timezone.now() - OLD, finished_at=timezone.now())
     assert look("allocations") == [], "the reaper has its time"
     broken(row, updated_at=timezone.now() - OLD)
     assert "which nobody asks to remove it" in only("allocations").sentence
@@ -290,6 +362,49 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     assert not Allocation.objects.exists()
     assert held
     invariants.check_empty()
+
+
+def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Host.objects.update(last_seen_at=timezone.now() - OLD)
+    delete(context("alice"), row.id)
+    assert look("allocations") == []
+    HostCommand.objects.all().delete()
+    assert "which nobody asks to remove it" in only("allocations").sentence
+    mended("allocations")
+
+
+def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    drain()
+    fresh = cloud.fresh(row)
+    assert fresh.host_id is not None
+    retry(fresh, fresh.host_id, "It is silent.", clean=False)
+    assert look("allocations") == []
+    HostCommand.objects.all().delete()
+    assert only("allocations").sentence.startswith("It is building, and holds room on host ")
+    mended("allocations")
+    cloud.run()
+    assert cloud.fresh(row).vm_state == VmState.ACTIVE
+
+
+def test_a_host_that_gives_more_than_it_has(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    assert row.host is not None
+    for column, unit in (("vcpus_total", "vCPUs"), ("memory_mb_total", "MiB"), ("disk_gb_total", "GiB")):
+        before = getattr(row.host, column)
+        Host.objects.filter(id=row.host_id).update(**{column: 0})
+        found = only("full_hosts")
+        assert (found.subject, unit in found.sentence) == (f"host {row.host.name}", True)
+        Host.objects.filter(id=row.host_id).update(**{column: before})
+
+
+def test_a_server_that_comes_off_its_shelf_without_room(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, vm_state=VmState.SHELVED_OFFLOADED)
+    assert look("without_room") == []
+    Allocation.objects.all().delete()
+    assert only("without_room").subject == f"instance {row.id}"
 
 
 def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
@@ -371,6 +486,29 @@ def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> N
     assert only("addresses").sentence.startswith("It has no address")
 
 
+def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    stop(context("alice"), row.id)
+    assert look("addresses") == []
+    Port.objects.all().delete()
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
+    broken(row, vm_state=VmState.SHELVED_OFFLOADED, task_state=None, task_deadline=None, host=None)
+    assert len(look("addresses")) == 1, "the shelved keep theirs"
+
+
+def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    detach_interface(context("alice"), row.id, str(Port.objects.get().id))
+    assert look("leaving_ports") == []
+    HostCommand.objects.filter(finished_at=None).delete()
+    InstanceAction.objects.update(finished_at=timezone.now())
+    assert only("leaving_ports").sentence.startswith(f"It is leaving the server {row.id}")
+    assert mended("leaving_ports") == "Its host was told to take it out."
+    cloud.run()
+    assert not Port.objects.exists()
+    invariants.check()
+
+
 # ----- quota, images --------------------------------------------------------------------------------------------------
 
 
@@ -399,6 +537,25 @@ def test_an_image_that_a_person_calls_so_is_theirs(cloud: Cloud, alice: RequestC
     assert look("images") == []
 
 
+def test_a_shelf_that_is_empty(cloud: Cloud, alice: RequestContext) -> None:
+    row = shelved(cloud, alice)
+    assert look("shelves") == []
+    Image.objects.filter(id=row.snapshot_image_id).update(status=Image.Status.DELETED)
+    assert "the image it comes back from is deleted" in only("shelves").sentence
+    broken(row, snapshot_image_id=None)
+    assert "the image it comes back from is not there" in only("shelves").sentence
+
+
+def test_a_shelf_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
+    row = shelved(cloud, alice)
+    delete(context("alice"), row.id)
+    cloud.run()
+    assert look("shelves") == []
+    Image.objects.filter(id=row.snapshot_image_id).update(status=Image.Status.ACTIVE, deleted_at=None)
+    assert only("shelves").subject == f"image {row.snapshot_image_id}"
+    assert mended("shelves") == "It is deleted."
+
+
 # ----- guests and leftovers -------------------------------------------------------------------------------------------
 
 
@@ -418,6 +575,14 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
 def test_a_server_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
     broken(at_rest(cloud, alice), host=None)
     assert only("guests").sentence == "It is active, and on no host. An operator may reset it to error."
+
+
+def test_a_server_that_is_being_built_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    drain()
+    assert look("guests") == []
+    broken(row, host=None)
+    assert only("guests").subject == f"instance {row.id}"
 
 
 def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
@@ -453,9 +618,9 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
     assert only("leftovers").sentence.endswith(f"of the server {row.id}, which is deleted.")
     (treated,) = treat([only("leftovers")], repair=True)
     assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
-    (order,) = agent.take()
-    assert order.subject_id == str(row.id)
-    agent.carry_out(order)
+    (command,) = agent.take()
+    assert command.subject_id == str(row.id)
+    agent.carry_out(command)
 
 
 # ----- machines, queue, clock -----------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
             take_interface(instance, port.id)
         elif not interfaces[port.id].leaving:
             network.set_interface_status(port.id, "DOWN")
-            _send_detach(instance, port)
+            send_detach(instance, port)
         return super().end(instance, body, outcome)
 
 
@@ -271,7 +271,7 @@ def _send_attach(instance: Instance, port_id: str) -> None:
         _send(instance, AttachInterfaceRequest(instance=spec, port=port), deadline)
 
 
-def _send_detach(instance: Instance, port: PortRef) -> None:
+def send_detach(instance: Instance, port: PortRef) -> None:
     """Tell a server's host to take an interface out whenever it can.  No command that is given from now on has the
     interface.
     """

@@ -11,17 +11,17 @@ from provisioning.compute.host_commands import about_servers
 from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
 from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Mend, Severity, check
 from provisioning.doctor.repairs import named, of_instance
 
 LEFT_OPEN = "Nobody wrote down how this ended. Nothing goes on with the server any more."
 
 
 def _open() -> QuerySet[InstanceAction]:
-    """Return unfinished actions of servers without a task and without an order."""
-    ordered = about_servers().filter(subject_id=OuterRef("instance_id"), finished_at=None)
+    """Return unfinished actions of servers without a task and without a command."""
+    commanded = about_servers().filter(subject_id=OuterRef("instance_id"), finished_at=None)
     rows = InstanceAction.objects.select_related("instance").filter(finished_at=None, instance__task_state=None)
-    return rows.exclude(Exists(ordered.exclude(kind="destroy_request"))).order_by("id")
+    return rows.exclude(Exists(commanded.exclude(kind="destroy_request"))).order_by("id")
 
 
 @check("actions")
@@ -56,7 +56,10 @@ def open_migrations() -> Iterator[Finding]:
     """Find moves that are said to go on and do not."""
     for row in _moving():
         sentence = f"Its {row.migration_type} is {row.status}, and nothing goes on with it."
-        yield Finding("warning", named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
+        severity: Severity = (
+            "note" if row.instance.old_flavor else "warning"
+        )  # a reset left it: the next resize ends it
+        yield Finding(severity, named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
 
 
 def _end(found: Migration) -> Mend:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
+from compute_agent.contract.commands import DetachInterfaceRequest
+from compute_agent.contract.messages import decode_command_body
+from provisioning.compute.actions.interfaces import send_detach
+from provisioning.compute.host_commands import unfinished
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import TaskState, VmState
-from provisioning.doctor.checks.allocations import AT_A_HOST
+from provisioning.doctor.checks.allocations import KEPT, PLACED
 from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.network import services as network
 from provisioning.network.models import Port
+from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
 """Columns of a server that tell whether its interfaces are there."""
+_ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, snapshot_image_id__isnull=False)
+"""Servers that have their ports and no host."""
 
 
 @check("ports")
@@ -74,7 +81,7 @@ def addresses() -> Iterator[Finding]:
     for port in Port.objects.filter(fixed_ips=None).order_by("id"):
         sentence = "It has no address: no guest can use it. Delete it, or take it from its server."
         yield Finding("warning", f"port {port.id}", sentence)
-    rows = Instance.objects.filter(vm_state__in=AT_A_HOST, task_state=None, host__isnull=False).order_by("id")
+    rows = Instance.objects.filter(PLACED | KEPT | _ON_SHELF).exclude(task_state=TaskState.NETWORKING).order_by("id")
     counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
     many = dict(counted)
     for row in rows.only(*NEEDED).iterator():
@@ -82,3 +89,40 @@ def addresses() -> Iterator[Finding]:
         if has != says:
             sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'interface')}."
             yield Finding("warning", named(row), sentence, evidence=(has, says, moment_of(row)))
+
+
+@check("leaving_ports")
+def leaving_ports() -> Iterator[Finding]:
+    """Find interfaces that are to be taken out of a guest without a host that is told to."""
+    for port, instance in _leaving():
+        sentence = f"It is leaving the server {instance.id}, and no host is told to take it out."
+        repair = "Tell the host to take it out."
+        yield Finding("warning", f"port {port.id}", sentence, repair, _take_out(port, instance), moment_of(instance))
+
+
+def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]]:
+    """Yield ports that leave a server which is at rest on a host, and which no open command names."""
+    ports = Port.objects.filter(leaving=True, device_id__isnull=False).order_by("id")
+    for port in ports if port_id is None else ports.filter(id=port_id):
+        instance = Instance.objects.filter(PLACED | KEPT, id__in=[port.device_id], task_state=None).first()
+        if instance is not None and not _is_told(instance, port):
+            yield port, instance
+
+
+def _is_told(instance: Instance, port: Port) -> bool:
+    bodies = unfinished(instance.id).values_list("body", flat=True)
+    commands = (decode_command_body(body) for body in bodies)
+    return any(isinstance(each, DetachInterfaceRequest) and each.port.id == str(port.id) for each in commands)
+
+
+def _take_out(found: Port, of: Instance) -> Mend:
+    def work(instance: Instance) -> str | None:
+        if next(_leaving(found.id), None) is None:
+            return None
+        for port in port_refs(instance.id, leaving=True):
+            if port.id == str(found.id):
+                send_detach(instance, port)
+                return "Its host was told to take it out."
+        return None
+
+    return of_instance(of.id, work)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from provisioning.compute.host_commands import destroys_awaited, to_destroy
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.release import send_destroy
+from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.sizes import Room, larger_room
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Mend, check, number
@@ -28,6 +29,10 @@ AT_A_HOST = (
     VmState.SHELVED,
 )  # fmt: skip
 _PLACED = (TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWNING)
+PLACED = Q(vm_state__in=AT_A_HOST) | Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
+"""Servers that must be on a host."""
+KEPT = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFLOADED], host__isnull=False)
+"""Servers that are on a host although others of their state are on none."""
 
 Counts = tuple[int, int, int, int]
 
@@ -71,6 +76,22 @@ def _count(host_id: uuid.UUID) -> Mend:
     return alone(work)
 
 
+@check("full_hosts")
+def full_hosts() -> Iterator[Finding]:
+    """Find hosts on which more is taken than their sizes and ratios allow."""
+    now = timezone.now()
+    for host in Host.objects.exclude(instances_allocated=0).order_by("name"):
+        may = state_of(host, now)
+        for taken, limit, unit in (
+            (may.vcpus_allocated, may.vcpus_limit, "vCPUs"),
+            (may.memory_mb_allocated, may.memory_mb_limit, "MiB of memory"),
+            (may.disk_gb_allocated, may.disk_gb_limit, "GiB of disk"),
+        ):
+            if taken > limit:
+                sentence = f"Its servers hold {taken} {unit}, and it may give {limit}: it gets no more servers."
+                yield Finding("warning", f"host {host.name}", sentence)
+
+
 def _words(counts: Counts) -> str:
     vcpus, memory, disk, many = counts
     return f"{number(many, 'server')} with {number(vcpus, 'vCPU')}, {memory} MiB and {disk} GiB"
@@ -107,18 +128,19 @@ def allocations() -> Iterator[Finding]:
 
 
 def _forgotten() -> QuerySet[Allocation]:
-    """Return the room of servers that are over, on hosts that are up and were not asked about them lately."""
+    """Return the room of servers that are over or have moved on, on hosts that were never asked to remove them, or
+    that are up and were not asked lately.
+    """
     now = timezone.now()
-    of_holder = {"subject_id": OuterRef("instance_id"), "host_id": OuterRef("host_id")}
-    lately = to_destroy().filter(**of_holder, created_at__gte=now - PATIENCE)
-    awaited = destroys_awaited().filter(**of_holder)
+    asked = to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    awaited = destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     over = Q(instance__vm_state=VmState.DELETED) | Q(
-        instance__vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
+        instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
     )
-    rows = Allocation.objects.select_related("instance", "host").filter(
-        over, alive(now, "host__"), ~Exists(lately), ~Exists(awaited), instance__task_state=None
-    )
-    return rows.filter(instance__updated_at__lt=now - PATIENCE).order_by("id")
+    neglected = alive(now, "host__") & ~Exists(asked.filter(created_at__gte=now - PATIENCE)) & ~Exists(awaited)
+    neglected &= Q(instance__task_state=None, instance__updated_at__lt=now - PATIENCE)
+    rows = Allocation.objects.select_related("instance", "host").filter(over, ~Exists(asked) | neglected)
+    return rows.order_by("id")
 
 
 def _ask(found: Allocation) -> Mend:
@@ -156,11 +178,8 @@ def without_room() -> Iterator[Finding]:
 
 
 def _roomless() -> QuerySet[Instance]:
-    kept = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED])
-    coming = Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
-    at_a_host = Q(vm_state__in=AT_A_HOST) | kept | coming
-    rows = Instance.objects.select_related("host").filter(at_a_host, host__isnull=False, allocation=None)
-    return rows.exclude(task_state=TaskState.DELETING).order_by("id")
+    rows = Instance.objects.select_related("host").filter(PLACED | KEPT, host__isnull=False, allocation=None)
+    return rows.order_by("id")
 
 
 def _hold(found: Instance) -> Mend:

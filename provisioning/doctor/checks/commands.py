@@ -1,16 +1,17 @@
-"""Orders that nobody awaits, and tasks that await an order that was never given."""
+"""Commands that nobody awaits, and tasks that await a command that was never given, or two."""
 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest
+from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.compute.actions.registry import awaiting, commanded_tasks
+from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
 from provisioning.compute.host_commands import about_servers, of_tasks
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance
@@ -24,9 +25,9 @@ from provisioning.hosts.models import Host, HostCommand
 _ASKED_TO_DESTROY = (TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
 
 
-@check("orders")
-def orders() -> Iterator[Finding]:
-    """Find orders to hosts whose end would change nothing."""
+@check("commands")
+def unawaited() -> Iterator[Finding]:
+    """Find commands to hosts whose end would change nothing."""
     rows = list(about_servers().filter(finished_at=None).order_by("created_at"))
     known = Instance.objects.in_bulk({row.subject_id for row in rows})
     homes = set(Host.objects.values_list("id", flat=True))
@@ -35,63 +36,68 @@ def orders() -> Iterator[Finding]:
         why = _unawaited(row, instance, homes)
         if why:
             subject = f"instance {row.subject_id}"
-            sentence = f"The order {row.kind} of attempt {row.generation} is open: {why}."
-            yield Finding("warning", subject, sentence, "Withdraw the order.", _withdraw(row), row.id)
+            sentence = f"The command {row.kind} of attempt {row.generation} is open: {why}."
+            yield Finding("warning", subject, sentence, "Withdraw the command.", _withdraw(row), row.id)
 
 
-def _unawaited(order: HostCommand, instance: Instance | None, homes: set[uuid.UUID]) -> str:
-    """Say why nobody waits for the order; empty when somebody does."""
-    if order.host_id not in homes:
+def _unawaited(command: HostCommand, instance: Instance | None, homes: set[uuid.UUID]) -> str:
+    """Say why nobody waits for the command; empty when somebody does."""
+    if command.host_id not in homes:
         return "its host is not there any more"
-    if order.kind == "destroy_request":
-        return "no record knows the server, and the host has the order" if _never_heard(order, instance) else ""
+    if command.kind == "destroy_request":
+        return "no record knows the server, and the host has the command" if _never_heard(command, instance) else ""
     if instance is None:
         return "no record knows the server"
-    if order.generation != instance.attempt:
+    if command.generation != instance.attempt:
         return f"the server is at attempt {instance.attempt}"
-    if order.beside:
-        return "" if order.host_id == instance.host_id else "the server is on another host"
-    return "" if _awaits(instance, order) else f"the server is {instance.vm_state}, {instance.task_state or 'no task'}"
+    if command.beside:
+        return "" if command.host_id == instance.host_id else "the server is on another host"
+    if _awaits(instance, command):
+        return ""
+    return f"the server is {instance.vm_state}, {instance.task_state or 'no task'}"
 
 
-def _never_heard(order: HostCommand, instance: Instance | None) -> bool:
-    return instance is None and order.acknowledged_at is not None
+def _never_heard(command: HostCommand, instance: Instance | None) -> bool:
+    return instance is None and command.acknowledged_at is not None
 
 
-def _awaits(instance: Instance, order: HostCommand) -> bool:
-    body = decode_command_body(order.body)
+def _awaits(instance: Instance, command: HostCommand) -> bool:
+    body = decode_command_body(command.body)
     if isinstance(body, BuildRequest):
         return instance.task_state == TaskState.SPAWNING and build_kind_of(instance) is not None
+    if isinstance(body, ConfirmResizeRequest) and instance.task_state in host_actions["resize"].tasks():
+        return True  # it settles an earlier resize, which an operator's reset has cut off
     return awaiting(instance, body) is not None
 
 
 def _withdraw(found: HostCommand) -> Mend:
     def mend() -> str | None:
-        order = HostCommand.objects.filter(id=found.id, finished_at=None).first()
+        command = HostCommand.objects.filter(id=found.id, finished_at=None).first()
         instance = Instance.objects.filter(id=found.subject_id).first()
         homes = set(Host.objects.filter(id=found.host_id).values_list("id", flat=True))
-        if order is None or not _unawaited(order, instance, homes):
+        if command is None or not _unawaited(command, instance, homes):
             return None
-        commands.finish(order.host_id, order.id)
-        return "The order is withdrawn."
+        commands.finish(command.host_id, command.id)
+        return "The command is withdrawn."
 
     if Instance.objects.filter(id=found.subject_id).exists():
         return of_instance(found.subject_id, lambda _: mend())
     return mend
 
 
-# ----- tasks without their order --------------------------------------------------------------------------------------
+# ----- tasks without their command ------------------------------------------------------------------------------------
 
 
-@check("missing_orders")
-def missing_orders() -> Iterator[Finding]:
-    """Find servers that wait for a host that was not told what to do."""
+@check("missing_commands")
+def missing() -> Iterator[Finding]:
+    """Find servers that wait for a host that was not told what to do, or was told twice."""
     on_hosts = [task for task in commanded_tasks() if task != TaskState.UNSHELVING]
     waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
-    rows = Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_ordered()).order_by("id")
+    rows = Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_commanded()).order_by("id")
     for row in rows:
-        sentence = f"It is {row.task_state}, and no order for that is open at any host."
+        sentence = f"It is {row.task_state}, and no command for that is open at any host."
         yield Finding("error", named(row), sentence, "Let the task end now.", _end_now(row), moment_of(row))
+    yield from _commanded_twice()
     for row in Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id"):
         holder = host_holding(row)
         if holder is not None:
@@ -99,11 +105,23 @@ def missing_orders() -> Iterator[Finding]:
             yield Finding("warning", named(row), sentence, "Ask the host.", _ask(row), moment_of(row))
 
 
+def _commanded_twice() -> Iterator[Finding]:
+    """Find servers for whose one task several commands are open."""
+    open_ones = of_tasks(about_servers().filter(finished_at=None))
+    counted = Counter(open_ones.values_list("subject_id", "generation", "kind"))
+    several = {(subject, attempt): many for (subject, attempt, _), many in counted.items() if many > 1}
+    for row in Instance.objects.filter(id__in=[subject for subject, _ in several], task_state__isnull=False):
+        many = several.get((row.id, row.attempt), 0)
+        if many:
+            sentence = f"It is {row.task_state}, and {many} commands for that are open: the first that ends, ends it."
+            yield Finding("error", named(row), sentence, evidence=moment_of(row))
+
+
 def _of_now() -> QuerySet[HostCommand]:
     return about_servers().filter(subject_id=OuterRef("id"), generation=OuterRef("attempt"), finished_at=None)
 
 
-def _ordered() -> Exists:
+def _commanded() -> Exists:
     return Exists(of_tasks(_of_now()))
 
 
@@ -113,7 +131,7 @@ def _to_destroy() -> Exists:
 
 def _end_now(found: Instance) -> Mend:
     def work(row: Instance) -> str | None:
-        if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_ordered(), id=row.id).exists():
+        if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_commanded(), id=row.id).exists():
             return None
         Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
         return "Its time is up: the reaper ends the task with its next round."

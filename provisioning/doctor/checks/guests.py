@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provisioning.compute.models import Instance
 from provisioning.compute.states import PowerState, VmState
-from provisioning.doctor.checks.allocations import AT_A_HOST
+from provisioning.doctor.checks.allocations import AT_A_HOST, PLACED
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import moment_of, named
 
@@ -25,5 +25,5 @@ def guestless() -> Iterator[Finding]:
             " disk, if that is there; else rebuild or delete it."
         )
         yield Finding("warning", named(row), sentence, evidence=moment_of(row))
-    for row in Instance.objects.filter(host=None, vm_state__in=AT_A_HOST).order_by("id"):
+    for row in Instance.objects.filter(PLACED, host=None).order_by("id"):
         yield Finding("error", named(row), f"It is {row.vm_state}, and on no host. An operator may reset it to error.")

@@ -1,4 +1,4 @@
-"""Images of servers that nobody finishes."""
+"""Images of servers that nobody finishes, that are missing, or that nobody needs any more."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.compute.models import InstanceActionEvent
-from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.snapshot_images import READY, remove_image
+from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import moment_of, named
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 
@@ -20,7 +22,7 @@ HALVES = (Image.Status.QUEUED, Image.Status.SAVING)
 def images() -> Iterator[Finding]:
     """Find images of servers for whose bits no host was asked; an upload by a person is theirs to finish."""
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
-    halves = list(rows)  # before the orders: what is made meanwhile has its order
+    halves = list(rows)  # before the commands: what is made meanwhile has its command
     wanted = _wanted() if halves else set()
     for image in halves:
         if image.id not in wanted and _made_here(image.id):
@@ -30,8 +32,8 @@ def images() -> Iterator[Finding]:
 
 def _wanted() -> set[uuid.UUID]:
     bodies = HostCommand.objects.filter(kind="snapshot_request", finished_at=None).values_list("body", flat=True)
-    orders = (decode_command_body(body) for body in bodies)
-    return {uuid.UUID(order.image_id) for order in orders if isinstance(order, SnapshotRequest)}
+    commands = (decode_command_body(body) for body in bodies)
+    return {uuid.UUID(command.image_id) for command in commands if isinstance(command, SnapshotRequest)}
 
 
 def _made_here(image_id: uuid.UUID) -> bool:
@@ -45,5 +47,33 @@ def _remove(image_id: uuid.UUID) -> Mend:
         if not half or image_id in _wanted() or not remove_image(image_id, unless_ready=True):
             return None
         return "It is deleted."
+
+    return mend
+
+
+# ----- what shelved servers come back from ----------------------------------------------------------------------------
+
+
+@check("shelves")
+def shelves() -> Iterator[Finding]:
+    """Find servers on their shelf without the image they come back from, and such images of deleted servers."""
+    kept = Instance.objects.exclude(snapshot_image_id=None).order_by("id")
+    images = Image.objects.in_bulk(list(kept.values_list("snapshot_image_id", flat=True)))
+    for row in Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED).order_by("id"):
+        image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
+        if image is None or image.status not in READY:
+            has = "not there" if image is None else image.status
+            sentence = f"It is on its shelf, and the image it comes back from is {has}: it cannot be unshelved."
+            yield Finding("warning", named(row), sentence, evidence=(has, moment_of(row)))
+    for row in kept.filter(vm_state=VmState.DELETED):
+        image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
+        if image is not None and image.status != Image.Status.DELETED and not image.protected:
+            sentence = f"It was kept for the server {row.id} to come back from, which is deleted."
+            yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove_kept(image.id), image.status)
+
+
+def _remove_kept(image_id: uuid.UUID) -> Mend:
+    def mend() -> str | None:
+        return "It is deleted." if remove_image(image_id) else None
 
     return mend

@@ -38,7 +38,7 @@ def tasks() -> Iterator[Finding]:
 
 @check("states")
 def states() -> Iterator[Finding]:
-    """Find servers in a state that no move leads to, and deleted ones that do not say when."""
+    """Find servers in a state that no transition leads to, and records that do not go with their state."""
     rows = Instance.objects.order_by("id")
     for vm_state, task_state in sorted(
         set(rows.order_by().values_list("vm_state", "task_state").distinct()) - _STATES, key=str
@@ -50,6 +50,9 @@ def states() -> Iterator[Finding]:
         yield Finding("error", named(row), "It is deleted and does not say since when.", "Write it down.", _date(row))
     for row in rows.exclude(vm_state=VmState.DELETED).exclude(deleted_at=None):
         yield Finding("error", named(row), f"It is {row.vm_state}, and has the date of a deletion.")
+    for row in rows.filter(vm_state=VmState.RESIZED, old_flavor__isnull=True):
+        sentence = "It is resized and does not say from which size: only confirming the resize leads on."
+        yield Finding("error", named(row), sentence, evidence=moment_of(row))
 
 
 def _deadline(found: Instance) -> Mend:
