@@ -77,5 +77,5 @@ def _instance(instance_id: str, name: str, context: RequestContext) -> str:
         instance = compute.instance_for(context, instance_id)
     except NotFoundError:
         gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
-        return render_to_string("dashboard/instances/_gone.html", gone)
+        return render_to_string("dashboard/instances/_deleted.html", gone)
     return render_to_string("dashboard/instances/_live.html", detail_for(context, instance))

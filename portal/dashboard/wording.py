@@ -52,7 +52,7 @@ SEEN_BY = {
     "public": "everybody",
     "community": "whoever knows its ID",
     "private": "this project",
-    "shared": "this project, and whom it is shared with",
+    "shared": "this project, and those it is shared with",
     "offered": "offered to this project",
     "lent": "shared with this project",
 }

@@ -126,7 +126,7 @@ def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
         if not found:
             problems.add(line, f"{name!r} is no column. Columns are {', '.join(COLUMNS)}, {QUOTA}cores and so on.")
         elif found in columns:
-            problems.add(line, f"The column {name!r} stands there twice.")
+            problems.add(line, f"The column {name!r} appears twice.")
         columns.append(found)
     if not problems and "user" not in columns:
         problems.add(line, "The first line must name the columns, and one of them must be user.")

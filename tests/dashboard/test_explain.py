@@ -54,7 +54,7 @@ def test_a_launch_that_went_well_says_so_in_one_line(at_alice: Client, web: Inst
     assert decision.sentence == "1 host, and all will do."
     assert (decision.tone, decision.took) == ("ok", ())
     page = page_of(at_alice, web).content.decode()
-    assert "took no host away" in page
+    assert "removed no host" in page
     assert "How its host was found" in page
     assert "open" not in page.split('data-testid="decision-1"')[1].split(">")[0]
 
@@ -80,7 +80,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
         0,
     ]
     assert "3 hosts lack it" in drawn
-    assert "2 checks took no host away: at work, zone." in page
+    assert "2 checks removed no host: at work, zone." in page
     assert "Why there is no host for it" in page
     assert "open" in page.split('data-testid="decision-1"')[1].split(">")[0]
 
@@ -166,15 +166,15 @@ def test_names_weights_and_losses_are_for_operators(
 
 def test_old_decisions_without_shares_are_shown(signed_in: SignedIn, operator: Person, web: Instance) -> None:
     decide(web, took("RamFilter", 1, 1), host_name="h", weights=[{"host": "h", "weight": 1.0}])
-    assert "The best, as they were weighed" in page_of(signed_in(operator), web).content.decode()
+    assert "The best hosts and their weights" in page_of(signed_in(operator), web).content.decode()
 
 
 def test_hosts_that_weigh_the_same_are_said_to_be_drawn(signed_in: SignedIn, web: Instance, operator: Person) -> None:
     weights = [{"host": "ohm", "weight": 1.0}, {"host": "tesla", "weight": 1.0}]
     decide(web, took("RamFilter", 2, 2), host_name="ohm", weights=weights)
     page = page_of(signed_in(operator), web).content.decode()
-    assert "They weigh the same: one was drawn" in page
-    assert "The best, as they were weighed" not in page
+    assert "Equal weights: one was chosen at random" in page
+    assert "The best hosts and their weights" not in page
 
 
 def test_what_hosts_and_filters_are_called_is_never_html(signed_in: SignedIn, operator: Person, web: Instance) -> None:

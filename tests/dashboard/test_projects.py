@@ -74,7 +74,13 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/projects/{made.id}/")
     assert (made.description, made.parent, made.domain_id) == ("For trying", alice.project, "default")
     page = at_operator.get(answer.headers["Location"]).content.decode()
-    for words in ("<h1>lab</h1>", "For trying", '<span class="tag">a</span>', "lab is made", "Nobody works here yet"):
+    for words in (
+        "<h1>lab</h1>",
+        "For trying",
+        '<span class="tag">a</span>',
+        "lab is created",
+        "Nobody works here yet",
+    ):
         assert words in page
 
 

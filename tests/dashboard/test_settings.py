@@ -305,7 +305,7 @@ def test_among_many_projects_one_searches(at_alice: Client, alice: Person) -> No
     found = words(at_alice.get("/auth/projects/?q=T-0%207"))
     assert found.count("formaction") == 1
     assert "project-07" in found
-    assert "No project is called so." in words(at_alice.get("/auth/projects/?q=%00nothing"))
+    assert "No project has this name." in words(at_alice.get("/auth/projects/?q=%00nothing"))
 
 
 def test_the_search_finds_no_foreign_project(at_alice: Client, people: People) -> None:

@@ -57,7 +57,7 @@ def make(page: Page, folder: Path) -> Path:
     expect(page.get_by_label("Time")).to_be_hidden()
     picture(page, "application-credential-new")
     page.get_by_test_id("credential-submit").click()
-    expect(page.get_by_role("heading", name="nightly-backup is made")).to_be_visible()
+    expect(page.get_by_role("heading", name="nightly-backup is created")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_test_id("download-clouds").click()
     assert download.value.suggested_filename == "clouds.yaml"

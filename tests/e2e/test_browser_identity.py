@@ -61,7 +61,7 @@ def make_project(page: Page) -> None:
     page.get_by_role("link", name="New project").click()
     page.get_by_label("Name", exact=True).fill("laboratory")
     page.get_by_label("Description").fill("For trying things")
-    page.get_by_role("button", name="Make project").click()
+    page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("heading", name="laboratory")).to_be_visible()
 
 
@@ -71,8 +71,8 @@ def make_user(page: Page) -> str:
     page.get_by_label("User name").fill("ada")
     expect(page.get_by_label("Project to start in")).to_have_value("laboratory")
     expect(page.get_by_label("The password")).to_be_hidden()
-    page.get_by_role("button", name="Make user").click()
-    expect(page.get_by_role("heading", name="ada is made")).to_be_visible()
+    page.get_by_role("button", name="Create user").click()
+    expect(page.get_by_role("heading", name="ada is created")).to_be_visible()
     picture(page, "user-made")
     return page.get_by_test_id("password").inner_text()
 

@@ -43,7 +43,7 @@ class CredentialForm(Form):
         label="Access rules",
         required=False,
         widget=forms.Textarea({"class": "mono small", "rows": 3, "placeholder": "compute GET /v2.1/servers/**"}),
-        help_text="One a line: service, method, path. The program can then make these requests and no others."
+        help_text="One per line: service, method, path. The program can then make these requests and no others."
         " * stands for one part of a path, ** for any number of parts.",
     )
     unrestricted = forms.BooleanField(required=False)

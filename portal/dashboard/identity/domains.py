@@ -46,7 +46,7 @@ class DomainCreate(RecordFormPage):
 
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
-        return self.go("dashboard:domains", said=f"{domain.name} is made.")
+        return self.go("dashboard:domains", said=f"{domain.name} is created.")
 
 
 class DomainEdit(RecordFormPage, DomainPage):
@@ -72,7 +72,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=False)
-        return self.go("dashboard:domains", said=f"{self.record.name} is closed.")
+        return self.go("dashboard:domains", said=f"{self.record.name} is disabled.")
 
 
 class DomainSwitchOn(DomainPage):
@@ -83,7 +83,7 @@ class DomainSwitchOn(DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)
-        return self.go("dashboard:domains", said=f"{self.record.name} is open.")
+        return self.go("dashboard:domains", said=f"{self.record.name} is enabled.")
 
 
 class DomainDelete(QuestionPage[Domain], DomainPage):

@@ -19,7 +19,7 @@ from provisioning.identity.services import onboarding
 SUGGESTED = "suggested-projects"
 """The id of the list of names that a field for a project offers."""
 PASSWORDS = (
-    ("make", ChoiceLabel("Make one", "It is shown once, to hand over.")),
+    ("make", ChoiceLabel("Generate one", "It is shown once, to hand over.")),
     ("type", ChoiceLabel("Type one", "It is never shown.")),
 )
 
@@ -75,7 +75,7 @@ class ProjectForm(RecordForm):
 
     service_fields = {"tag": "tags", "parent_id": "parent"}
 
-    tags = forms.CharField(max_length=2000, required=False, help_text="Words with commas between them.")
+    tags = forms.CharField(max_length=2000, required=False, help_text="Tags, separated by commas.")
     parent = forms.CharField(
         label="Parent project",
         max_length=255,
@@ -119,7 +119,7 @@ class PasswordForm(Form):
             self.errors.pop("password", None)
             typed["password"] = onboarding.new_password()
         elif "password" not in self.errors and not typed["password"]:
-            self.add_error("password", "Type a password, or have one made.")
+            self.add_error("password", "Type a password, or let one be generated.")
         return typed
 
 

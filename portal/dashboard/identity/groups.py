@@ -57,7 +57,7 @@ class GroupCreate(RecordFormPage):
         """Make it, and go to its page, where its members are."""
         typed = form.cleaned_data
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
-        return self.go("dashboard:group_page", group.id, said=f"{group.name} is made. Now put users into it.")
+        return self.go("dashboard:group_page", group.id, said=f"{group.name} is created. Now add users to it.")
 
 
 class GroupDetail(GroupPage):

@@ -70,7 +70,7 @@ class ProjectCreate(RecordFormPage):
             description=typed["description"],
             tags=tuple(typed["tags"]),
         )
-        said = f"{project.name} is made. Now give people a role on it."
+        said = f"{project.name} is created. Now give users a role in it."
         return self.go("dashboard:project_page", project.id, said=said)
 
     def further(self) -> dict[str, Any]:
@@ -126,12 +126,12 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
 
     rule = "identity:update_project"
     question = "Disable {name}?"
-    text = "Nobody can work in it any more, at once: open pages and tokens end. Its instances go on."
+    text = "Nobody can work in it from now on: open pages and tokens end at once. Its instances go on."
     label = "Disable"
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{self.record.name} is closed.")
+        return self.go(self.back(), said=f"{self.record.name} is disabled.")
 
 
 class ProjectSwitchOn(ProjectPage):
@@ -142,7 +142,7 @@ class ProjectSwitchOn(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{self.record.name} is open.")
+        return self.go(self.back(), said=f"{self.record.name} is enabled.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):

@@ -37,7 +37,7 @@ class UploadForm(Form):
     file = forms.FileField(
         required=False,
         widget=forms.FileInput({"accept": ".qcow2,.img,.raw,.iso,.vmdk,.vhd,.vhdx,.vdi"}),
-        help_text="A disk with cloud-init or an equivalent inside.",
+        help_text="A disk that has cloud-init or an equivalent.",
     )
     name = forms.CharField(max_length=255)
     disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select(choices=FORMATS))
@@ -56,7 +56,7 @@ class UploadForm(Form):
             ("private", "this project"),
             ("shared", "this project, and projects it is shared with"),
             *([("community", "whoever knows its ID")] if can_communitize else []),
-            *([("public", "everybody: it stands in every project's list")] if can_publish else []),
+            *([("public", "everybody: it is in every project's list")] if can_publish else []),
         ]
         self.offer("visibility", audiences)
 

@@ -50,14 +50,14 @@ class ImageUnshare(ImagePage):
 
     def get(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
         image = selectors.image_for(self.context, image_id)
-        title = f"Share {image.name or image.id} with this project no longer?"
+        title = f"Stop sharing {image.name or image.id} with this project?"
         return self.ask_first(
             title, "Instances there keep their disks; no new ones can be launched from it.", "Stop sharing"
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
         services.remove_member(self.context, image_id, project_id)
-        return self.go("dashboard:image_share", image_id, said="The image is shared with that project no longer.")
+        return self.go("dashboard:image_share", image_id, said="The image is no longer shared with that project.")
 
 
 class ImageAnswer(ImagePage):

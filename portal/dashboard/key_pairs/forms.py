@@ -7,7 +7,7 @@ from django import forms
 from portal.dashboard.forms import ChoiceLabel, Form
 
 ORIGINS = (
-    ("make", ChoiceLabel("Make a new pair", "The private key is shown once, to download.")),
+    ("make", ChoiceLabel("Create a new pair", "The private key is shown once, to download.")),
     ("import", ChoiceLabel("Import one I have", "Paste the public half.")),
 )
 ALGORITHMS = (("ed25519", "ed25519, short and strong"), ("rsa", "RSA, for old programs"))

@@ -30,7 +30,7 @@ class NewPasswordForm(Form):
     def clean(self) -> dict[str, Any]:
         typed = super().clean() or self.cleaned_data
         if {"password", "again"} <= typed.keys() and typed["password"] != typed["again"]:
-            self.add_error("again", "The two are not the same.")
+            self.add_error("again", "The two passwords are not the same.")
         return typed
 
 

@@ -136,7 +136,7 @@ class HostAdmin(Written):
         reason = f"Disabled by {context_of(request).user_name}."
         each(request, queryset, lambda context, host: disable_host(context, host.id, reason), "Hosts disabled")
 
-    @admin.action(description="Force down: it is switched off, wait for its word no more")
+    @admin.action(description="Force down: it is switched off, do not wait for its report")
     def force_down(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:
         """Let them count as down whatever their agents say, after a question."""
         question = confirmed(self, request, queryset, "force_down", "Are these hosts switched off or cut off?")
@@ -144,7 +144,7 @@ class HostAdmin(Written):
             _change_each(request, queryset, down=True)
         return question
 
-    @admin.action(description="Let up: count as up again when the agent answers")
+    @admin.action(description="Undo force down: it is up again when its agent answers")
     def let_up(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
         """Believe their agents again."""
         _change_each(request, queryset, down=False)

@@ -18,7 +18,7 @@ from provisioning.hosts.selectors import enrolled_hosts
 class Command(BaseCommand):
     """Seeds an empty cloud and writes ``run/bootstrap.json`` for ``bin/up``."""
 
-    help = "Make the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
+    help = "Create the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the data folder, the guest image and the hosts of this machine."""

@@ -16,7 +16,7 @@ from provisioning.quotas.services.limits import set_limit
 class Command(BaseCommand):
     """Makes a project with its limits, all or nothing."""
 
-    help = "Make a project."
+    help = "Create a project."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what it is called, where it stands and what it may use."""

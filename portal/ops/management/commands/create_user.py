@@ -18,7 +18,7 @@ from provisioning.identity.services.users import UserFields, create_user, update
 class Command(BaseCommand):
     """Makes a user with a password and roles, all or nothing."""
 
-    help = "Make a user, or with --update change one."
+    help = "Create a user, or with --update change one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take who it is, and what the user may do where."""

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     """Imports a roster, all or nothing; a second import of the same file changes nothing."""
 
     help = (
-        "Make users, projects, roles, groups and quotas from a CSV file with the columns user, domain, email, "
+        "Create users, projects, roles, groups and quotas from a CSV file with the columns user, domain, email, "
         "password, project, roles, groups, and quota_cores and so on; one row for each user and project."
     )
 
