@@ -114,7 +114,7 @@ class ProjectQuotasReset(OneProjectPage):
         return self.ask(
             {
                 "title": f"Give {self.project.name} the default quotas?",
-                "text": "All limits of its own are removed. What is in use stays, even where it is more than the defaults allow.",
+                "text": "All limits of its own are removed. What is in use stays, even where it is more.",
                 "action": reverse("dashboard:project_quotas_reset", args=[self.project.id]),
                 "label": "Use the defaults",
                 "danger": False,

@@ -15,7 +15,7 @@ from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
-from provisioning.compute.launch.reserve import reserve
+from provisioning.compute.launch.reserve import reserve_servers
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.jobs.cast import cast
@@ -57,7 +57,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         if made:
             return made
         checked = check(context, request)
-        instances = reserve(context, request, checked, identity)
+        instances = reserve_servers(context, request, checked, identity)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
         for instance in instances:
             instance.security_groups = groups

@@ -17,10 +17,10 @@ from provisioning.compute.models import Instance
 from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.passwords import sealed
 from provisioning.compute.sizes import flavor_copy
-from provisioning.quotas.services import ledger
+from provisioning.quotas.services.ledger import reserve
 
 
-def reserve(
+def reserve_servers(
     context: RequestContext, request: LaunchRequest, checked: CheckedLaunch, identity: LaunchIdentity
 ) -> list[Instance]:
     """Reserve the quota of each server, inside the caller's transaction; return the servers, which are not written yet.
@@ -34,7 +34,7 @@ def reserve(
         instance = _instance(checked, columns, identity, index)
         try:
             with transaction.atomic(savepoint=count > 1):
-                ledger.reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
+                reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
         except OverQuotaError:
             if index < request.min_count or count == 1:
                 raise
