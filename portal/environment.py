@@ -1,7 +1,5 @@
 """Reading the environment: every kind of setting that needs a check of its own."""
 
-from __future__ import annotations
-
 import ipaddress
 import math
 import re

@@ -1,7 +1,5 @@
 """The WebSockets' paths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from channels.routing import URLRouter

@@ -2,8 +2,6 @@
 
 docs/operator-guide.md lists them all."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The data of images that hosts fetch for a build and send after a snapshot, over HTTP."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

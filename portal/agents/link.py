@@ -1,7 +1,5 @@
 """The agents' link: one WebSocket per host, over which it gets commands and questions and reports facts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

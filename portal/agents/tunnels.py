@@ -1,7 +1,5 @@
 """The host's end of a console, dialled because the host was asked to."""
 
-from __future__ import annotations
-
 import contextlib
 
 from portal.common import handshake

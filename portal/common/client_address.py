@@ -1,7 +1,5 @@
 """Where a request comes from."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from rest_framework.request import Request
 

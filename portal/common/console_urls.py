@@ -1,7 +1,5 @@
 """Addresses of remote consoles: pages for people, sockets for programs."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """The base of every WebSocket consumer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer

@@ -1,7 +1,5 @@
 """The HTTP status of every anticipated error, for the APIs and for hosts."""
 
-from __future__ import annotations
-
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, UnreadablePostError
 

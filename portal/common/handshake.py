@@ -1,7 +1,5 @@
 """Reading a WebSocket's handshake: headers, cookies, query, and where the page that opened it comes from."""
 
-from __future__ import annotations
-
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit

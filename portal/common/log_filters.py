@@ -1,7 +1,5 @@
 """Keeps out of the log what is no error."""
 
-from __future__ import annotations
-
 import logging
 
 

@@ -1,7 +1,5 @@
 """Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch

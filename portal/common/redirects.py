@@ -1,7 +1,5 @@
 """Where to go after signing in: only to pages of this portal."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from django.utils.http import url_has_allowed_host_and_scheme
 

@@ -1,7 +1,5 @@
 """Gives every HTTP request an id that stands in the answer's headers, in faults and in the log."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Tells browsers to load nothing from elsewhere, to run nothing inline, and to show the portal in no frame."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from django.core.exceptions import DisallowedHost

@@ -4,8 +4,6 @@ There is no second kind of session: what ends a token (sign-out, a session that 
 disabled user or project, a lost role) ends the pages of that browser at its next request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from importlib import import_module

@@ -4,8 +4,6 @@ Both must come to the same web process.  A host whose dial comes to another one 
 several processes behind one address work when the address spreads connections over them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import uuid

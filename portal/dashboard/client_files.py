@@ -3,8 +3,6 @@
 Names are whatever people typed, so values are quoted for YAML and for the shell.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The pages for what goes wrong outside of a panel."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse

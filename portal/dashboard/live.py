@@ -1,7 +1,5 @@
 """What a page's socket sends: the page's own partials, rendered anew for what happened."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection, Sequence
 

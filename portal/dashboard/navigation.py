@@ -1,7 +1,5 @@
 """The entries of the side bar and of the phone's tab bar."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext

@@ -1,7 +1,5 @@
 """What every page of the dashboard does: asks who is there, puts the frame around, and words the cloud's errors."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any, cast

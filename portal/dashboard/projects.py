@@ -1,7 +1,5 @@
 """The project switch: the projects that one may work in, and the pages on which one stays when changing."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Words for numbers, times and states, the same on every page."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 

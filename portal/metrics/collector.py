@@ -1,7 +1,5 @@
 """The metrics, read from the database at each look, so that all web processes say the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """``/healthz``: whether launching works."""
 
-from __future__ import annotations
-
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_GET

@@ -1,7 +1,5 @@
 """``/metrics``: how the cloud does, for Prometheus."""
 
-from __future__ import annotations
-
 import hmac
 
 from django.conf import settings

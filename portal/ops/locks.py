@@ -1,7 +1,5 @@
 """Whether a command can lift a lock: where wrong passwords are counted."""
 
-from __future__ import annotations
-
 from django.conf import settings
 
 from provisioning.identity.counters import CACHE

@@ -1,7 +1,5 @@
 """What operators name at a command line: a domain, project, user, group or role by name or id, and a password."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator

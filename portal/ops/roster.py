@@ -5,8 +5,6 @@ tells what a real one does.  What is not in the roster stays: nothing is taken a
 exists is never touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reading a roster: a CSV file with one row for each user and project."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

@@ -1,7 +1,5 @@
 """Fills an empty cloud with what a first launch needs; what is there already is left as it is."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import string

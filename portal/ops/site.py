@@ -1,7 +1,5 @@
 """The operators' admin site."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any

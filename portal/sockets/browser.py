@@ -1,7 +1,5 @@
 """A page's socket: the page's own partials, sent again for whatever changed."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

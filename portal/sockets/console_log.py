@@ -1,7 +1,5 @@
 """The console log of a server, following live: asked of its host again and again, each time waiting for more."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Remote consoles: a person's socket, joined with the one that the server's host dials."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -2,8 +2,6 @@
 project's events in order, from the last one seen.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A script's socket: the project's events, or notifications, as JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from portal.common import handshake

@@ -1,7 +1,5 @@
 """Daphne's access log without the tokens that stand in addresses of consoles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -24,8 +24,6 @@ Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_req
 ``load_middleware(is_async=False)``, ``get_script_prefix``, and that ``BaseHandler.__init__`` loads nothing.
 """
 
-from __future__ import annotations
-
 from daphne import access, http_protocol, server
 
 from portal.web import access_log, http_requests, websockets

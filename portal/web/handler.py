@@ -5,8 +5,6 @@ and view, which costs more than most requests themselves.  Everything here is sy
 its first signal to its last in one thread of a pool; these threads also keep their SQLite connection.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import functools

@@ -4,8 +4,6 @@ Daphne alone reads a whole body into memory before the application sees it, and 
 Everything else is left to Daphne.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from typing import IO, Any

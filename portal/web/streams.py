@@ -4,8 +4,6 @@ The web server (``portal.web.http_requests``) opens one ``Exchange`` for a reque
 without that server (tests, WSGI) the same functions use Django's own request and response.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections import deque

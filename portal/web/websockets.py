@@ -5,8 +5,6 @@ A browser comes back by itself and catches up; an agent gets its commands again.
 waits until the peer has read, and a peer is not read from while the application has enough to do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

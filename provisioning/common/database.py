@@ -1,7 +1,5 @@
 """Facts about the database."""
 
-from __future__ import annotations
-
 from django.db import connection
 
 

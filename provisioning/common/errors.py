@@ -3,8 +3,6 @@
 Each face has one table from these classes to its own wording and status.
 """
 
-from __future__ import annotations
-
 
 class NovellaError(Exception):
     """Base: ``message`` may be shown to the user, ``field`` names the input it is about (``imageRef``, ``name``)."""

@@ -1,7 +1,5 @@
 """Reading ids that come from outside: a UUID with dashes or as 32 hexadecimal characters, and nothing else."""
 
-from __future__ import annotations
-
 import re
 import uuid
 

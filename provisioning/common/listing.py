@@ -3,8 +3,6 @@
 Pages neither skip nor repeat a row: they begin behind a marker, in an order that leaves nothing open.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

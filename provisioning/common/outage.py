@@ -1,7 +1,5 @@
 """Telling an outage of the database from a mistake of ours in what was asked of it."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from django.db import InterfaceError, OperationalError

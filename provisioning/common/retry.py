@@ -4,8 +4,6 @@ Locks are taken in one order wherever that can be; where it cannot, the database
 transactions, and that one is simply run again: nothing of it was written.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 import time

@@ -1,7 +1,5 @@
 """Text from outside that is not trusted: hosts, guests, other people's web servers."""
 
-from __future__ import annotations
-
 
 def one_line(text: str, longest: int) -> str:
     """Return the text as one line, cut: control characters are blanks, and none of these at its end."""

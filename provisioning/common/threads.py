@@ -1,7 +1,5 @@
 """Database work of the event loop: a few threads of their own, so that links never wait behind HTTP requests."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Callable

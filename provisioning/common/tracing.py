@@ -1,7 +1,5 @@
 """The request id of whatever runs in this thread or task, for log lines."""
 
-from __future__ import annotations
-
 import contextvars
 import logging
 

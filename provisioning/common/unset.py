@@ -1,7 +1,5 @@
 """A value for what a request does not say, where None has a meaning of its own."""
 
-from __future__ import annotations
-
 import enum
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Room on hosts: claimed and given back by conditional updates, so that no load can take more than there is."""
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Iterable

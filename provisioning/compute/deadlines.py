@@ -1,7 +1,5 @@
 """How long each task may take before the reaper looks after it: every task_state has a deadline and a setting."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Errors of compute that are more than their root class says."""
 
-from __future__ import annotations
-
 import uuid
 
 from provisioning.common.errors import ConflictError

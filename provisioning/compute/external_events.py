@@ -1,7 +1,5 @@
 """What other services tell about servers (Compute API reference, "Create external events")."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

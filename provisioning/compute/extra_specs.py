@@ -1,7 +1,5 @@
 """Which extra specs the Compute API knows, and what their values may be (microversion 2.86)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The record of why an instance failed."""
 
-from __future__ import annotations
-
 from provisioning.compute.models import Instance, InstanceFault
 
 

@@ -1,7 +1,5 @@
 """The agent inside a guest, by which some actions work: the image's property says whether there is one, as in Nova."""
 
-from __future__ import annotations
-
 from oslo_utils import strutils
 
 from provisioning.common.errors import ConflictError

@@ -1,7 +1,5 @@
 """The guest as its host is told of it: everything a command needs that makes one or changes what it is made of."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

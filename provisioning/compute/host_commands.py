@@ -1,7 +1,5 @@
 """Commands to hosts about servers: the generation of a server is its attempt."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Which bits of images a host may get or send: those that a command it holds is about."""
 
-from __future__ import annotations
-
 import uuid
 
 from compute_agent.contract.commands import images_of

@@ -1,7 +1,5 @@
 """The record of what was asked of an instance and of every step it took."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Work of compute by the clock."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from provisioning.compute.services import remote_consoles

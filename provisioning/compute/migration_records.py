@@ -1,7 +1,5 @@
 """The records of what became of each resize and move, with Nova's words for their statuses."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

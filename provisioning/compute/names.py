@@ -1,7 +1,5 @@
 """Names of servers and what is made of them: checks, host names, numbered names."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 import uuid

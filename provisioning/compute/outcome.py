@@ -1,7 +1,5 @@
 """How a command to a host ended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

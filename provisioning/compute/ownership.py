@@ -1,7 +1,5 @@
 """What projects and users own in compute."""
 
-from __future__ import annotations
-
 from provisioning.compute.models import FlavorAccess, Instance, KeyPair, ServerGroup
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids

@@ -1,7 +1,5 @@
 """Passwords of guests: made for a launch, kept until the guest has it, and forgotten."""
 
-from __future__ import annotations
-
 import secrets
 import string
 import uuid

@@ -1,7 +1,5 @@
 """Periods of accounting: whole hours, days, months or years, as Nova's ``instance_usage_audit_period`` names them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 

@@ -5,8 +5,6 @@ or when the host has confirmed that nothing is left.  The quota belongs to the u
 instance is gone for them; that of its ports with the ports.
 """
 
-from __future__ import annotations
-
 import uuid
 
 from django.utils import timezone

@@ -2,8 +2,6 @@
 bear.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import uuid

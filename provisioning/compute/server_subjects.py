@@ -1,7 +1,5 @@
 """Servers as subjects of hosts: what follows from what hosts say of them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

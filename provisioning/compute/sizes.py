@@ -1,7 +1,5 @@
 """How much room a server takes: of the project's quota and of a host."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The cloud writes them in the project they belong to; what the caller may say of them is checked in the caller's name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import uuid
 from collections.abc import Mapping

@@ -2,8 +2,6 @@
 its event.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Reading the live log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple

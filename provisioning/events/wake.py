@@ -5,8 +5,6 @@ wake-up goes to all of a channel.  On PostgreSQL it is LISTEN/NOTIFY, and reache
 misses a wake-up looks by itself a second later.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools

@@ -1,7 +1,5 @@
 """What a host says it has and uses: measured amounts, images in its cache, guests, leftovers."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from itertools import islice

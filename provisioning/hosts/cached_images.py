@@ -1,7 +1,5 @@
 """Which host has which image in its cache, by its audits: only what differs from the audit before is written."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from itertools import islice

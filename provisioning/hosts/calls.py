@@ -1,7 +1,5 @@
 """Calls to hosts: a question that waits for its answer.  Never for what a list page shows."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -1,7 +1,5 @@
 """Commands to hosts: rows that are sent until the host acknowledges them, and kept until it says how they ended."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta

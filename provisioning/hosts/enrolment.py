@@ -1,7 +1,5 @@
 """How a host joins: join tokens, and the credential by which its agent is known from then on."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

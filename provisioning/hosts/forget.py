@@ -1,7 +1,5 @@
 """The end of a host: nothing is sent to it any more."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.utils import timezone

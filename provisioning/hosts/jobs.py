@@ -1,7 +1,5 @@
 """What is done for hosts by the clock."""
 
-from __future__ import annotations
-
 from provisioning.hosts import calls, commands, liveness, rejected, reports
 from provisioning.jobs.registry import periodic
 

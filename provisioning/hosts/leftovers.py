@@ -1,7 +1,5 @@
 """What hosts have that nothing there accounts for: kept as their audits say it, for whoever removes it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from itertools import islice

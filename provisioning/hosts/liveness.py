@@ -1,7 +1,5 @@
 """Whether a host's agent is there: its link, its heartbeats, and what it holds by the records when it comes back."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import timedelta
 

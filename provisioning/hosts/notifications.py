@@ -1,7 +1,5 @@
 """Notifications about hosts, as Nova sends them of its compute services."""
 
-from __future__ import annotations
-
 from provisioning.hosts.models import Host
 from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when

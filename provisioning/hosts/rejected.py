@@ -1,7 +1,5 @@
 """Reports that could not be dealt with: kept as they came, tried again for about an hour, and then given up."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta

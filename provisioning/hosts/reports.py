@@ -2,8 +2,6 @@
 the subject.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import uuid

@@ -1,7 +1,5 @@
 """Hosts: for operators, whether they answer, and the zones everybody may name."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.conf import settings

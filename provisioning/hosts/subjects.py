@@ -1,7 +1,5 @@
 """The kinds of things that hosts are commanded about, and who answers for each: the services above register here."""
 
-from __future__ import annotations
-
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which requests the access rules of an application credential allow, as keystonemiddleware reads them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Waking every open connection that may be concerned when something is taken away."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Signing in as the Identity API knows it: what is proved, by which methods, and what the token is for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

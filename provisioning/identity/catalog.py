@@ -1,7 +1,5 @@
 """This cloud's own services, and what the addresses of endpoints may stand for."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from typing import NamedTuple

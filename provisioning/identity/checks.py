@@ -1,7 +1,5 @@
 """What Django checks before a command of ours runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Races between writers: what the database's constraints refuse becomes a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

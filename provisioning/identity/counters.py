@@ -3,8 +3,6 @@
 Whoever is not signed in must not be able to write to the database.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import threading

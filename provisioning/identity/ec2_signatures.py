@@ -5,8 +5,6 @@ S3, "Signing and authenticating REST requests".  Which fields describe a request
 ``s3tokens``.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

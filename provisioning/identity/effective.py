@@ -6,8 +6,6 @@ taken away must be gone at the next one, so nothing is remembered between two qu
 
 # ruff: noqa: S608 - the statements are put together of the constants below, and every value is a parameter
 
-from __future__ import annotations
-
 import uuid
 from datetime import datetime
 from typing import Any, NamedTuple

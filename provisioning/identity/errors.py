@@ -1,7 +1,5 @@
 """Errors of signing in."""
 
-from __future__ import annotations
-
 import uuid
 
 from provisioning.common.errors import NotAuthenticatedError

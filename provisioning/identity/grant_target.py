@@ -1,7 +1,5 @@
 """To whom a role is given, and on what."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict, Unpack
 
 from provisioning.identity.models import Domain, Group, Project, User

@@ -1,7 +1,5 @@
 """Argon2id with OWASP's second set of parameters: 19 MiB and 17 ms a sign-in instead of Django's 100 MiB."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """What is done for identity by the clock."""
 
-from __future__ import annotations
-
 import logging
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Keys that encrypt: files in a folder, numbered; the highest number encrypts, all decrypt."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

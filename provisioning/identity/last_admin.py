@@ -1,7 +1,5 @@
 """Refuses changes that would leave the cloud without an administrator."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager

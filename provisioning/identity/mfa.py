@@ -1,7 +1,5 @@
 """Which methods are enough to sign in as a user: Keystone's options ``multi_factor_auth_rules`` and ``…_enabled``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from provisioning.common.errors import NotAuthenticatedError

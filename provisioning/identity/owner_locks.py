@@ -1,7 +1,5 @@
 """Locks on projects and users, so that nothing is created for an owner that is being deleted."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ changes them while the cloud runs.  A check may name of the caller: ``role``, ``
 ``domain_id``.  Which objects exist for a caller is not decided here: selectors show a project its own.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import os

@@ -7,8 +7,6 @@ a cycle.  oslo.policy's own reading of files does not suffice: it takes half of 
 defaults back when the file is gone or broken, and does not see misspelt attributes or a cycle through ``not``.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Keeps callers from taking an administrator's power, by a new password for one or a place in a group of theirs."""
 
-from __future__ import annotations
-
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy

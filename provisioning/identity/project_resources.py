@@ -4,8 +4,6 @@ An app registers in ``AppConfig.ready``: what somebody has to remove first (serv
 and what is deleted with its project (a default security group, quota rows) with a ``remove``.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ It ends with a check of itself: which hash has to be computed shows in the secre
 it is compared with, and the work is the same whether that record exists or not.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import secrets

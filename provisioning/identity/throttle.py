@@ -6,8 +6,6 @@ when it was right. After ``FREE`` wrong ones each further one must wait twice as
 through many names.  What is counted for a name from everywhere is the lockout's (``lockout``).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Stores what a token says, without the token itself, for work that must stop when the token is revoked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

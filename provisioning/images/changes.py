@@ -1,7 +1,5 @@
 """Changes to an image one after the other, as a JSON patch lists them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

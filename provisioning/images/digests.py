@@ -1,7 +1,5 @@
 """What stands for a property's value where images are filtered: values are too long for an index."""
 
-from __future__ import annotations
-
 import hashlib
 
 

@@ -1,7 +1,5 @@
 """What can go wrong with images, in words for their users."""
 
-from __future__ import annotations
-
 from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
 
 

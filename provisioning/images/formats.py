@@ -1,7 +1,5 @@
 """The formats that images may have."""
 
-from __future__ import annotations
-
 from compute_agent.disk_formats.formats import BOOTABLE, FORMATS
 from provisioning.common.errors import InvalidInputError
 

@@ -1,7 +1,5 @@
 """What is done for images by the queue and by the clock."""
 
-from __future__ import annotations
-
 import uuid
 
 from provisioning.images.services import imports, recovery, tasks

@@ -1,7 +1,5 @@
 """What projects own in images, and that no quota limits it."""
 
-from __future__ import annotations
-
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 from provisioning.images.models import Image, ImageMember

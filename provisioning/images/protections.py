@@ -6,8 +6,6 @@ is searched in the property's name, the first that matches counts; in it ``creat
 closed to all; with one that cannot be used, everything is.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

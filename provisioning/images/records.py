@@ -1,7 +1,5 @@
 """The rules of an image's record: what may be written into which field."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

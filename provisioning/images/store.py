@@ -4,8 +4,6 @@ Data that waits for its import is ``<image id>.staged``.  The lock belongs to th
 can take it knows that nobody writes or imports it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

@@ -1,7 +1,5 @@
 """Which addresses an image may be fetched from: never the cloud's own inside, whatever a URL or a name says."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket

@@ -1,7 +1,5 @@
 """django-q2's broker over our queue: several topics in one group, woken by commits, unhurt by a database outage."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Cast: hand a job to any worker of a topic, in the transaction that makes it necessary."""
 
-from __future__ import annotations
-
 import time
 
 from provisioning.common import tracing

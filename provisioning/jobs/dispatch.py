@@ -4,8 +4,6 @@ In order: note the start · run the job · remove the message, or give it back f
 the job's ``on_give_up``.  Starts are counted before the job runs, so a job that kills its worker is stopped as well.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -22,8 +22,6 @@ Elsewhere in this package: the columns ``key``, ``payload`` and ``lock`` of ``mo
 ``brokers.orm.ORM``, and ``exceptions.TimeoutException``, which a worker's alarm raises in a job.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """The ping through a worker group's own queue, and pruning of the event log."""
 
-from __future__ import annotations
-
 from provisioning.events import services as events
 from provisioning.jobs import registry, worker_groups
 

@@ -4,8 +4,6 @@ The worker takes the next message meanwhile.  The queue's promises hold for them
 group's while the thread runs, is removed at its end, and is given back when the process dies.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

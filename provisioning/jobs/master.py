@@ -3,8 +3,6 @@
 Every process follows its parent: when that dies, however, the kernel kills it too, so that no orphan goes on.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import logging

@@ -1,7 +1,5 @@
 """What lies in the queue: plain JSON signed with the bus key, so that a row somebody else wrote is never run."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

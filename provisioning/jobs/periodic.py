@@ -4,8 +4,6 @@ A group has two lanes, each a thread: a job that hangs keeps one of them, and th
 watchdog ends the group.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """The queue's rows: django-q2's messages, and beside each taken one who has it and how often it was started."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple

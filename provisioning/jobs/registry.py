@@ -1,7 +1,5 @@
 """Which jobs exist: the only functions a queue message can name, and the work that is done by the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Reading the state of the queue, of the workers and of periodic work; nothing is taken from the queue."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ groups, ends the group when it is stuck, and does the periodic work.
 Forked from the group's master before the workers are.  When it ends, the master ends the group.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

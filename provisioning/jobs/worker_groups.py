@@ -1,7 +1,5 @@
 """Worker groups: their names, their beats, and what the dead ones left behind."""
 
-from __future__ import annotations
-
 import functools
 import os
 import socket

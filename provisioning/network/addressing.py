@@ -1,7 +1,5 @@
 """Address arithmetic: pools, gateways, the lowest free address, MAC addresses.  Knows numbers, makes no records."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What can go wrong with networks, in words for their users."""
 
-from __future__ import annotations
-
 from provisioning.common.errors import ConflictError, NotFoundError, NovellaError
 
 

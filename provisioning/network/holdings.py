@@ -1,7 +1,5 @@
 """What projects hold of networking, counted anew for the quotas, and what is not limited, with the reasons."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

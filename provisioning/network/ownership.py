@@ -1,7 +1,5 @@
 """What projects own in networking."""
 
-from __future__ import annotations
-
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 from provisioning.network.models import Network, Port, SecurityGroup, Subnet

@@ -6,8 +6,6 @@ growing pauses and asked with one notification then; one notification that it al
 without keeping those of other subjects waiting, and is given up after ``MOST_TRIES``.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Jobs that take notifications to the webhook."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import transaction
 

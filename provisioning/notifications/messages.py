@@ -1,7 +1,5 @@
 """The shape of a notification: Nova's envelope around a versioned object."""
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import socket

@@ -1,7 +1,5 @@
 """Counts of notifications on their way to the webhook."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from provisioning.notifications.models import Delivery, Webhook

@@ -1,7 +1,5 @@
 """Sending notifications: each belongs to the transaction of what it tells of, and is not sent when that is undone."""
 
-from __future__ import annotations
-
 import functools
 import json
 import logging

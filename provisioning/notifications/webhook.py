@@ -1,7 +1,5 @@
 """One notification to the operator's own address, signed; redirects are not followed."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """What is wrong between the records, the reservations and the counters, in plain words."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The check by the clock: it tells operators, and mends nothing."""
 
-from __future__ import annotations
-
 import logging
 
 from provisioning.jobs.registry import periodic

@@ -1,7 +1,5 @@
 """The resources that are limited and Nova's default limits; -1 is unlimited, memory is in MiB."""
 
-from __future__ import annotations
-
 UNLIMITED = -1
 
 COMPUTE: dict[str, int] = {

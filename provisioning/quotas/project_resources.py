@@ -1,7 +1,5 @@
 """What goes with a project or a user: limits, counters and reservations; and which records no quota limits."""
 
-from __future__ import annotations
-
 from provisioning.identity import project_resources
 from provisioning.quotas import registry
 from provisioning.quotas.services.ledger import forget

@@ -4,8 +4,6 @@
 here, as limited or with the reason why it is not; ``tests/quotas/test_gate.py`` fails for one that is not.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

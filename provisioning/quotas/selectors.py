@@ -1,7 +1,5 @@
 """Reading limits and usage."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection, Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Filters that keep servers together or apart: by hints that name servers, and by server groups."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 

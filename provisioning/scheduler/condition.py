@@ -1,7 +1,5 @@
 """The base classes of filters, and helpers for the wording of their reasons."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """Counts how many guests of one kind would fit, by the scheduler's own rules and without writing anything."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence

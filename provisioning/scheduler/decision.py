@@ -1,7 +1,5 @@
 """The result of a decision as plain values, for the claim, the records and the pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Novella's drivers, which rank the suitable hosts by weight, at random or by load.  All run the same filters."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

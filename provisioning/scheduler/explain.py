@@ -1,7 +1,5 @@
 """A decision in one sentence for the server's owner; no host is named."""
 
-from __future__ import annotations
-
 from provisioning.scheduler.condition import hosts_in_words
 from provisioning.scheduler.decision import Decision, FilterResult
 

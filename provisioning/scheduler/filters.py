@@ -1,7 +1,5 @@
 """Filters for hosts that are in service, and for the hosts and the zone that a request names or excludes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from provisioning.scheduler.condition import HostFilter, are, do, hosts_in_words

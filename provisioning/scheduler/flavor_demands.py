@@ -1,7 +1,5 @@
 """Filters for the extra specs of a flavor: metadata of aggregates and capabilities of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

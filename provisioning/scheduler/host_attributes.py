@@ -1,7 +1,5 @@
 """The attributes of a host that extra specs (``capabilities:cpu_info:arch``) and queries (``$cpu_info.arch``) name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter

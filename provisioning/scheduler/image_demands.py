@@ -1,7 +1,5 @@
 """The filter for what an image needs: a processor, a hypervisor, a version of it."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Sequence

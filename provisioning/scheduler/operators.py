@@ -1,7 +1,5 @@
 """Nova's operators, with which an extra spec's value says what something must be: ``>= 4``, ``<or> ssd <or> nvme``."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache

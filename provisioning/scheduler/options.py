@@ -1,7 +1,5 @@
 """The scheduler's options, made from the settings once and the same for every decision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple

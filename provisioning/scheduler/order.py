@@ -1,7 +1,5 @@
 """Computes the weights of many hosts, and picks the best of them."""
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections.abc import Sequence

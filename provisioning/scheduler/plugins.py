@@ -1,7 +1,5 @@
 """Finds filters, weighers and drivers: Novella's by their names, an operator's own by their dotted paths."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The hint ``query``: a condition on hosts as JSON, ``["and", [">=", "$free_ram_mb", 1024], …]``, as Nova has it."""
 
-from __future__ import annotations
-
 import json
 import math
 import operator

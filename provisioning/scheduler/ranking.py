@@ -1,7 +1,5 @@
 """Makes a decision: applies the filters in turn, has the driver rank the hosts left, and puts one of the best first."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Filters for what a host has free: vCPUs, memory, disk, and how many servers it may have and build at a time."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from math import inf

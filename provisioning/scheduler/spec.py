@@ -1,7 +1,5 @@
 """The scheduler's input as plain values: the request and the hosts."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Weighers, which say which of the suitable hosts are preferred."""
 
-from __future__ import annotations
-
 import abc
 import uuid
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``X-Auth-Token`` → who asks."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request

@@ -4,8 +4,6 @@ What is in no table here is a bug: it is logged with its traceback and the reque
 only.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """Addresses in answers."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request

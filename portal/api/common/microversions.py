@@ -1,7 +1,5 @@
 """Microversions: which edition of an API a request speaks (api-sig's microversion specification)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Marker paging: ``limit``, ``marker`` and the link to what follows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """JSON requests: bounded in size and depth, strict in form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import IO, Any
 

@@ -1,7 +1,5 @@
 """Views that are declared as a table: operations that only refuse, or that answer with an empty list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 

@@ -1,7 +1,5 @@
 """Sort keys in the query of a list, each with its direction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

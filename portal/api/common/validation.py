@@ -1,7 +1,5 @@
 """Checks request bodies against JSON schemas and names the wrong field in Nova's words."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

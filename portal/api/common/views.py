@@ -1,7 +1,5 @@
 """The base of every API view: who asks, whether they may, in which microversion, and how errors are said."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast

@@ -1,7 +1,5 @@
 """The base of the Compute views."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

@@ -3,8 +3,6 @@
 What a body has beyond the schema is not looked at, as v2.0 never did; all else is the same view, rule and answer.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast

@@ -1,7 +1,5 @@
 """Fields that the schemas of several resources share, and the queries of lists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

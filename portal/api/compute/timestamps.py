@@ -1,7 +1,5 @@
 """Times in the queries and answers of the Compute API."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from django.utils.dateparse import parse_datetime

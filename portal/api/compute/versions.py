@@ -1,7 +1,5 @@
 """Version documents (Compute API reference, "API Versions"): v2.1 with its microversions, and v2.0 for old clients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """The bases of views of what belongs to a domain: its administrator is told 404 for what is in another domain."""
 
-from __future__ import annotations
-
 import functools
 from typing import ClassVar, Generic, TypeVar
 

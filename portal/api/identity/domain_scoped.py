@@ -1,7 +1,5 @@
 """The base of views of records that the administrator of a domain manages inside it, and never sees outside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Translates the fields of a request into what the services take: known, read-only and additional ones."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What several answers of the Identity API v3 share: times, links, names, and the frame of a list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any

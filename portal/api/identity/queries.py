@@ -1,7 +1,5 @@
 """What the queries of all lists of the Identity API share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from oslo_utils import strutils

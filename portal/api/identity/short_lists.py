@@ -1,7 +1,5 @@
 """Short lists of identity: filters, sorting and pages over what is shown; roles, regions, services and endpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Identity API v2.0, for clients that know no domains: tokens and tenants of the default domain."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """What the Identity API is: the version documents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

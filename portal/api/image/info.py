@@ -1,7 +1,5 @@
 """What the image service offers: import methods, stores, how much is used; and the cache that it has not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """The version documents of the Image service."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

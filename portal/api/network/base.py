@@ -1,7 +1,5 @@
 """The base of the Networking views."""
 
-from __future__ import annotations
-
 from portal.api.common.views import ServiceView
 
 

@@ -1,7 +1,5 @@
 """What this API does beyond Neutron's core, by Neutron's aliases: clients ask before they use it."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

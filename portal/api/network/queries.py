@@ -1,7 +1,5 @@
 """Neutron's query strings: filters on attributes, ``fields``, sorting by several keys, and pages behind a marker."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

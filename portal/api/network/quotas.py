@@ -1,7 +1,5 @@
 """Quotas of the Networking API (Networking API reference, "Quotas extension")."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The resources of the Networking API: where they come from, how they are shown, and what they can be filtered by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Networks, subnets, ports, security groups and rules in Neutron's words (Networking API v2.0 reference)."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from typing import Any

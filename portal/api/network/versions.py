@@ -1,7 +1,5 @@
 """What the Networking API is: its version and its resources."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

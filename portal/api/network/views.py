@@ -1,7 +1,5 @@
 """Networking API v2.0: the lists and details of every resource."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """What operations of the document share: faults in each service's shape, headers, and how a token is shown."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Makes the document: drf-spectacular goes through the routes, ``OperationSchema`` reads each view."""
 
-from __future__ import annotations
-
 import re
 import threading
 import zlib

@@ -1,7 +1,5 @@
 """One operation of the document: what a view declares about a method, in OpenAPI's words."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

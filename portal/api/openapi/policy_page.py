@@ -1,7 +1,5 @@
 """The rules in words: the page of the documentation, and a file for operators to begin from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Schemas as other programs read them: our patterns are Python's, those of a document are JavaScript's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _OTHERS = {r"\Z": "$", r"\A": "^"}

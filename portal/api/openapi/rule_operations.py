@@ -1,7 +1,5 @@
 """Which operations ask which rule of the policy, as the views and their addresses say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

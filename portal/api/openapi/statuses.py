@@ -3,8 +3,6 @@
 tests/security/routes.txt knows what every route really answers; tests/openapi compares.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 

@@ -1,7 +1,5 @@
 """``GET /openapi.json`` and ``/openapi.yaml``: public, for it says nothing that the references do not."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import zlib

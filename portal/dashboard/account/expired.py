@@ -1,7 +1,5 @@
 """A new password for somebody who cannot sign in with the present one any more."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render

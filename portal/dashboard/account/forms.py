@@ -1,7 +1,5 @@
 """The forms before the sign-in: signing in, and a new password in the place of one that has expired."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from django import forms

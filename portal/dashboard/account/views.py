@@ -1,7 +1,5 @@
 """Signing in and out, and changing the project."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """The APIs to read and to try: Swagger UI over the OpenAPI document, with a token of the session's project."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse, JsonResponse

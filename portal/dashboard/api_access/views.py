@@ -1,7 +1,5 @@
 """The addresses of the services, and the files with which programs sign in."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import slugify
 

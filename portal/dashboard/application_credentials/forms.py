@@ -1,7 +1,5 @@
 """The form for a new application credential."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

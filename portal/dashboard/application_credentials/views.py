@@ -1,7 +1,5 @@
 """Application credentials of the person who is signed in."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from datetime import datetime

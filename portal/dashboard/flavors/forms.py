@@ -1,7 +1,5 @@
 """The form for a new flavor."""
 
-from __future__ import annotations
-
 from django import forms
 
 from portal.dashboard.forms import Form, WholeNumberField

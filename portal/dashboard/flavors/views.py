@@ -1,7 +1,5 @@
 """Flavors: what sizes there are; operators make and remove them."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.flavors.forms import FlavorForm

@@ -1,7 +1,5 @@
 """What the pages of this group share: one record and its rule, and lists with a search."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Domains: the list, and what is done to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict

@@ -1,7 +1,5 @@
 """The forms of domains, projects, users, groups, roles and their members."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the pages of each kind of record have alike: the list, the form, and the question before something is done."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Groups: the list, one with its members and roles, and what is done to them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

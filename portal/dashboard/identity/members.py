@@ -1,7 +1,5 @@
 """Members of a project: users and groups with the roles they have on it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Projects: the list, one in detail, and what is done to them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Roles: the list with what each implies, and what is done to them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What is done to a user: enabling, disabling, signing out, lifting a lockout, a new password, deleting."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Users: the list, a new one, one in detail, and what people read about one."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from typing import Any

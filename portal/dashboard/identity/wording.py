@@ -1,7 +1,5 @@
 """Words for the states of users and projects."""
 
-from __future__ import annotations
-
 from portal.dashboard.wording import Status
 from provisioning.identity.lockout import lockout_of
 from provisioning.identity.models import Project, User

@@ -1,7 +1,5 @@
 """The forms of images: a new one, and a project that one is shared with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -1,7 +1,5 @@
 """Rows of the list of images: what each one is, and what the caller may do with it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Images shared with other projects: offered by their owner, accepted or declined by each."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

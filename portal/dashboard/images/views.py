@@ -1,7 +1,5 @@
 """Images: the list, uploading, deleting."""
 
-from __future__ import annotations
-
 import uuid
 from typing import cast
 

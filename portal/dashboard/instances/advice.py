@@ -1,7 +1,5 @@
 """What a person can do about a launch that failed, by the filter that left no host."""
 
-from __future__ import annotations
-
 from provisioning.compute.selectors.explained import Explained
 
 AGAIN = "Delete it, since it counts in the quota until then, and launch again."

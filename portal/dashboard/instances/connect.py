@@ -1,7 +1,5 @@
 """How to get into an instance: the exact command."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The console log as a file."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.http import HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """Everything the page of one instance shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from portal.dashboard.instances import timeline

@@ -1,7 +1,5 @@
 """Finding instances for the list: by name or address, and by status."""
 
-from __future__ import annotations
-
 import ipaddress
 import uuid
 from functools import partial

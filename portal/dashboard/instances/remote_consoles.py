@@ -1,7 +1,5 @@
 """Opening a server's console, and the window that shows it."""
 
-from __future__ import annotations
-
 import uuid
 from typing import cast
 from urllib.parse import parse_qs, urlsplit

@@ -1,7 +1,5 @@
 """What a page shows of an instance, gathered in a fixed number of queries however many there are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The launch drawn: steps of each attempt on one axis of time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

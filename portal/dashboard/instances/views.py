@@ -1,7 +1,5 @@
 """The list of instances, one in detail, and what is done to them."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Key pairs of the person who is signed in."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache

@@ -1,7 +1,5 @@
 """From the wizard's fields to one LaunchRequest, and from the services' errors back to the fields."""
 
-from __future__ import annotations
-
 import base64
 import uuid
 from typing import Any

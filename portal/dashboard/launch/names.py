@@ -1,7 +1,5 @@
 """Names that the wizard suggests: easy to say, hard to mix up."""
 
-from __future__ import annotations
-
 import secrets
 
 FIRST = (

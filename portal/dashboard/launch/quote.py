@@ -1,7 +1,5 @@
 """What a launch would use: used, this, left, as the wizard draws it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from portal.dashboard import wording

@@ -1,7 +1,5 @@
 """The wizard: one page, one request to open it, one to launch; what a choice means is asked while it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Everything the wizard shows, gathered at once: it opens with one request."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The quota as donuts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from portal.dashboard import wording

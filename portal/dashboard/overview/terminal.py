@@ -1,7 +1,5 @@
 """How to use this project from a terminal, in short; the page *API access* has the rest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from portal.dashboard.client_files import CLOUD, password_files

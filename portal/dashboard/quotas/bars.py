@@ -1,7 +1,5 @@
 """Limits and usage as bars, in groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

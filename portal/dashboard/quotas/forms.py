@@ -1,7 +1,5 @@
 """The form of the quota editor: for each resource the default, a limit, or no limit."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

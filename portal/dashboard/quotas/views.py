@@ -1,7 +1,5 @@
 """The quota editor: the limits of one project, and those of projects without their own."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass

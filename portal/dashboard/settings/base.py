@@ -1,7 +1,5 @@
 """What the pages of the settings share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

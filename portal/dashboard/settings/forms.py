@@ -1,7 +1,5 @@
 """The forms of the settings: a new password, and what others see of the person."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

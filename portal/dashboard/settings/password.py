@@ -1,7 +1,5 @@
 """Changing one's own password."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

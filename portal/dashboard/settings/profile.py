@@ -1,7 +1,5 @@
 """A person's own name, email address and description, and the project that the person starts in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Words for what signed in, made of what it calls itself (User-Agent); a hint for its owner, never more."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

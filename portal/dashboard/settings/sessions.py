@@ -1,7 +1,5 @@
 """The browsers and programs that are signed in as the person, and signing them out."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.http import HttpRequest, HttpResponse

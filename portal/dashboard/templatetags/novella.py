@@ -1,7 +1,5 @@
 """How the dashboard words and draws values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Aggregates, with their hosts; and server groups, to look at."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

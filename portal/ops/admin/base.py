@@ -1,7 +1,5 @@
 """What the admin's pages share: they read records, and write through services only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The scheduler's decisions about all projects' instances: to look at, with the hosts."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string

@@ -1,7 +1,5 @@
 """The doctor's reports: what was wrong, what was mended, and the way to have the cloud examined now."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Images of all projects: to look at, to take out of use, and to remove."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """Instances of all projects: to look at, with actions that are safe in every state."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet

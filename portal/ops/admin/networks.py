@@ -1,7 +1,5 @@
 """Networks, ports and security groups: to look at."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.http import HttpRequest
 

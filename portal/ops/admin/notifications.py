@@ -1,7 +1,5 @@
 """Notifications that the webhook has not taken: why, and another try."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Periodic work: what is done by the clock, when it was done last and how that went."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin

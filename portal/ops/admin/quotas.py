@@ -1,7 +1,5 @@
 """Limits: of one project, or the default of all."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports of hosts that could not be dealt with: what they say, why they failed, and another try."""
 
-from __future__ import annotations
-
 import json
 
 from django.contrib import admin, messages

@@ -1,7 +1,5 @@
 """When notifications are sent: with a move of an instance's state, with a change of its columns, and when told to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

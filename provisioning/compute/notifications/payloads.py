@@ -3,8 +3,6 @@
 Never in one: passwords, user data, injected files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which notifications there are: the table from transitions of an instance to Nova's names, and those without one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from provisioning.compute.states import TaskState

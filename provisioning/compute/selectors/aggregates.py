@@ -1,7 +1,5 @@
 """Aggregates, for operators."""
 
-from __future__ import annotations
-
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.numbers import MAX_INTEGER

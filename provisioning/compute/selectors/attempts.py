@@ -1,7 +1,5 @@
 """The tries of a server's build, each with its outcome and, where it failed, the reason."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass

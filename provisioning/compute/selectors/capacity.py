@@ -4,8 +4,6 @@ What a host's aggregates say goes before its own.  A limit is a whole number, cu
 cuts, on every database.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import BigIntegerField, ExpressionWrapper, F, FloatField, Func

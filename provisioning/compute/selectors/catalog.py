@@ -1,7 +1,5 @@
 """Flavors, key pairs and limits as one caller sees them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Nova's services: the agents of the hosts, and the workers."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass

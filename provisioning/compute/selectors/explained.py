@@ -3,8 +3,6 @@
 Hosts are named only to those who may see them.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence

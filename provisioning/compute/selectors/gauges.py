@@ -1,7 +1,5 @@
 """What the metrics say of the cloud as it is now: numbers, in a constant number of queries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any

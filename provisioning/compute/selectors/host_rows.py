@@ -4,8 +4,6 @@ Ten thousand hosts are read for every decision, always anew: no models are made,
 the database does the sums.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import uuid

@@ -1,7 +1,5 @@
 """Hosts with what servers take of them: for operators and for the scheduler."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a list of servers may be filtered and sorted by."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

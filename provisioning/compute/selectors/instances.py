@@ -1,7 +1,5 @@
 """Servers as one caller sees them: its project's, or all for an operator who asks for all."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Unpack

@@ -1,7 +1,5 @@
 """What the owner of a server calls its network interfaces."""
 
-from __future__ import annotations
-
 from provisioning.compute.models import Instance
 from provisioning.network import selectors as network
 

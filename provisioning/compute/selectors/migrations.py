@@ -1,7 +1,5 @@
 """Resizes and migrations of servers: for operators."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ have anchors, dots, sets, alternatives and groups, and two repetitions, none of 
 grows with the square of a name's length at most.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 

@@ -1,7 +1,5 @@
 """How far the launches of several servers are, for lists: one query however many there are."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """What the scheduler must know of a server that needs a place."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterable, Mapping

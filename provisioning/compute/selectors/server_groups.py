@@ -1,7 +1,5 @@
 """Server groups: for their project, and for the scheduler."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Counting the history for the metrics: what was folded into totals, and what has ended since."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How long servers ran and how large they were: the accounting of projects, from the instances' own records."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field

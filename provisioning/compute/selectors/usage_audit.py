@@ -1,7 +1,5 @@
 """What the audits of usage found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -3,8 +3,6 @@
 Of several aggregates of a host the smallest number holds, as in Nova.
 """
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Mapping, Sequence

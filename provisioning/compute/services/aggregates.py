@@ -4,8 +4,6 @@ Locks: an aggregate, then its hosts by their ids.  Servers are placed on a locke
 seen.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any

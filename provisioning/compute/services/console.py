@@ -1,7 +1,5 @@
 """The console log of a server, asked of its host."""
 
-from __future__ import annotations
-
 import uuid
 
 from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall

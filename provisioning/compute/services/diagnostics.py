@@ -1,7 +1,5 @@
 """The counters of a server, asked of its host."""
 
-from __future__ import annotations
-
 import uuid
 
 from compute_agent.contract.messages import CallError, Diagnostics, DiagnosticsCall

@@ -1,7 +1,5 @@
 """Access lists: the projects that see a flavor which is not public."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import IntegrityError, transaction

@@ -1,7 +1,5 @@
 """Extra specs of flavors; instances keep the copy they were made with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Flavors: operators make and remove them; instances keep a copy, so removing one harms nobody."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Mapping

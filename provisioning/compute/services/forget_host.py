@@ -1,7 +1,5 @@
 """Forgetting a host that is gone for good: nothing of the cloud waits for its word any more."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import transaction

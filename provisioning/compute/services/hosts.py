@@ -1,7 +1,5 @@
 """What an operator does to a host."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Changes of a server that touch no host: name, description, addresses."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from ipaddress import ip_address

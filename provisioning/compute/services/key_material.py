@@ -1,7 +1,5 @@
 """Keys and certificates: made or imported, and their fingerprints."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from dataclasses import dataclass

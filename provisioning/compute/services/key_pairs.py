@@ -1,7 +1,5 @@
 """Key pairs: generated or imported; the private half leaves with the answer and is never kept."""
 
-from __future__ import annotations
-
 import re
 import uuid
 

@@ -1,7 +1,5 @@
 """Metadata of servers: texts by name, which their owner may change while the server is at rest."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

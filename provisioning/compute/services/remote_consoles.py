@@ -1,7 +1,5 @@
 """Remote consoles of servers: one-time tokens that open them, and whether one may stay open."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import uuid

@@ -1,7 +1,5 @@
 """Server groups: made, deleted, and joined at a launch; and which scheduler hints this cloud obeys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from django.conf import settings

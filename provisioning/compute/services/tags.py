@@ -1,7 +1,5 @@
 """Tags of servers: the list on the server and the rows for filters are written together."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Folding the history that has ended into totals, so that metrics are cheap to read and nobody waits for a hot row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import connection, transaction

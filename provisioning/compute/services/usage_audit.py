@@ -1,7 +1,5 @@
 """The audit of usage: for each finished period and host one row that says how many servers ran there."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime
 

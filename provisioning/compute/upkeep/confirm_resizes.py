@@ -1,7 +1,5 @@
 """Confirms by the clock what nobody has confirmed or reverted."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.conf import settings

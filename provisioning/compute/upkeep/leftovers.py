@@ -1,7 +1,5 @@
 """Removing what is left on hosts of servers that are over."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta

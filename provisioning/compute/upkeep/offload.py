@@ -1,7 +1,5 @@
 """Takes shelved servers off their hosts when they have stood there long enough."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Looks after what has been silent too long, so that no instance is stuck and nothing that was taken is lost."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Deletes for good what was deleted with a way back, when its time is over."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.conf import settings

@@ -2,8 +2,6 @@
 told when their guest is gone, and what is left of servers that are over is ordered away.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Orders that go on beside an instance's tasks and stay without a word past their deadline."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.conf import settings

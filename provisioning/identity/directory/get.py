@@ -1,7 +1,5 @@
 """One domain or group by its id, who is in a group, and whether somebody is an administrator."""
 
-from __future__ import annotations
-
 from django.db.models import Q
 
 from provisioning.identity.last_admin import roles_bringing_admin

@@ -1,7 +1,5 @@
 """What lists of domains, projects, users and groups are filtered and sorted by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime

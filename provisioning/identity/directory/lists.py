@@ -1,7 +1,5 @@
 """Lists of domains, projects, users and groups; ``within`` narrows one to a domain."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import Q, QuerySet

@@ -1,7 +1,5 @@
 """What a rule is, and the checks that many rules share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 READER = "role:reader"

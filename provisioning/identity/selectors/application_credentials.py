@@ -1,7 +1,5 @@
 """What an application credential may do, and which ones a user has."""
 
-from __future__ import annotations
-
 import uuid
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The list of role assignments: as they were given, or what they come to, each with the way it came."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

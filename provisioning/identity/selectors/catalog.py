@@ -1,7 +1,5 @@
 """The catalog as tokens show it, and its records."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Credentials as their owners, and those who administer them, may see them."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import QuerySet

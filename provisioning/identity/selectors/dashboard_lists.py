@@ -1,7 +1,5 @@
 """Lists for people who administer: narrowed by a part of a name, a page at a time, with what a row shows beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """What a user may enter: roles on projects, domains and the system."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import Q, QuerySet

@@ -1,7 +1,5 @@
 """Who has which role where, as it was given."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from provisioning.identity.grant_target import Target, columns_of

@@ -1,7 +1,5 @@
 """Look-ups by id or name."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from typing import Any, TypeVar

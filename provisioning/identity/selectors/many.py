@@ -1,7 +1,5 @@
 """Many records at once, for imports: a few queries however many names there are."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection, Mapping
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Who has a role on a project and how; where a user or a group has roles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Roles and what they imply."""
 
-from __future__ import annotations
-
 from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import ImpliedRole, Role
 

@@ -1,7 +1,5 @@
 """Sessions of a user."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from provisioning.identity.models import SignIn, User

@@ -1,7 +1,5 @@
 """What a token is worth now."""
 
-from __future__ import annotations
-
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import effective, tokens

@@ -1,7 +1,5 @@
 """Projects above and below a project."""
 
-from __future__ import annotations
-
 from provisioning.identity.models import Project
 
 

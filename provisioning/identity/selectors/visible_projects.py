@@ -1,7 +1,5 @@
 """What may be entered with a token: what its user may enter, unless it is bound to one project."""
 
-from __future__ import annotations
-
 from django.db.models import prefetch_related_objects
 
 from provisioning.common.context import RequestContext

@@ -1,7 +1,5 @@
 """Application credentials: secrets with which programs act for a user in one project, and what they may ask for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

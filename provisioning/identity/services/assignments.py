@@ -1,7 +1,5 @@
 """Who has which role where."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError

@@ -1,7 +1,5 @@
 """Making many users at once: their passwords are hashed before the transaction, which would hold everybody up."""
 
-from __future__ import annotations
-
 from provisioning.identity.models import LONG, Domain, Project, User
 from provisioning.identity.services.checks import check_name, check_text, one_of_its_name
 from provisioning.identity.services.passwords import give_password

@@ -1,7 +1,5 @@
 """Regions, services and endpoints: what the catalog is built from."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

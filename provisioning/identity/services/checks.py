@@ -1,7 +1,5 @@
 """What names, descriptions, tags and additional fields may be, and writing rows that others may write too."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Credentials kept for users: EC2 keys, TOTP secrets, certificates; in the database they are encrypted."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from typing import TypedDict, Unpack

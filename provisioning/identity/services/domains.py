@@ -1,7 +1,5 @@
 """Domains."""
 
-from __future__ import annotations
-
 import uuid
 from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack

@@ -1,7 +1,5 @@
 """EC2 credentials: key pairs with which AWS clients sign requests for a user in one project."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable

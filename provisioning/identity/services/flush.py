@@ -1,7 +1,5 @@
 """Removing what has ended and is of no more use to anybody."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Groups and who is in them."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError, transaction

@@ -1,7 +1,5 @@
 """What people do in one step and the records in several: a user with a role, all roles of a member."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Passcodes of authenticator apps (TOTP, RFC 6238): six digits of SHA-1, new every 30 seconds, each good once."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

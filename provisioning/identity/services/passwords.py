@@ -1,7 +1,5 @@
 """Passwords: proving one, setting one."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Proving an application credential."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError

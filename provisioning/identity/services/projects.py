@@ -1,7 +1,5 @@
 """Projects."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack

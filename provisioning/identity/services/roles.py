@@ -1,7 +1,5 @@
 """Roles and what they imply."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Issuing tokens and taking them back."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import transaction

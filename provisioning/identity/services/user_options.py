@@ -1,7 +1,5 @@
 """A user's options: which of them there are, and what they may be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Users."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 

@@ -1,7 +1,5 @@
 """Which images exist for a caller."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 

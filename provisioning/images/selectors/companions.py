@@ -1,7 +1,5 @@
 """The kernel and the ramdisk that an image names for its guests."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import Q

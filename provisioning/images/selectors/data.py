@@ -1,7 +1,5 @@
 """Where an image's bits are, for those who may read them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from provisioning.common.context import RequestContext

@@ -1,7 +1,5 @@
 """Lists of images: filters that the database answers, sorting, pages."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from collections.abc import Iterable, Mapping, Sequence

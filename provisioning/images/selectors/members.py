@@ -1,7 +1,5 @@
 """With whom an image is shared, as far as the caller may know."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import QuerySet

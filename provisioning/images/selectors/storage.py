@@ -1,7 +1,5 @@
 """How much of the image store projects use."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

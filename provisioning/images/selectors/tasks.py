@@ -1,7 +1,5 @@
 """Work on images in the background, as a caller may see it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Images that servers can start from."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db.models import Q

@@ -1,7 +1,5 @@
 """Which images a caller may change, and moves of an image's status."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Changes of images as events, for the project's open pages and scripts."""
 
-from __future__ import annotations
-
 import uuid
 
 from provisioning.events import services as events

@@ -1,7 +1,5 @@
 """The rows that lists of images are filtered by: one for each tag and each additional property."""
 
-from __future__ import annotations
-
 from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageProperty, ImageTag
 

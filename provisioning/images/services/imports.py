@@ -4,8 +4,6 @@ queued or uploading → importing → active, each by a conditional update; afte
 without data, and its task says why.  A run that was broken off by the death of its worker begins anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

@@ -1,7 +1,5 @@
 """Data on its way into the store: hashed, inspected, bounded and published, whoever sends it."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping

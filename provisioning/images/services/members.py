@@ -1,7 +1,5 @@
 """Sharing an image with single projects: its owner adds and removes them, each accepts or rejects for itself."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Writes of an image's record: made, changed, tagged, ended, and taken out of use for a time."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

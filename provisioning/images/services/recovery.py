@@ -1,7 +1,5 @@
 """What died in the middle, or was left lying: looked for by the clock."""
 
-from __future__ import annotations
-
 import datetime
 import logging
 

@@ -1,7 +1,5 @@
 """The staging area: data that is there, and waits to be imported."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Records of work in the background: begun, moved on, ended, and removed some time afterwards."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """The upload of an image's data."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """What an instance has on its networks: for lists of servers, and for the host that plugs the interfaces."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What one more interface of a server may be, and which security group is meant: checked without writing."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from provisioning.common.context import RequestContext

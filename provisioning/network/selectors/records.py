@@ -1,7 +1,5 @@
 """Networks, subnets, ports and security groups as a caller may see them."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any, TypeVar
 

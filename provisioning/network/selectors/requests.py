@@ -1,7 +1,5 @@
 """What a launch may ask for: networks, ports, addresses and security groups, checked without writing."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal

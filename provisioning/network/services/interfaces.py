@@ -3,8 +3,6 @@
 The caller has locked the instance: one thing at a time happens to its interfaces.
 """
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import IntegrityError, transaction

@@ -1,7 +1,5 @@
 """Networks and subnets: made by operators and by the set-up."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from collections.abc import Mapping, Sequence

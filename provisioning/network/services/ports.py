@@ -1,7 +1,5 @@
 """Ports and their addresses: taken for an instance, bound to a host, given back."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 

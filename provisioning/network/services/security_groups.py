@@ -1,7 +1,5 @@
 """Security groups: the default one of every project."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import transaction

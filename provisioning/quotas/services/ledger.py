@@ -9,8 +9,6 @@ Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever delete
 transaction: then ``quota_check`` finds both or neither, and a process that is killed in between leaves neither.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Setting limits, and comparing with those of which nothing is kept."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Looking for drift, and mending it while the cloud runs."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Holding more or less for something that is there already: a server that becomes larger or smaller."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import transaction

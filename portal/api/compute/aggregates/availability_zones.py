@@ -1,7 +1,5 @@
 """Availability zones (Compute API reference, "Availability zones")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests about aggregates."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import Schema, body
 from portal.api.compute.services.schemas import HOST
 

@@ -1,7 +1,5 @@
 """URLs of host aggregates and availability zones, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.aggregates import availability_zones, views

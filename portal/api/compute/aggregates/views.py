@@ -1,7 +1,5 @@
 """Host aggregates (Compute API reference, "Host aggregates")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 

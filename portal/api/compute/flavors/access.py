@@ -1,7 +1,5 @@
 """Which projects see a private flavor (Compute API reference, "Flavors access")."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Extra specs of flavors (Compute API reference, "Flavors extra-specs")."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

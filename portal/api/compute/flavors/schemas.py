@@ -1,7 +1,5 @@
 """JSON schemas of requests about flavors, their extra specs and their access lists."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import BOOLEAN, NOT_NEGATIVE, PAGES, POSITIVE, TEXT, Schema, Version, body, query
 
 SORT_KEYS = {

@@ -1,7 +1,5 @@
 """URLs of flavors, their extra specs and their access lists, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.flavors import access, extra_specs, views

@@ -1,7 +1,5 @@
 """Flavors (Compute API reference, "Flavors")."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

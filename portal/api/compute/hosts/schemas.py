@@ -1,7 +1,5 @@
 """JSON schemas of requests about hosts."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import TEXT, Schema, Version
 
 WORDS = {word: word.lower() == "enable" for word in ("enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE")}

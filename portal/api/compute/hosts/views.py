@@ -1,7 +1,5 @@
 """Hosts, up to microversion 2.42 (Compute API reference, "Hosts"); hypervisors and services followed them."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests about hypervisors."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import BOOLEAN, COUNT, TEXT, Schema, Version
 from portal.api.compute.services.schemas import HOST
 

@@ -1,7 +1,5 @@
 """How a hypervisor looks in an answer: every field at the microversions that the reference gives it."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Mapping, Sequence

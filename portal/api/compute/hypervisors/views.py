@@ -1,7 +1,5 @@
 """Hypervisors (Compute API reference, "Hypervisors")."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """JSON schemas of requests about key pairs."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import PAGES, TEXT, Schema, Version, body, query
 
 OF_USERS = (2, 10)

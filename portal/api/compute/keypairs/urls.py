@@ -1,7 +1,5 @@
 """URLs of key pairs, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.keypairs import views

@@ -1,7 +1,5 @@
 """Key pairs (Compute API reference, "Keypairs")."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

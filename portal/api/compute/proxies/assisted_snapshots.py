@@ -1,7 +1,5 @@
 """Snapshots that a volume service asks the Compute API to help with: no server here has a volume to take one of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """The base of what the Compute API once passed on to other services."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """The API's extensions (Compute API reference, "Extensions"): all part of it since 2.1; old clients look for them."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -1,7 +1,5 @@
 """An image's additional properties as the Compute API showed and changed them up to 2.38 ("Images (DEPRECATED)")."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

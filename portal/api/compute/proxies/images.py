@@ -1,7 +1,5 @@
 """Images as the Compute API showed them up to 2.35 ("Images (DEPRECATED)")."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

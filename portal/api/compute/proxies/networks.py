@@ -1,7 +1,5 @@
 """Networks as the Compute API showed them up to 2.35."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

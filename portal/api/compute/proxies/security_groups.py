@@ -1,7 +1,5 @@
 """Security groups as the Compute API showed them up to 2.35."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

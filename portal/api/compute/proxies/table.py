@@ -2,8 +2,6 @@
 refusals or empty lists for other services' resources that this cloud does not have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

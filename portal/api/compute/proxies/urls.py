@@ -1,7 +1,5 @@
 """URLs of deprecated and removed parts of the Compute API, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.base import ComputeView

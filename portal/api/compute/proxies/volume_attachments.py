@@ -1,7 +1,5 @@
 """``/servers/{id}/os-volume_attachments``: there is no volume service, so nothing is attached and nothing can be."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

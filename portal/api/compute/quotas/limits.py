@@ -1,7 +1,5 @@
 """Limits (Compute API reference, "Limits")."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -1,7 +1,5 @@
 """Which quotas each version of the Compute API knows, and what requests about them may look like."""
 
-from __future__ import annotations
-
 import functools
 
 from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query

@@ -1,7 +1,5 @@
 """URLs of limits and quotas, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.quotas import limits, views

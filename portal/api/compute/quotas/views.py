@@ -1,7 +1,5 @@
 """Quota sets and quota class sets (Compute API reference, "Quota sets", "Quota class sets")."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

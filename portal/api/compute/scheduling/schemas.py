@@ -1,7 +1,5 @@
 """What a question of whether servers would fit may look like."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.fields import NAMED, UUID
 from portal.api.compute.servers.schemas import HINTS

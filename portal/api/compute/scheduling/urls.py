@@ -1,7 +1,5 @@
 """URLs of what explains where servers are placed, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.scheduling import views

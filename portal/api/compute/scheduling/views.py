@@ -1,7 +1,5 @@
 """How a server's place was found, and how many more would find one: Novella's own operations of the Compute API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

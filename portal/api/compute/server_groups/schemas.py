@@ -1,7 +1,5 @@
 """JSON schemas of requests about server groups."""
 
-from __future__ import annotations
-
 from portal.api.compute.aggregates.schemas import NAME
 from portal.api.compute.schemas import COUNT, POSITIVE, TEXT, Schema, Version, body, query
 

@@ -1,7 +1,5 @@
 """URLs of server groups, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.server_groups import views

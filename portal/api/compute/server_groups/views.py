@@ -1,7 +1,5 @@
 """Server groups (Compute API reference, "Server groups")."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from typing import Any

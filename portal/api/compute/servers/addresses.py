@@ -1,7 +1,5 @@
 """``GET /servers/{id}/ips``: where a server is reached, by network."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -1,7 +1,5 @@
 """The base of views that answer with servers."""
 
-from __future__ import annotations
-
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView

@@ -1,7 +1,5 @@
 """Disks that ``POST /servers`` asks for: the image of the one boot disk, and the empty disks that the flavor gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """``GET /servers/{id}/diagnostics`` (Compute API reference, "Servers diagnostics")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

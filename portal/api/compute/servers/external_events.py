@@ -1,7 +1,5 @@
 """``/os-server-external-events``: what other services tell about servers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """Fields that the schemas of servers share."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import BOOLEAN, Schema
 from provisioning.common.numbers import MAX_INTEGER
 

@@ -1,7 +1,5 @@
 """The query of a list of servers: who may narrow it by what, at which microversion (Compute API, "List Servers")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """``os-instance-actions``: what was asked of a server, and every step of it."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """``/servers/{id}/os-interface``: the network interfaces of a server."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """From the body of ``POST /servers`` to one frozen LaunchRequest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

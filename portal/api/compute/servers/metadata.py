@@ -1,7 +1,5 @@
 """``/servers/{id}/metadata``: texts by name that the owner keeps with a server."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

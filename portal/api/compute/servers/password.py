@@ -1,7 +1,5 @@
 """``/servers/{id}/os-server-password``: what a guest has posted, encrypted with its owner's key."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -2,8 +2,6 @@
 "Consoles").
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests that make and change a server (Compute API reference, "Servers")."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import BOOLEAN, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.fields import (
     CERTIFICATES,

@@ -1,7 +1,5 @@
 """A security group as the Compute API shows it: what may come in; what goes out was never part of this shape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -1,7 +1,5 @@
 """``GET /servers/{id}/os-security-groups``: the groups of a server's ports, in the shape of the old network service."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -1,7 +1,5 @@
 """How a server looks in an answer: one builder, every field at the microversion the reference gives it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The order of a list of servers: ``sort_key`` and ``sort_dir``, each several times."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import Schema, Version
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.listing import Sort

@@ -1,7 +1,5 @@
 """``/servers/{id}/tags`` (2.26): words by which the owner finds servers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """``GET /servers/{id}/topology`` (2.78): the NUMA nodes of a server."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

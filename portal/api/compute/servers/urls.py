@@ -1,7 +1,5 @@
 """URLs of servers and what belongs to them, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.servers import (

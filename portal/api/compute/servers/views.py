@@ -1,7 +1,5 @@
 """Servers: list, detail, create, show, update, delete (Compute API reference, "Servers")."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.conf import settings

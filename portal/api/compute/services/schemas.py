@@ -1,7 +1,5 @@
 """JSON schemas of requests about compute services."""
 
-from __future__ import annotations
-
 from portal.api.compute.schemas import BOOLEAN, TEXT, Schema, Version, query
 
 HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}

@@ -1,7 +1,5 @@
 """URLs of compute services, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.services import views

@@ -1,7 +1,5 @@
 """Compute services (Compute API reference, "Compute services")."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

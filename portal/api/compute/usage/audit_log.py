@@ -1,7 +1,5 @@
 """Audits of usage (Compute API reference, "Server usage audit log")."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """URLs of usage reports and of the log of usage audits, below ``/compute``."""
 
-from __future__ import annotations
-
 from django.urls import URLPattern, path
 
 from portal.api.compute.usage import audit_log, views

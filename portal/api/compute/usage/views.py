@@ -1,7 +1,5 @@
 """What projects used (Compute API reference, "Usage reports")."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

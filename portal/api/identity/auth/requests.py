@@ -1,7 +1,5 @@
 """Reads a request for a token: what proves who asks, and which scope is wanted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

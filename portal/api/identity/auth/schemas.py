@@ -1,7 +1,5 @@
 """JSON schemas of requests for tokens (Identity API v3, "Authentication and token management"; and v2.0)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

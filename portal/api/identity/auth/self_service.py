@@ -1,7 +1,5 @@
 """``/v3/auth/…`` and one's password: what signed-in users learn about and do for themselves."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

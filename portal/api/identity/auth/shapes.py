@@ -1,7 +1,5 @@
 """Tokens as the Identity APIs v3 and v2.0 describe them."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``/v3/auth/tokens``: get a token, look into one, give one back."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

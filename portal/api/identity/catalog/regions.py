@@ -1,7 +1,5 @@
 """``/v3/regions``: the places that endpoints are in."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests about regions, services and endpoints (Identity API v3, "Service catalog")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from provisioning.identity.catalog import INTERFACES, LONGEST_URL

@@ -1,7 +1,5 @@
 """Regions, services and endpoints as the Identity API v3 shows them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

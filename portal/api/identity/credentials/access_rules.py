@@ -1,7 +1,5 @@
 """``/v3/users/{id}/access_rules``: the requests that a user's application credentials may make."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.request import Request

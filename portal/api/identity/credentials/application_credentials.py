@@ -1,7 +1,5 @@
 """``/v3/users/{id}/application_credentials``: secrets for programs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """``/v3/credentials``: secrets kept for users."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """``/v3/users/{id}/credentials/OS-EC2``: key pairs for AWS clients, and tokens for what they signed."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests about credentials and application credentials (Identity API v3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

@@ -1,7 +1,5 @@
 """``/v3/domains``."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

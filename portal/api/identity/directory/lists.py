@@ -1,7 +1,5 @@
 """Lists of the Identity API: filters, inexact filters on the name, sorting, ``limit`` and ``marker``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime

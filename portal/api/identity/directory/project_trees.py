@@ -1,7 +1,5 @@
 """Projects above and below one, as lists or as ids within each other."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """``/v3/projects``; a domain is shown as a project too (``is_domain``), as Keystone does."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any, ClassVar
 

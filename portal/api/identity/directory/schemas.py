@@ -3,8 +3,6 @@
 Fields that nobody knows are kept with the record; those that are known have one type, and some of them are read only.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

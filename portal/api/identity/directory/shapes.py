@@ -1,7 +1,5 @@
 """Domains, projects, users and groups as the Identity API v3 shows them; ids are 32 hexadecimal characters."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 
 from portal.api.identity import fragments

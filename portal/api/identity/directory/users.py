@@ -1,7 +1,5 @@
 """``/v3/users``, and the projects and groups of a user."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

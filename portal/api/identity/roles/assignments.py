@@ -1,7 +1,5 @@
 """``/v3/role_assignments``: who has which role where: as it was granted, or in effect."""
 
-from __future__ import annotations
-
 import uuid
 from typing import ClassVar
 

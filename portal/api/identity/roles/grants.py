@@ -1,7 +1,5 @@
 """Roles of one user or group on one project, domain or the system; ``OS-INHERIT``: on all projects below it."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, cast
 
 from rest_framework.request import Request

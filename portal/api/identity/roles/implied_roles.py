@@ -1,7 +1,5 @@
 """``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: which roles imply which."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 

@@ -1,7 +1,5 @@
 """``/v3/roles``: roles, which policy rules ask for."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """JSON schemas of requests about roles (Identity API v3, "Roles")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

@@ -1,7 +1,5 @@
 """Roles, what they imply and their assignments as the Identity API v3 shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

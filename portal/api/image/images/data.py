@@ -1,7 +1,5 @@
 """The bits of an image: uploaded, staged and downloaded as streams, with constant memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """With which projects an image is shared: ``/image/v2/images/{id}/members``."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """Glance's JSON patches: ``application/openstack-images-v2.1-json-patch`` and its older 2.0."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

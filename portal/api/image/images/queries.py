@@ -1,7 +1,5 @@
 """Glance's query strings: filters with operators, sorting in both its forms, paging."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import re

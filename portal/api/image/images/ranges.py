@@ -1,7 +1,5 @@
 """What part of an image's data is asked for: one ``Range``, or the ``Content-Range`` that old clients send instead."""
 
-from __future__ import annotations
-
 import re
 
 from rest_framework.exceptions import APIException

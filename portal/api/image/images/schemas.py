@@ -1,7 +1,5 @@
 """The JSON schemas of the Image API: what ``/v2/schemas`` publishes, and what requests are checked by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from provisioning.common.numbers import MAX_INTEGER

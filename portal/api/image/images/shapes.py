@@ -1,7 +1,5 @@
 """Images and their members in Glance's words (Image service API v2 reference)."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Image service API v2: images, their tags and actions, and the schemas."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.conf import settings

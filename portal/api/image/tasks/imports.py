@@ -1,7 +1,5 @@
 """Imports: data that was staged, or that lies in the web, becomes an image's in the background."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from rest_framework.request import Request

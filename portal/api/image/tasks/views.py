@@ -1,7 +1,5 @@
 """The Tasks API: the work on images in the background; for operators, as in Glance."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """``manage.py show_policy``: every rule in force, as a file to begin from or as the page of the documentation."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

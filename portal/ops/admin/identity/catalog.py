@@ -1,7 +1,5 @@
 """The catalog: regions, services and endpoints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin

@@ -1,7 +1,5 @@
 """Sessions and credentials: looked at and ended here, made by the people themselves; secrets are never shown."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest

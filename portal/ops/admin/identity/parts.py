@@ -1,7 +1,5 @@
 """What stands below people, groups, projects and roles, and is written through the services."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

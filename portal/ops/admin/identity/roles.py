@@ -1,7 +1,5 @@
 """Roles and who has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin

@@ -1,7 +1,5 @@
 """Users: their accounts, passwords, sessions and locks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -1,7 +1,5 @@
 """``manage.py bootstrap``: make the cloud usable; safe to run again."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from pathlib import Path

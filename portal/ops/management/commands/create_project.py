@@ -1,7 +1,5 @@
 """``manage.py create_project``: make a project."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``manage.py create_user``: make a user, or change one."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

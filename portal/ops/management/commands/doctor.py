@@ -1,7 +1,5 @@
 """``manage.py doctor``: what is wrong with the cloud, in plain words."""
 
-from __future__ import annotations
-
 import json
 import sys
 from argparse import ArgumentParser

@@ -1,7 +1,5 @@
 """``manage.py grant_role``: give a user or a group a role."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

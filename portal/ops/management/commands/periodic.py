@@ -1,7 +1,5 @@
 """``manage.py periodic``: what is done by the clock, when it was done last and how that went."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """``manage.py reset_password``: let somebody in again, an administrator too."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

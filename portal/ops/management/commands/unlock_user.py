@@ -1,7 +1,5 @@
 """``manage.py unlock_user``: lift the lock after too many wrong passwords."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

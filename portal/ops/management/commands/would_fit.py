@@ -1,7 +1,5 @@
 """``manage.py would_fit``: how many servers of a size would find a place now, and where."""
 
-from __future__ import annotations
-
 import json
 import sys
 from argparse import ArgumentParser

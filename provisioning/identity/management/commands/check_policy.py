@@ -1,7 +1,5 @@
 """``manage.py check_policy [FILE]``: whether a file of rules can be used, and what it changes."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``manage.py flush_identity``: remove what has expired."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any

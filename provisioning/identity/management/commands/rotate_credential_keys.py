@@ -1,7 +1,5 @@
 """``manage.py rotate_credential_keys``: encrypt the credentials kept for users with a new key."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

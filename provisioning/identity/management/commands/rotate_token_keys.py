@@ -1,7 +1,5 @@
 """``manage.py rotate_token_keys``: issue tokens with a new key from now on."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``manage.py qworker --topics scheduler,conductor``: one worker group of the queue."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

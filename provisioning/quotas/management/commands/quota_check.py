@@ -1,7 +1,5 @@
 """``manage.py quota_check``: whether what is counted is what there is."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser
 from typing import Any
