@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from django.utils import timezone
 
+from provisioning.compute.actions.registry import words_of_tasks
 from provisioning.compute.states import PowerState
 
 
@@ -55,40 +56,13 @@ SEEN_BY = {
     "lent": "shared with this project",
 }
 """Who sees an image: by its visibility, or by how this project came to it."""
-TASKS = {
+LAUNCHING = {
     "scheduling": "Choosing a host",
     "networking": "Allocating addresses",
     "block_device_mapping": "Preparing disks",
     "spawning": "Starting on its host",
-    "powering-on": "Starting",
-    "powering-off": "Shutting down",
-    "rebooting": "Rebooting",
-    "rebooting_hard": "Resetting",
-    "pausing": "Pausing",
-    "unpausing": "Going on",
-    "suspending": "Saving its memory",
-    "resuming": "Resuming",
-    "updating_password": "Setting the password",
-    "rescuing": "Starting in rescue",
-    "unrescuing": "Leaving rescue",
-    "rebuilding": "Rebuilding",
-    "resize_prep": "Preparing to resize",
-    "resize_migrating": "Resizing",
-    "resize_finish": "Finishing the resize",
-    "resize_confirming": "Confirming the resize",
-    "resize_reverting": "Reverting the resize",
-    "image_snapshot": "Taking a snapshot",
-    "image_backup": "Taking a backup",
-    "image_uploading": "Sending the snapshot",
-    "shelving": "Shelving",
-    "shelving_image_uploading": "Sending its disk away",
-    "shelving_offloading": "Leaving its host",
-    "unshelving": "Coming back",
-    "soft-deleting": "Deleting",
-    "restoring": "Restoring",
-    "deleting": "Deleting",
 }
-"""What is happening now, for people; the API's own word stands beside it where there is room."""
+"""What is happening in a launch; the other tasks are of actions, which say it themselves."""
 ACTIONS = {
     "create": "Launched",
     "migrate": "Migrated",
@@ -115,12 +89,18 @@ ROLES = {
 UNKNOWN = Status("Unknown", "off", "question-circle-fill")
 
 
+def task_word(task_state: str | None) -> str:
+    """Return what is happening now, for people; the API's own word stands beside it where there is room."""
+    task = task_state or ""
+    return LAUNCHING.get(task) or words_of_tasks.get(task, "")
+
+
 def instance_status(api_status: str, task_state: str | None) -> Status:
     """Return how an instance's status looks; a task on an instance that stands is shown as what it becomes."""
     usual = INSTANCE_STATUS.get(api_status, UNKNOWN)
     if not task_state or usual.tone == "busy" or api_status == "DELETED":
         return usual
-    word = {"powering-off": "Stopping"}.get(task_state) or TASKS.get(task_state)
+    word = {"powering-off": "Stopping"}.get(task_state) or task_word(task_state)
     return Status(word, "busy", "arrow-repeat") if word else usual
 
 

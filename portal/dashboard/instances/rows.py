@@ -65,7 +65,7 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
         InstanceRow(
             instance=item,
             status=wording.instance_status(api_status(item.vm_state, item.task_state), item.task_state),
-            task=wording.TASKS.get(item.task_state or "", ""),
+            task=wording.task_word(item.task_state),
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),
             fault=faults.get(item.id),

@@ -67,6 +67,8 @@ class Stage:
 
     transition: str
     task: TaskState
+    doing: str
+    """What pages call it while it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class HostAction(ServerAction[R], Generic[R, B]):
 
     from_states: ClassVar[tuple[VmState, ...]] = ()
     task: ClassVar[TaskState | None]
+    doing: ClassVar[str] = ""
+    """What pages call the task while it lasts: ``Pausing``."""
     stages: ClassVar[tuple[Stage, ...]] = ()
     ends: ClassVar[Mapping[str, VmState | None]] = {}
     """Transition → where it leads, None: back to where it began.  The first one is the ordinary good end."""

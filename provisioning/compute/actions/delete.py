@@ -42,6 +42,7 @@ class Delete(HostAction[bool, DestroyRequest]):
 
     key = record = "delete"
     done = "Deleted"
+    doing = "Deleting"
     rule = "os_compute_api:servers:delete"
     rule_description = "Delete a server."
     from_states, task = ALIVE, TaskState.DELETING

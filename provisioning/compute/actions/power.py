@@ -36,6 +36,7 @@ class Start(PowerAction):
 
     key, record, api, power = "power_on", "start", "os-start", "start"
     done = "Started"
+    doing = "Starting"
     rule = "os_compute_api:servers:start"
     rule_description = "Start a server."
     from_states, task, ends = (VmState.STOPPED,), TaskState.POWERING_ON, {"powered_on": VmState.ACTIVE}
@@ -56,6 +57,7 @@ class Stop(PowerAction):
 
     key, record, api, power = "power_off", "stop", "os-stop", "stop"
     done = "Stopped"
+    doing = "Shutting down"
     rule = "os_compute_api:servers:stop"
     rule_description = "Stop a server."
     from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
@@ -77,6 +79,7 @@ class Reboot(PowerAction):
 
     key, record, api, power = "reboot", "reboot", "reboot", "reboot_soft"
     done = "Rebooted"
+    doing = "Rebooting"
     rule = "os_compute_api:servers:reboot"
     rule_description = "Reboot a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.REBOOTING, {"rebooted": VmState.ACTIVE}
@@ -97,6 +100,7 @@ class HardReboot(PowerAction):
     """Cut the power and switch it on again."""
 
     key, record, power = "reboot_hard", "reboot", "reboot_hard"
+    doing = "Resetting"
     rule = "os_compute_api:servers:reboot"
     from_states, task = (*AT_REST, VmState.ERROR), TaskState.REBOOTING_HARD
     ends = {"rebooted_hard": VmState.ACTIVE}
@@ -118,6 +122,7 @@ class Pause(PowerAction):
 
     key = record = api = power = notification = "pause"
     done = "Paused"
+    doing = "Pausing"
     rule = "os_compute_api:os-pause-server:pause"
     rule_description = "Pause a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.PAUSING, {"paused": VmState.PAUSED}
@@ -137,6 +142,7 @@ class Unpause(PowerAction):
 
     key = record = api = power = notification = "unpause"
     done = "Unpaused"
+    doing = "Going on"
     rule = "os_compute_api:os-pause-server:unpause"
     rule_description = "Let a paused server go on."
     from_states, task, ends = (VmState.PAUSED,), TaskState.UNPAUSING, {"unpaused": VmState.ACTIVE}
@@ -150,6 +156,7 @@ class Suspend(PowerAction):
 
     key = record = api = power = notification = "suspend"
     done = "Suspended"
+    doing = "Saving its memory"
     rule = "os_compute_api:os-suspend-server:suspend"
     rule_description = "Suspend a server."
     from_states, task, ends = (VmState.ACTIVE,), TaskState.SUSPENDING, {"suspended": VmState.SUSPENDED}
@@ -169,6 +176,7 @@ class Resume(PowerAction):
 
     key = record = api = power = notification = "resume"
     done = "Resumed"
+    doing = "Resuming"
     rule = "os_compute_api:os-suspend-server:resume"
     rule_description = "Resume a suspended server."
     from_states, task, ends = (VmState.SUSPENDED,), TaskState.RESUMING, {"resumed": VmState.ACTIVE}
@@ -188,6 +196,7 @@ class ChangePassword(HostAction[str, PasswordRequest]):
 
     key, record, api = "change_password", "changePassword", "changePassword"
     done = "Password set"
+    doing = "Setting the password"
     rule = "os_compute_api:os-admin-password"
     rule_description = "Set the administrator's password of a server."
     takes_request = True

@@ -53,6 +53,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest]):
 
     key = record = api = notification = "rebuild"
     done = "Rebuilt"
+    doing = "Rebuilding"
     rule = "os_compute_api:servers:rebuild"
     rule_description = "Make a server's disks anew from an image."
     takes_request = True

@@ -21,6 +21,8 @@ host_actions: dict[str, HostAction[Any, Any]] = {}
 """Those that a host carries out, by key."""
 of_task: dict[TaskState, HostAction[Any, Any]] = {}
 """task_state → the action that it belongs to."""
+words_of_tasks: dict[str, str] = {}
+"""task_state → what pages call it while it lasts."""
 _taskless: dict[type[CommandBody], TasklessAction[Any, Any]] = {}
 
 
@@ -33,8 +35,8 @@ def register(action: A) -> A:
         host_actions[action.key] = action
         if isinstance(action, TasklessAction):
             _taskless[action.body] = action
-        for task in action.tasks():
-            of_task[task] = action
+        for task, word in zip(action.tasks(), (action.doing, *(stage.doing for stage in action.stages)), strict=False):
+            of_task[task], words_of_tasks[task] = action, word
             deadlines.SETTING_OF[task] = action.timeout
             if action.heavy_io:
                 states.DISK_TASKS.add(task)

@@ -35,6 +35,7 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
 
     key = record = api = notification = "rescue"
     done = "Rescued"
+    doing = "Starting in rescue"
     rule = "os_compute_api:os-rescue"
     rule_description = "Start a server from another disk."
     takes_request = True
@@ -65,6 +66,7 @@ class Unrescue(HostAction[None, UnrescueRequest]):
 
     key = record = api = notification = "unrescue"
     done = "Left rescue"
+    doing = "Leaving rescue"
     rule = "os_compute_api:os-unrescue"
     rule_description = "Start a rescued server from its own disk."
     from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING

@@ -103,11 +103,15 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
 
     key = record = api = notification = "resize"
     done = "Resized"
+    doing = "Preparing to resize"
     rule = "os_compute_api:servers:resize"
     rule_description = "Give a server another flavor."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
-    stages = (Stage("migrate_disk", TaskState.RESIZE_MIGRATING), Stage("finish_resize", TaskState.RESIZE_FINISH))
+    stages = (
+        Stage("migrate_disk", TaskState.RESIZE_MIGRATING, "Resizing"),
+        Stage("finish_resize", TaskState.RESIZE_FINISH, "Finishing the resize"),
+    )
     ends = {"resized": VmState.RESIZED}
     badly = BROKE
     status = {VmState.ACTIVE: "RESIZE", VmState.STOPPED: "RESIZE"}
@@ -178,6 +182,7 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
 
     key, record, api = "confirm_resize", "confirmResize", "confirmResize"
     done = "Resize confirmed"
+    doing = "Confirming the resize"
     rule = "os_compute_api:servers:confirm_resize"
     rule_description = "Keep a server's new size."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
@@ -211,6 +216,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
 
     key, record, api = "revert_resize", "revertResize", "revertResize"
     done = "Resize reverted"
+    doing = "Reverting the resize"
     rule = "os_compute_api:servers:revert_resize"
     rule_description = "Give a server its old size back."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING

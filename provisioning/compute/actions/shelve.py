@@ -33,10 +33,11 @@ class Shelve(ImageAction[None]):
 
     key = record = api = notification = "shelve"
     done = "Shelved"
+    doing = "Shelving"
     rule = "os_compute_api:os-shelve:shelve"
     rule_description = "Shelve a server."
     from_states, task = AT_REST, TaskState.SHELVING
-    stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING),)
+    stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING, "Sending its disk away"),)
     ends = {"shelved": VmState.SHELVED}
     keeps_image = False
     button = Button(
@@ -84,6 +85,7 @@ class Offload(HostAction[None, DestroyRequest]):
 
     key, record, api = "offload", "shelveOffload", "shelveOffload"
     done = "Taken from its host"
+    doing = "Leaving its host"
     rule = "os_compute_api:os-shelve:shelve_offload"
     rule_description = "Take a shelved server off its host."
     rule_check = ADMIN

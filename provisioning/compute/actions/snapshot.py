@@ -94,11 +94,12 @@ class CreateImage(ImageAction[NewImage]):
 
     key, record, api = "snapshot", "createImage", "createImage"
     done = "Snapshot taken"
+    doing = "Taking a snapshot"
     rule = "os_compute_api:servers:create_image"
     rule_description = "Make an image of a server."
     takes_request, heeds_lock = True, False
     from_states, task = AT_REST, TaskState.IMAGE_SNAPSHOT
-    stages = (Stage("upload", TaskState.IMAGE_UPLOADING),)
+    stages = (Stage("upload", TaskState.IMAGE_UPLOADING, "Sending the snapshot"),)
     ends = {"snapshot_taken": None}
     notification = "snapshot"
 
@@ -112,6 +113,7 @@ class CreateBackup(ImageAction[NewImage]):
 
     key, record, api = "backup", "createBackup", "createBackup"
     done = "Backup taken"
+    doing = "Taking a backup"
     rule = "os_compute_api:os-create-backup"
     rule_description = "Make the next of a server's backups."
     takes_request, heeds_lock = True, False

@@ -29,6 +29,7 @@ class SoftDelete(HostAction[None, PowerRequest]):
     """Stop a server that is deleted with a way back; what is rescued, resized or was never built goes at once."""
 
     key, record = "soft_delete", "delete"
+    doing = "Deleting"
     from_states = (*AT_REST, VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.ERROR)
     task, ends = TaskState.SOFT_DELETING, {"soft_deleted": VmState.SOFT_DELETED}
     timeout = "POWER_TIMEOUT"
@@ -67,6 +68,7 @@ class Restore(HostAction[None, PowerRequest]):
 
     key = record = api = "restore"
     done = "Restored"
+    doing = "Restoring"
     rule = "os_compute_api:os-deferred-delete:restore"
     rule_description = "Restore a deleted server."
     from_states, task = (VmState.SOFT_DELETED,), TaskState.RESTORING

@@ -46,6 +46,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
 
     key = record = api = notification = "unshelve"
     done = "Unshelved"
+    doing = "Coming back"
     rule = "os_compute_api:os-shelve:unshelve"
     rule_description = "Unshelve a server."
     takes_request = True
