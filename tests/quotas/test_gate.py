@@ -94,12 +94,14 @@ def test_every_limit_limits_something_or_waits_for_it() -> None:
 
 MAKERS = {
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
-    "provisioning/compute/launch/create.py": {"Instance"},
+    "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks.py": {"Network", "Subnet"},
     "provisioning/network/services/ports.py": {"Port"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
+WRITERS = {"provisioning/compute/launch/create.py": ({"Instance"}, "provisioning.compute.launch.reserve")}
+"""What a module writes that another one has made and reserved."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
 MAKING = {"create", "bulk_create", "get_or_create", "update_or_create"}
@@ -119,16 +121,16 @@ def made_in(tree: ast.AST) -> set[str]:
     return found & names
 
 
-def calls_in(tree: ast.AST) -> set[str]:
-    """The functions of the ledger that a module calls."""
-    ledger = {
+def calls_in(tree: ast.AST, module: str = "provisioning.quotas.services.ledger") -> set[str]:
+    """The functions of the ledger, or of another module, that a module calls."""
+    offered = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "provisioning.quotas.services.ledger"
+        if isinstance(node, ast.ImportFrom) and node.module == module
         for alias in node.names
     }
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return {func.id for func in called if isinstance(func, ast.Name)} & ledger
+    return {func.id for func in called if isinstance(func, ast.Name)} & offered
 
 
 def methods_called_in(tree: ast.AST) -> set[str]:
@@ -150,6 +152,8 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         if made and name in IMAGINED:
             assert made == IMAGINED[name]
             assert not methods_called_in(tree) & WRITING, f"{path} writes"
+        elif made and name in WRITERS:
+            assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
             found[name] = made
             assert calls_in(tree) & {"reserve", "hold", "hold_all"}, f"{path} makes {made} without asking the quotas"
