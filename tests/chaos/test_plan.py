@@ -32,14 +32,12 @@ def test_the_plan_is_the_same_in_every_process() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_a_long_run_has_every_kind_of_fault_and_of_operation(seed: int) -> None:
+def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
     plan = chaos.plan.make(seed, 1000)
     faults = Counter(fault.kind for fault in plan.faults)
     assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE)
     kinds = {operation.kind for operation in plan.operations}
     assert {"launch plain", "launch several", "launch grouped", "launch bad", "launch over quota", "delete"} <= kinds
-    assert {"stop", "reboot", "pause", "suspend", "rebuild", "resize", "snapshot", "shelve", "attach"} <= kinds
-    assert {"confirm resize", "revert resize", "unshelve", "detach", "lock", "reset to error", "metadata"} <= kinds
     assert any(operation.times > 1 and operation.kind == "delete" for operation in plan.operations)
 
 

@@ -6,20 +6,14 @@ import argparse
 import shutil
 import sys
 import tempfile
-import time
-import traceback
+from importlib import import_module
 from pathlib import Path
 
+import django
+
 import chaos.database
-import chaos.plan
 from bench.cloud import free_port
-from chaos.client import UnreachableError
-from chaos.cloud import Cloud, CloudError
-from chaos.database import DatabaseError
-from chaos.proxy import Proxy
-from chaos.run import Log, Run
-from chaos.users import UsersError
-from up.prepare import PreparationError
+from chaos.cloud import Cloud
 
 MOST_OPERATIONS = 100_000
 MOST_HOSTS = 100
@@ -57,59 +51,20 @@ def options() -> argparse.Namespace:
     return given
 
 
-def show(plan: chaos.plan.Plan) -> None:
-    faults = list(plan.faults)
-    for operation in plan.operations:
-        while faults and faults[0].at <= operation.number:
-            fault = faults.pop(0)
-            print(f"      fault {fault.number}: {fault}")
-        print(f"{operation.number:5d} lane {operation.lane}: {operation}")
-
-
-def run(given: argparse.Namespace, plan: chaos.plan.Plan) -> int:
-    folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
-    beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
-    data = folder / "cloud"
-    database = chaos.database.make(given.database, data, beside)
-    log = Log(folder / "chaos.log", loud=given.loud)
-    port, proxy_port = free_port(), free_port()
-    proxy = Proxy(proxy_port, port, plan.seed)
-    cloud = Cloud(data, database, given.hosts, port, proxy_port)
-    began, wrongs, trouble = time.monotonic(), [], ""
-    log.say(f"Seed {plan.seed}: {given.operations} operations, {len(plan.faults)} faults, {database.name}, {folder}")
-    try:
-        database.start()
-        wrongs = Run(plan, cloud, database, proxy, log).result()
-    except (CloudError, DatabaseError, UsersError, PreparationError, UnreachableError) as error:
-        trouble = str(error)
-    except KeyboardInterrupt:
-        trouble = "interrupted"
-    except Exception as error:  # noqa: BLE001 - whatever it is, the seed is said
-        trouble = f"the run itself failed: {type(error).__name__}: {error}"
-        log(traceback.format_exc())
-    clean = not wrongs and not trouble
-    database.stop(keep=given.keep or not clean)
-    spent = f"{time.monotonic() - began:.0f} s"
-    if clean:
-        log.say(f"Clean: seed {plan.seed} on {database.name} in {spent}.")
-        if not given.keep:
-            shutil.rmtree(folder, ignore_errors=True)
-        return 0
-    reason = trouble or f"{len(wrongs)} things are wrong"
-    again = (
-        f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
-    )
-    log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
-    return 1
-
-
 def main() -> int:
     given = options()
-    plan = chaos.plan.make(given.seed, given.operations)
-    if given.plan:
-        show(plan)
-        return 0
-    return run(given, plan)
+    folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
+    beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
+    database = chaos.database.make(given.database, folder / "cloud", beside)
+    cloud = Cloud(folder / "cloud", database, given.hosts, free_port(), free_port())
+    cloud.claim()
+    django.setup()
+    whole = import_module("chaos.whole")  # the plan is made of the cloud's actions, which need Django
+    clean: bool = whole.show(given) if given.plan else whole.run(given, cloud, folder)
+    if clean and not given.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(beside, ignore_errors=True)
+    return 0 if clean else 1
 
 
 if __name__ == "__main__":

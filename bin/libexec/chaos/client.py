@@ -12,7 +12,7 @@ from typing import Any
 ANSWER_WITHIN = 20.0
 REACHED_WITHIN = 40.0
 """Seconds to go on dialling a web that is being started again."""
-MICROVERSION = "2.67"
+MICROVERSION = (2, 67)
 
 
 class UnreachableError(Exception):
@@ -77,22 +77,22 @@ class Client:
             time.sleep(0.3)
         raise UnreachableError(f"{self._user} cannot sign in")
 
-    def call(self, method: str, path: str, body: Any = None) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         """Send a request.  Raises UnreachableError.
 
         After a refused connection, which the cloud has not noticed, it is sent again; in no other case.
         """
-        answer = self._call(method, path, body)
+        answer = self._call(method, path, body, content_type)
         if answer.status == 401:
             self.sign_in()
-            answer = self._call(method, path, body)
+            answer = self._call(method, path, body, content_type)
         return answer
 
-    def _call(self, method: str, path: str, body: Any) -> Answer:
+    def _call(self, method: str, path: str, body: Any, content_type: str) -> Answer:
         headers: Mapping[str, str] = {
             "X-Auth-Token": self.token,
-            "Content-Type": "application/json",
-            "OpenStack-API-Version": f"compute {MICROVERSION}",
+            "Content-Type": content_type,
+            "OpenStack-API-Version": f"compute {MICROVERSION[0]}.{MICROVERSION[1]}",
         }
         connection = self._connect()
         try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,7 +22,6 @@ from up.supervisor import Supervisor
 
 READY_WITHIN = 120.0
 STEP = 0.05
-DOCTOR_WITHIN = 120.0
 GROUPS = 2
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
@@ -61,7 +58,7 @@ class Cloud:
     def __init__(self, folder: Path, database: Database, hosts: int, port: int, proxy_port: int) -> None:
         """Plan the programs without starting any."""
         self.folder, self.database, self.port = folder, database, port
-        self._proxy_port = proxy_port
+        self.proxy_port = proxy_port
         agents = -(-hosts // HOSTS_OF_AGENT)
         counts = [min(HOSTS_OF_AGENT, hosts - HOSTS_OF_AGENT * at) for at in range(agents)]
         self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)} | dict.fromkeys(BAD, 1)
@@ -75,14 +72,18 @@ class Cloud:
 
     # ----- making and running ---------------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Fill the folder and the database; sets this process's environment for every program."""
+    def claim(self) -> None:
+        """Make the folder, and this process's environment that of every program; Django can be set up then."""
         for name in [name for name in os.environ if name.startswith(("NOVELLA_", "DJANGO_", "OS_"))]:
             del os.environ[name]
         os.environ.update(SETTINGS)
         if self.database.url:
             os.environ["NOVELLA_DATABASE_URL"] = self.database.url
+        os.environ.update(environment(self.data, self.port))
         self.data.claim()
+
+    def prepare(self) -> None:
+        """Fill the folder and the database."""
         preparation = Preparation(self.data, self.port, Hosts(self.hosts, simulated=True), Progress(0, 2))
         preparation.database()
         preparation.static_files()
@@ -101,7 +102,7 @@ class Cloud:
             command = manage("qworker", "--periodic")
             programs.append(Program(f"worker-{number}", command, environment(self.data, self.port, "worker")))
         for name, count in self._agents.items():
-            command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{self._proxy_port}"]
+            command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{self.proxy_port}"]
             command += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
             command += ["--host", name, "--simulate", str(count), "--state-dir", str(self.folder / "hosts")]
             command += ["--fake-capacity", CAPACITY]
@@ -220,21 +221,3 @@ def _signal(service: Service, number: signal.Signals) -> None:
 def _agent_environment() -> dict[str, str]:
     passed = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}}
     return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
-
-
-def doctor(cloud: Cloud) -> list[tuple[str, str]]:
-    """Return what ``manage.py doctor`` finds wrong, as names of checks and sentences; what it only notes is well."""
-    done = subprocess.run(
-        manage("doctor", "--json"),
-        env=environment(cloud.data, cloud.port),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DOCTOR_WITHIN,
-    )
-    try:
-        found = json.loads(done.stdout)["findings"]
-    except (ValueError, KeyError):
-        return [("doctor", f"it did not answer: {done.stderr.strip()[-500:]}")]
-    wrong = (each for each in found if each["severity"] != "note")
-    return [(each["check"], f"{each['subject']}: {each['sentence']}") for each in wrong]

@@ -13,6 +13,9 @@ from typing import Any
 JOURNAL = "fake-hypervisor.jsonl"
 LOOK_EVERY = 0.02
 
+Domain = Mapping[str, Any]
+"""What a hypervisor has of a server: attempt, power, sizes, the MAC addresses of its interfaces."""
+
 
 @dataclass
 class Journal:
@@ -46,7 +49,7 @@ class Journal:
             entry = json.loads(line)
         except ValueError:
             return ""  # cut short by a kill, and never answered
-        uuid = plain(entry["uuid"])
+        uuid = str(entry["uuid"])
         if entry.get("guest"):
             self.guests[uuid] = entry["guest"]
         else:
@@ -55,9 +58,16 @@ class Journal:
         return uuid
 
 
-def plain(uuid: str) -> str:
-    """Return an id without hyphens, as the whole run writes ids."""
-    return uuid.replace("-", "")
+@dataclass(frozen=True)
+class Seen:
+    """What the hypervisors have, and had, by the servers' ids."""
+
+    domains: Mapping[str, tuple[str, Domain]]
+    """Name of its host, and the domain."""
+    kept: Mapping[str, str]
+    """A host that has anything of it."""
+    twice: Mapping[str, str]
+    """Servers that ever had domains on two hosts at one moment, and where."""
 
 
 class Hypervisors:
@@ -68,8 +78,6 @@ class Hypervisors:
         self.journals = {host: Journal(folder / host / JOURNAL) for host in hosts}
         self.twice: dict[str, str] = {}
         """Instances that had domains on two hosts at one moment, and where."""
-        self.seen = 0
-        """Changes of domains that were read."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="journals", daemon=True)
@@ -94,7 +102,6 @@ class Hypervisors:
             changed = set[str]()
             for journal in self.journals.values():
                 changed |= journal.read()
-            self.seen += len(changed)
             for uuid in changed:
                 self._compare(uuid)
 
@@ -110,14 +117,13 @@ class Hypervisors:
     def _where(self, uuid: str) -> list[str]:
         return [host for host, journal in self.journals.items() if uuid in journal.guests]
 
-    def domains(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Return for each instance its host and its domain."""
+    def seen(self) -> Seen:
+        """Read what is new, and return all there is."""
+        self.look()
         with self._lock:
-            return {
-                uuid: (host, guest) for host, journal in self.journals.items() for uuid, guest in journal.guests.items()
-            }
-
-    def kept(self) -> dict[str, str]:
-        """Return for each instance a host that has anything of it."""
-        with self._lock:
-            return {uuid: host for host, journal in self.journals.items() for uuid in journal.kept}
+            journals = self.journals.items()
+            return Seen(
+                {uuid: (host, guest) for host, journal in journals for uuid, guest in journal.guests.items()},
+                {uuid: host for host, journal in journals for uuid in journal.kept},
+                dict(self.twice),
+            )

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.calls import CALLS, FLAVORS, IMAGE
 from chaos.client import Answer, Client
-from chaos.plan import FLAVORS, LANES, PROJECTS, Operation, Plan
+from chaos.plan import LANES, PROJECTS, Operation, Plan
 from chaos.wizard import Wizard
 
 COMPUTE = "/compute/v2.1"
@@ -19,51 +20,6 @@ SETTLES_WITHIN = 4.0
 LOOK_EVERY = 0.25
 TOGETHER = 5
 """Most calls at once of one operation."""
-
-_ACTIONS: dict[str, Any] = {
-    "stop": {"os-stop": None},
-    "start": {"os-start": None},
-    "reboot": {"reboot": {"type": "SOFT"}},
-    "reboot hard": {"reboot": {"type": "HARD"}},
-    "pause": {"pause": None},
-    "unpause": {"unpause": None},
-    "suspend": {"suspend": None},
-    "resume": {"resume": None},
-    "confirm resize": {"confirmResize": None},
-    "revert resize": {"revertResize": None},
-    "shelve": {"shelve": None},
-    "unshelve": {"unshelve": None},
-    "rescue": {"rescue": {}},
-    "unrescue": {"unrescue": None},
-    "console": {"os-getConsoleOutput": {"length": 10}},
-    "lock": {"lock": None},
-    "unlock": {"unlock": None},
-    "reset to error": {"os-resetState": {"state": "error"}},
-    "reset to active": {"os-resetState": {"state": "active"}},
-}
-BY_OPERATOR = {"reset to error", "reset to active"}
-RECORDED = {
-    "stop": "stop",
-    "start": "start",
-    "reboot": "reboot",
-    "reboot hard": "reboot",
-    "pause": "pause",
-    "unpause": "unpause",
-    "suspend": "suspend",
-    "resume": "resume",
-    "rebuild": "rebuild",
-    "resize": "resize",
-    "confirm resize": "confirmResize",
-    "revert resize": "revertResize",
-    "shelve": "shelve",
-    "unshelve": "unshelve",
-    "rescue": "rescue",
-    "unrescue": "unrescue",
-    "snapshot": "createImage",
-    "reset to error": "resetState",
-    "reset to active": "resetState",
-}
-"""Operations that an accepted request has exactly one action record of, and its name."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +93,8 @@ class Lane:
             return
         if operation.settled:
             self._settle(server)
-        client = self._world.operator if operation.kind in BY_OPERATOR else self._client
+        call = CALLS.get(operation.kind)
+        client = self._world.operator if call is not None and call.by_operator else self._client
 
         def send() -> None:
             began = time.time()
@@ -235,27 +192,16 @@ def _spoil(server: dict[str, Any], body: dict[str, Any], wrong: str) -> None:
 
 
 def _act(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    return client.call("POST", f"{COMPUTE}/servers/{server}/action", _ACTIONS[operation.kind])
+    body = operation.details["body"]
+    if isinstance(body, dict):
+        body = {name: world.image if value == IMAGE else value for name, value in body.items()}
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", {operation.kind: body})
 
 
 def _delete(world: World, client: Client, operation: Operation, server: str) -> Answer:
     if operation.details.get("force"):
         return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"forceDelete": None})
     return client.call("DELETE", f"{COMPUTE}/servers/{server}")
-
-
-def _rebuild(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"rebuild": {"imageRef": world.image}})
-
-
-def _resize(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    body = {"resize": {"flavorRef": FLAVORS[operation.details["flavor"]]}}
-    return client.call("POST", f"{COMPUTE}/servers/{server}/action", body)
-
-
-def _snapshot(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    body = {"createImage": {"name": f"{world.prefix}-snapshot-{operation.number}"}}
-    return client.call("POST", f"{COMPUTE}/servers/{server}/action", body)
 
 
 def _metadata(world: World, client: Client, operation: Operation, server: str) -> Answer:
@@ -268,6 +214,10 @@ def _rename(world: World, client: Client, operation: Operation, server: str) -> 
 
 def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
     return client.call("GET", f"{COMPUTE}/servers/{server}")
+
+
+def _console(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"os-getConsoleOutput": {"length": 10}})
 
 
 def _diagnostics(world: World, client: Client, operation: Operation, server: str) -> Answer:
@@ -289,15 +239,13 @@ def _detach(world: World, client: Client, operation: Operation, server: str) -> 
 
 _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     "delete": _delete,
-    "rebuild": _rebuild,
-    "resize": _resize,
-    "snapshot": _snapshot,
     "metadata": _metadata,
     "rename": _rename,
     "show": _show,
+    "console": _console,
     "diagnostics": _diagnostics,
-    "attach": _attach,
-    "detach": _detach,
+    "attach_interface": _attach,
+    "detach_interface": _detach,
 }
 
 

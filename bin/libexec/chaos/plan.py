@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.calls import CALLS, STATES
+from provisioning.compute.states import VmState
+
 LANES = 8
 """Clients that work at the same time; each has servers of its own."""
 PROJECTS = 4
@@ -16,8 +19,6 @@ FAULT_EVERY = 13
 """Operations between two faults, on average."""
 FIRST_FAULT = 5
 
-FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
-"""Seeded flavors by name; ``large`` asks for more disk than any simulated host of a chaos run has."""
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
@@ -139,61 +140,16 @@ def _faults(chance: random.Random, operations: int) -> tuple[Fault, ...]:
 
 # ----- operations -----------------------------------------------------------------------------------------------------
 
-_NEXT = {
-    "stop": "stopped",
-    "start": "active",
-    "reboot": "active",
-    "reboot hard": "active",
-    "pause": "paused",
-    "unpause": "active",
-    "suspend": "suspended",
-    "resume": "active",
-    "rebuild": "active",
-    "resize": "resized",
-    "confirm resize": "active",
-    "revert resize": "active",
-    "shelve": "shelved",
-    "unshelve": "active",
-    "rescue": "rescued",
-    "unrescue": "active",
-    "reset to error": "error",
-    "reset to active": "active",
-}
-"""Where an operation should lead; one that is not here leaves the server as it is."""
-_ANYWHERE = {
+OTHERS = {
+    "attach_interface": 3,
+    "detach_interface": 3,
     "metadata": 3,
-    "lock": 1,
-    "unlock": 2,
     "rename": 2,
     "show": 1,
     "console": 2,
     "diagnostics": 1,
-    "attach": 3,
-    "detach": 3,
-    "snapshot": 3,
 }
-_FROM: Mapping[str, Mapping[str, int]] = {
-    "active": {
-        "stop": 6,
-        "reboot": 3,
-        "reboot hard": 3,
-        "pause": 4,
-        "suspend": 4,
-        "rebuild": 4,
-        "resize": 5,
-        "shelve": 4,
-        "rescue": 2,
-        "reset to error": 1,
-        **_ANYWHERE,
-    },
-    "stopped": {"start": 10, "rebuild": 2, "resize": 3, "shelve": 2, "reboot hard": 2, **_ANYWHERE},
-    "paused": {"unpause": 8, "reboot hard": 1, "shelve": 1, **_ANYWHERE},
-    "suspended": {"resume": 8, "shelve": 1, **_ANYWHERE},
-    "rescued": {"unrescue": 8, "reboot": 1},
-    "resized": {"confirm resize": 5, "revert resize": 5},
-    "shelved": {"unshelve": 8, "metadata": 1},
-    "error": {"reset to active": 4, "reboot hard": 2, "rebuild": 1},
-}
+"""What is asked of a server in any state by addresses of its own, with weights."""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -221,7 +177,7 @@ _LAUNCHES = {
 class _Server:
     launch: int
     count: int
-    state: str = "active"
+    state: str = VmState.ACTIVE
 
 
 class _Lane:
@@ -264,7 +220,7 @@ class _Lane:
         elif kind == "too large":
             details |= {"flavor": "large"}
         if kind not in {"bad", "over quota"}:
-            self._live.append(_Server(number, count, "error" if kind == "too large" else "active"))
+            self._live.append(_Server(number, count, VmState.ERROR if kind == "too large" else VmState.ACTIVE))
         return Operation(number, self._number, f"launch {kind}", details=details)
 
     def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
@@ -284,13 +240,15 @@ class _Lane:
 
     def _action(self, number: int, server: _Server) -> Operation:
         chance = self._chance
-        state = server.state if chance.random() < 0.9 else chance.choice([*_FROM])
-        kinds = _FROM[state]
+        state = server.state if chance.random() < 0.9 else chance.choice(STATES)
+        kinds = {name: call.weight(state) for name, call in CALLS.items()} | OTHERS
         kind = chance.choices([*kinds], [*kinds.values()])[0]
         index = chance.randrange(server.count)
         times = 1 if chance.random() < 0.85 else chance.randint(2, 3)
-        if server.count == 1:
-            server.state = _NEXT.get(kind, server.state)
         settled = chance.random() < 0.75
-        details = {"flavor": chance.choice(["nano", "tiny", "small", "large"])} if kind == "resize" else {}
+        details = {}
+        if kind in CALLS:
+            details["body"] = CALLS[kind].body(chance)
+            if server.count == 1:
+                server.state = CALLS[kind].leads_to(server.state, details["body"])
         return Operation(number, self._number, kind, server.launch, index, times, settled, details)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import chaos.books
+from django.db import DatabaseError, connections
+from django.db.models import Count
+
 from chaos import checks, logs, operations, outcomes, story, users
-from chaos.books import Books
-from chaos.checks import Wrong
-from chaos.cloud import Cloud, doctor
+from chaos.cloud import Cloud
 from chaos.database import Database
 from chaos.faults import FaultRunner, Targets
-from chaos.journals import Hypervisors, plain
+from chaos.journals import Hypervisors, Seen
 from chaos.operations import COMPUTE, World
 from chaos.plan import PROJECTS, Plan
 from chaos.proxy import Proxy
+from provisioning.compute.models import Instance
+from provisioning.doctor.finding import Finding
 
 SETTLES_WITHIN = 150.0
 """Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
@@ -27,12 +28,10 @@ GONE_WITHIN = 120.0
 LOOK_EVERY = 0.5
 SECONDS_PER_OPERATION = 1.5
 LEAST_SECONDS = 120.0
+LAST_SECONDS = 5.0
+"""Before the end, all is told that is wrong, also in a cloud that is not at rest."""
 STORIES = 6
 """Servers whose events are told when something is wrong."""
-
-GUESTS = "guests"
-"""The doctor's check of servers without a guest."""
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Log:
@@ -68,10 +67,10 @@ class Run:
     database: Database
     proxy: Proxy
     log: Log
-    wrongs: list[Wrong] = field(default_factory=list)
+    wrongs: list[Finding] = field(default_factory=list)
     hypervisors: Hypervisors = field(init=False)
 
-    def result(self) -> list[Wrong]:
+    def result(self) -> list[Finding]:
         """Carry out the run; the cloud is stopped at the end in any case."""
         self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
         self.cloud.log = self.log
@@ -98,11 +97,7 @@ class Run:
         for words, count in logs.unexpected(self.cloud.folder / "log").most_common():
             self.log.say(f"In the logs, {count} times: {words}")
         if not self.wrongs:
-            self._ask_the_doctor("at rest")
-        if not self.wrongs:
             self._delete(world)
-        if not self.wrongs:
-            self._ask_the_doctor("at the end")
 
     def _stepping(self, work: Callable[[], World]) -> World:
         """Call ``work`` in a thread while the supervisor goes on."""
@@ -148,7 +143,7 @@ class Run:
             f"{world.begun} operations and {faults.made} faults in {time.monotonic() - began:.0f} s"
             f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
         )
-        self.wrongs += [Wrong(trouble) for trouble in world.troubles]
+        self.wrongs += [checks.wrong("", trouble) for trouble in world.troubles]
 
     @staticmethod
     def _tally(world: World) -> str:
@@ -162,43 +157,43 @@ class Run:
         """Wait until nothing is wrong any more, or until that cannot be expected."""
         began = time.monotonic()
         wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
-        books = self._read()
-        wrongs += outcomes.check(books, world)
-        wrongs += [
-            Wrong(f"{each}: an internal error.", each.server) for each in outcomes.internal_errors(world.outcomes)
-        ]
-        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape(books)}.")
-        self._tell(wrongs, books)
+        wrongs += outcomes.check(world)
+        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}.")
+        self._tell(wrongs)
 
-    def _read(self) -> Books:
-        return chaos.books.read(self.database, self.hypervisors)
-
-    def _until_nothing_is_wrong(self, check: Callable[[Books], list[Wrong]], within: float) -> list[Wrong]:
+    def _until_nothing_is_wrong(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
         deadline = time.monotonic() + within
-        wrongs = [Wrong("the cloud never came to rest")]
+        wrongs = [checks.wrong("", "The cloud never came to rest.")]
         while time.monotonic() < deadline and not self.cloud.interrupted:
             until = time.monotonic() + LOOK_EVERY
             while time.monotonic() < until:
                 self.cloud.step()
-            if chaos.books.unsettled(self.database) and deadline - time.monotonic() > 5:
-                continue
-            found = check(self._read())
+            try:
+                found = list(checks.under_way())
+                if not found or deadline - time.monotonic() < LAST_SECONDS:
+                    found = check(self.hypervisors.seen())
+            except DatabaseError as error:
+                found = [checks.wrong("", f"The database does not answer: {error}")]
+            finally:
+                connections.close_all()
             if found and list(map(str, found)) != list(map(str, wrongs)):
-                self.log(f"not yet: {found[0]} {f'and {len(found) - 1} more' if len(found) > 1 else ''}")
+                self.log(f"not yet: {_line(found[0])} {f'and {len(found) - 1} more' if len(found) > 1 else ''}")
             wrongs = found
             if not wrongs:
                 break
         return wrongs
 
-    def _tell(self, wrongs: Sequence[Wrong], books: Books) -> None:
+    def _tell(self, wrongs: Sequence[Finding]) -> None:
         """Log what is wrong, with the history of the servers concerned."""
         self.wrongs += wrongs
         for wrong in wrongs:
-            self.log.say(f"WRONG: {wrong}")
-        told = list(dict.fromkeys(wrong.instance for wrong in wrongs if wrong.instance))[:STORIES]
-        for instance in told:
+            self.log.say(f"WRONG: {_line(wrong)}")
+        concerned = (
+            wrong.subject.removeprefix("instance ") for wrong in wrongs if wrong.subject.startswith("instance ")
+        )
+        for instance in list(dict.fromkeys(concerned))[:STORIES]:
             self.log.say(f"What happened to {instance}:")
-            for line in story.story(books, instance):
+            for line in story.story(self.hypervisors.seen(), instance):
                 self.log.say(f"    {line}")
 
     # ----- the end --------------------------------------------------------------------------------------------------
@@ -207,22 +202,9 @@ class Run:
         """Delete all servers and their images, as their users."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
-        wrongs = self._until_nothing_is_wrong(lambda books: [*checks.empty(books), *checks.settled(books)], GONE_WITHIN)
+        wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
-        self._tell(wrongs, self._read())
-
-    def _ask_the_doctor(self, when: str) -> None:
-        found, books = doctor(self.cloud), self._read()
-        expected = checks.called_active_and_never_built(books)
-        wrongs = [
-            Wrong(f"doctor: {sentence}", _instance_in(sentence))
-            for check, sentence in found
-            if not (check == GUESTS and _instance_in(sentence) in expected)
-        ]
-        self.log.say(
-            f"The doctor finds {len(wrongs)} things wrong {when}, and {len(found) - len(wrongs)} made by hand."
-        )
-        self._tell(wrongs, books)
+        self._tell(wrongs)
 
 
 def _delete_all(world: World) -> World:
@@ -238,15 +220,11 @@ def _delete_all(world: World) -> World:
     return world
 
 
-def _instance_in(sentence: str) -> str:
-    """Return the first id in a sentence without hyphens, empty when there is none."""
-    found = _ID.search(sentence)
-    return plain(found[0]) if found else ""
+def _line(found: Finding) -> str:
+    return f"{found.check}: {found.subject}: {found.sentence}" if found.subject else found.sentence
 
 
-def _shape(books: Books) -> str:
+def _shape() -> str:
     """Return how many servers are in which state, in words."""
-    states: dict[str, int] = {}
-    for row in books.instances:
-        states[row["vm_state"]] = states.get(row["vm_state"], 0) + 1
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no servers"
+    states = Instance.objects.values_list("vm_state").annotate(Count("id")).order_by("vm_state")
+    return ", ".join(f"{count} {state}" for state, count in states) or "no servers"

@@ -13,6 +13,9 @@ from chaos.wizard import Wizard
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""
+HAS_AGENT = [{"op": "add", "path": "/hw_qemu_guest_agent", "value": "yes"}]
+"""What the image says, so that its guests do what needs an agent inside them."""
+PATCH = "application/openstack-images-v2.1-json-patch"
 
 
 class UsersError(Exception):
@@ -25,6 +28,7 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
     operator.sign_in()
     found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
     role = found["roles"][0]["id"]
+    _asked(operator.call("PATCH", f"/image/v2/images/{seeded['image']['id']}", HAS_AGENT, PATCH))
     clients, wizards, groups = [], [], {}
     for number in range(PROJECTS):
         client, wizard = _user(operator, port, number, role)

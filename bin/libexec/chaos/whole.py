@@ -1,0 +1,60 @@
+"""A whole chaos run, from its plan to the word whether it was clean."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import traceback
+from pathlib import Path
+
+import chaos.plan
+from chaos.client import UnreachableError
+from chaos.cloud import Cloud, CloudError
+from chaos.database import DatabaseError
+from chaos.proxy import Proxy
+from chaos.run import Log, Run
+from chaos.users import UsersError
+from up.prepare import PreparationError
+
+
+def show(given: argparse.Namespace) -> bool:
+    """Print the plan."""
+    plan = chaos.plan.make(given.seed, given.operations)
+    faults = list(plan.faults)
+    for operation in plan.operations:
+        while faults and faults[0].at <= operation.number:
+            fault = faults.pop(0)
+            print(f"      fault {fault.number}: {fault}")
+        print(f"{operation.number:5d} lane {operation.lane}: {operation}")
+    return True
+
+
+def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
+    """Carry the plan out, and say whether nothing was wrong."""
+    plan, database = chaos.plan.make(given.seed, given.operations), cloud.database
+    log = Log(folder / "chaos.log", loud=given.loud)
+    proxy = Proxy(cloud.proxy_port, cloud.port, plan.seed)
+    began, wrongs, trouble = time.monotonic(), [], ""
+    log.say(f"Seed {plan.seed}: {given.operations} operations, {len(plan.faults)} faults, {database.name}, {folder}")
+    try:
+        database.start()
+        wrongs = Run(plan, cloud, database, proxy, log).result()
+    except (CloudError, DatabaseError, UsersError, PreparationError, UnreachableError) as error:
+        trouble = str(error)
+    except KeyboardInterrupt:
+        trouble = "interrupted"
+    except Exception as error:  # noqa: BLE001 - whatever it is, the seed is said
+        trouble = f"the run itself failed: {type(error).__name__}: {error}"
+        log(traceback.format_exc())
+    clean = not wrongs and not trouble
+    database.stop(keep=given.keep or not clean)
+    spent = f"{time.monotonic() - began:.0f} s"
+    if clean:
+        log.say(f"Clean: seed {plan.seed} on {database.name} in {spent}.")
+        return True
+    reason = trouble or f"{len(wrongs)} things are wrong"
+    again = (
+        f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
+    )
+    log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
+    return False
