@@ -1,4 +1,4 @@
-"""Resizes and moves: ``/os-migrations`` and ``/servers/{id}/migrations`` (Compute API reference)."""
+"""Migrations and resizes: ``/os-migrations`` and ``/servers/{id}/migrations`` (Compute API reference)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.server_actions import (
     console_log,
     consoles,
-    moves,
+    migrate,
     network,
     power,
     rebuild,
@@ -32,7 +32,7 @@ ACTIONS: dict[str, Action] = {
     **rebuild.ACTIONS,
     **rescue.ACTIONS,
     **resize.ACTIONS,
-    **moves.ACTIONS,
+    **migrate.ACTIONS,
     **network.ACTIONS,
     **snapshots.ACTIONS,
     **shelve.ACTIONS,
