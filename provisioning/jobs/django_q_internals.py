@@ -84,7 +84,7 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
             os._exit(STUCK)
         process.join()
         try:
-            freed = worker_groups.give_back_of_dead_workers(SignedMessages.group)
+            freed = worker_groups.give_back_at_a_death(SignedMessages.group)
         except Exception:
             logger.exception("The job of a dead worker cannot be given back now; the watchdog will.")
         else:

@@ -136,3 +136,11 @@ def give_back_of_dead_workers(group: str) -> int:
     begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("worker", flat=True).distinct()
     dead = [worker for worker in begun if not is_running(worker)]
     return queue.give_back(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0
+
+
+def give_back_at_a_death(group: str) -> int:
+    """Give back what a worker that just died may have had in hand, begun or not; returns how many messages.
+
+    Those not begun may lie in the group's own queue as well; ``queue.start`` lets only one copy begin.
+    """
+    return give_back_of_dead_workers(group) + queue.give_back(JobRun.objects.filter(group=group, worker=""))

@@ -56,6 +56,15 @@ def test_a_killed_workers_job_is_run_once_more_at_once(start_group: StartGroup, 
     assert words(log) == ["begun", "begun", "ended"]
 
 
+def test_a_message_comes_back_at_once_that_a_dead_worker_had_not_begun(start_group: StartGroup, log: Path) -> None:
+    start_group(workers=1)
+    cast(TOPICS[0], "tests.worker.die_at_the_next", log=str(log))
+    eventually(lambda: words(log) == ["begun"], "the worker is about to die")
+    cast(TOPICS[0], "tests.worker.note", log=str(log))
+    eventually(lambda: words(log) == ["begun", "ran"], "the message came back", BEFORE_SILENCE)
+    eventually(queue_is_empty, "all is done")
+
+
 def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
     group = start_group(workers=1)
     release = tmp_path / "release"

@@ -75,7 +75,16 @@ def die_with_the_lock(log: str) -> None:
     post_execute_in_worker.connect(_die)
 
 
-def _die(**_: object) -> None:
+@registry.job("tests.worker.die_at_the_next", topic=TOPICS[0])
+def die_at_the_next(log: str) -> None:
+    """Let the worker die with the next message in hand, before it has noted that it begins."""
+    from provisioning.jobs import queue  # noqa: PLC0415 - needs the apps
+
+    note(log, "begun")
+    queue.start = _die
+
+
+def _die(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
