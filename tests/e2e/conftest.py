@@ -16,16 +16,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.support.one_machine import OneMachine
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a cloud of the session run on one worker."""
-    for item in items:
-        found = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-        if "simulated" in found:
-            item.add_marker(pytest.mark.xdist_group("simulated cloud"))
-        elif "cloud" in found and found["cloud"][-1].func is _real_cloud:
-            item.add_marker(pytest.mark.xdist_group("real cloud"))
-
-
 def _running(**options: Any) -> Iterator[OneMachine]:
     folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
     cloud = OneMachine(folder / "data", **options)

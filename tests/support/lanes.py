@@ -1,6 +1,8 @@
-"""In which order the tests run, and which of them share a worker: the longest first, a file on one worker.
+"""In which order the tests run and on which worker: a file on one worker, those that wait beside those that compute.
 
-``tests/conftest.py`` loads this module as a plugin; it works with ``-n 2 --dist loadgroup``.
+``tests/conftest.py`` loads this module as a plugin; it works with ``-n 4 --dist loadgroup``.  Half of the workers go
+through the files from the first on and meet the other half, which begins with the last, in the middle: so the long
+ones are begun early on both sides, and a guest that boots leaves its core to a test that computes.
 """
 
 from __future__ import annotations
@@ -10,33 +12,42 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
 
-FIRST = ("libvirt", "e2e", "compat", "postgresql", "slow")
-"""Marks of tests that wait for guests, browsers and processes, those that take longest first."""
+FIRST = ("libvirt", "e2e", "compat")
+"""Marks of tests that wait for guests, browsers and clients, those that take longest first."""
+LAST = ("postgresql", "slow")
+"""Marks of tests that compute long, those that take longest last."""
 
 
-def _rank(item: pytest.Item) -> int:
-    """The place of a test in the order of the whole; one worker is busy with the one real cloud from the beginning."""
-    if item.get_closest_marker("xdist_group"):
-        return 0
-    marks = [item.get_closest_marker(name) is not None for name in FIRST]
-    return 1 + marks.index(True) if any(marks) else 1 + len(FIRST)
+def _rank(marks: set[str]) -> int:
+    """The place of a file whose tests have these marks; those without any are between the others."""
+    for place, mark in enumerate(FIRST, -len(FIRST)):
+        if mark in marks:
+            return place
+    return max((place for place, mark in enumerate(LAST, 1) if mark in marks), default=0)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order whole files: each comes where the longest of its tests belongs."""
-    ranks: dict[Path, int] = {}
+    """Order whole files."""
+    marks: dict[Path, set[str]] = {}
     for item in items:
-        ranks[item.path] = min(_rank(item), ranks.get(item.path, len(FIRST) + 1))
+        marks.setdefault(item.path, set()).update(mark.name for mark in item.iter_markers())
+    ranks = {path: _rank(found) for path, found in marks.items()}
     items.sort(key=lambda item: ranks[item.path])
 
 
 class Lanes(LoadGroupScheduling):
-    """Gives a worker a group of tests, or a whole file."""
+    """Gives a worker a whole file, every other worker from the end of the list."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return super()._split_scope(nodeid).partition("::")[0]
+        return nodeid.partition("::")[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if int(node.gateway.id.removeprefix("gw")) % 2:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes | None:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
+from unittest import mock
 
 from compute_agent.contract.commands import (
     BuildRequest,
@@ -66,8 +67,10 @@ class ScriptedAgent:
         host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
         agent = cls(host)
-        liveness.connected(host.id, Hello(host=name))
-        audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
+        # Thousands of tests begin with a host, and a new one has nothing that could be compared with the records.
+        with mock.patch.object(liveness, "compare"), mock.patch.object(audits, "compare"):
+            liveness.connected(host.id, Hello(host=name))
+            audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
         agent.host = Host.objects.get(id=host.id)
         return agent
 
