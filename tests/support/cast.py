@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -124,12 +125,13 @@ class People:
 
 
 _kept: dict[tuple[Any, ...], tuple[Kept, People]] = {}
-"""The cast by the settings that their rows depend on."""
+"""The cast by the database and the settings that their rows depend on."""
 
 
 def make_people() -> People:
     """Make the cast: by the services for the first time, and with rows like those after that."""
     key = (
+        connection.vendor,
         *_hashing(),
         settings.REGION,
         settings.PASSWORD_EXPIRES_DAYS,

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import connection
+
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch import create
 from provisioning.compute.launch.request import LaunchRequest
@@ -67,14 +69,12 @@ class Cloud:
     def make(cls) -> Cloud:
         """Make it: by the services for the first time, and with rows like those after that."""
         stand(*(context(name).project_id for name in CAST), *_known)
-        if not _kept:
-            _kept.append((Kept("network", "quotas", "images", "compute"), None))
-        kept, cloud = _kept[0]
+        kept, cloud = _kept.get(connection.vendor) or (Kept("network", "quotas", "images", "compute"), None)
         if not kept.fits:
             return cls._make()
         if cloud is None:
             cloud = kept.write(cls._make)
-            _kept[0] = kept, cloud._copied(Again())
+            _kept[connection.vendor] = kept, cloud._copied(Again())
             return cloud
         return cloud._copied(kept.again())
 
@@ -151,5 +151,5 @@ def base64_of(size: int) -> str:
     return base64.b64encode(b"#" * size).decode()
 
 
-_kept: list[tuple[Kept, Cloud | None]] = []
-"""The cloud whose rows come again."""
+_kept: dict[str, tuple[Kept, Cloud]] = {}
+"""The cloud whose rows come again, by database."""
