@@ -1,0 +1,45 @@
+"""What the migrations make of an empty database, as each database of the tests was made, is what the models say."""
+
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection, models
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+MODELS = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
+
+
+def test_no_migration_is_missing() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+def test_every_table_belongs_to_a_model() -> None:
+    expected = {model._meta.db_table for model in MODELS} | {"django_migrations"}
+    assert set(connection.introspection.table_names()) == expected
+
+
+def test_columns_indexes_and_constraints_are_those_of_the_models() -> None:
+    wrong = []
+    with connection.cursor() as cursor:
+        for model in MODELS:
+            table = model._meta.db_table
+            described = connection.introspection.get_table_description(cursor, table)
+            columns = {column.name: bool(column.null_ok) for column in described}
+            expected = {field.column: field.null for field in model._meta.concrete_fields}
+            found = connection.introspection.get_constraints(cursor, table)
+            named = {each.name for each in [*model._meta.indexes, *model._meta.constraints]}
+            unique = {
+                (field.column,) for field in model._meta.concrete_fields if field.unique and not field.primary_key
+            }
+            unique -= {tuple(each["columns"]) for each in found.values() if each["unique"]}
+            keys = {
+                field.column
+                for field in model._meta.concrete_fields
+                if isinstance(field, models.ForeignKey) and field.db_constraint
+            }
+            keys -= {each["columns"][0] for each in found.values() if each["foreign_key"]}
+            if columns != expected or named - found.keys() or unique or keys:
+                wrong.append((table, columns.items() ^ expected.items(), named - found.keys(), unique, keys))
+    assert wrong == []
