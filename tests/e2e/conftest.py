@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tests.support.one_machine import OneMachine
-
-
-def _running(**options: Any) -> Iterator[OneMachine]:
-    folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
-    cloud = OneMachine(folder / "data", **options)
-    try:
-        cloud.up()
-        yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
+from tests.support.one_machine import OneMachine, running
 
 
 @pytest.fixture(scope="session", name="cloud")
 def _real_cloud() -> Iterator[OneMachine]:
     """A running cloud with real guests, without a way out of their namespace."""
-    yield from _running(settings={"NOVELLA_AGENT_NO_UPLINK": "1"})
+    with running(settings={"NOVELLA_AGENT_NO_UPLINK": "1"}) as cloud:
+        yield cloud
 
 
 @pytest.fixture(scope="session")
 def simulated() -> Iterator[OneMachine]:
     """A running cloud whose hosts boot nothing; a module that needs no guest makes it its ``cloud``."""
-    yield from _running(simulate=2)
+    with running(simulate=2) as cloud:
+        yield cloud
 
 
 @dataclass(frozen=True)

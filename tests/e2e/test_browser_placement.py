@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.conftest import watch
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, wait_for
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, running, wait_for
 
 pytestmark = [pytest.mark.e2e]
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
@@ -25,16 +23,10 @@ SENTENCE = "4 hosts → 3 are at work → 2 have the memory → 0 have the disk:
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[OneMachine]:
     """Four simulated hosts of 60 GiB: one is disabled, one is short of memory, two are short of disk for m1.medium."""
-    folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
     settings = {"NOVELLA_AGENT_FAKE_CAPACITY": "8:6144:60"}
-    cloud = OneMachine(folder / "data", simulate=4, settings=settings)
-    try:
-        cloud.up()
+    with running(simulate=4, settings=settings) as cloud:
         fill(cloud)
         yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def fill(cloud: OneMachine) -> None:

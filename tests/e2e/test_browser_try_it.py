@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,35 +16,22 @@ pytestmark = pytest.mark.e2e
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 
 
-@pytest.fixture(scope="module")
-def plain() -> Iterator[OneMachine]:
-    """A running cloud whose hosts boot nothing."""
-    folder = Path(tempfile.mkdtemp(prefix="nv-try-"))
-    cloud = OneMachine(folder / "data", simulate=1)
-    try:
-        cloud.up()
-        yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def picture(page: Page, name: str) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"{name}.png")
 
 
-def test_an_operation_is_tried(plain: OneMachine, chromium: Browser) -> None:
+def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None:
     context = chromium.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    page.goto(plain.url)
+    page.goto(simulated.url)
     page.get_by_label("User name").fill("demo")
-    page.get_by_label("Password").fill(plain.password())
+    page.get_by_label("Password").fill(simulated.password())
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"{plain.url}/")
+    page.wait_for_url(f"{simulated.url}/")
     page.close()
 
-    watched = watch(context, f"{plain.url}/api-access/")
+    watched = watch(context, f"{simulated.url}/api-access/")
     page = watched.page
     page.get_by_role("link", name="Try the APIs").click()
     path = page.locator('[data-path="/compute/v2.1/flavors"]')
@@ -76,5 +60,5 @@ def test_an_operation_is_tried(plain: OneMachine, chromium: Browser) -> None:
     page.get_by_label("Service").select_option("image")
     expect(page.get_by_label("Microversion")).to_be_hidden()
     expect(page.get_by_text("image: images").first).to_be_visible()
-    assert watched.complaints == []
+    assert watched.comsimulatedts == []
     context.close()

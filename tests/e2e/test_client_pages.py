@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import Key
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running
 
 pytestmark = pytest.mark.compat
 PAGES = CHECKOUT / "docs/clients"
@@ -24,14 +22,8 @@ PROGRAMS = CHECKOUT / ".venv/bin"
 @pytest.fixture(scope="module")
 def plain() -> Iterator[OneMachine]:
     """A running cloud as bin/up makes it, with hosts that boot nothing."""
-    folder = Path(tempfile.mkdtemp(prefix="nv-pages-"))
-    cloud = OneMachine(folder / "data", simulate=2)
-    try:
-        cloud.up()
+    with running(simulate=2) as cloud:
         yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def blocks(page: str, language: str) -> list[str]:

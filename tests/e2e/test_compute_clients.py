@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 
 from tests.support.command_line import batch, refused
-from tests.support.one_machine import OneMachine, wait_for
+from tests.support.one_machine import OneMachine, running, wait_for
 
 pytestmark = [
     pytest.mark.compat,
@@ -32,15 +30,9 @@ NEW = "server create --image novella-guest --flavor m1.nano --network demo-net -
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[OneMachine]:
     """A running cloud of three hosts that boot nothing, where deleted servers can be restored."""
-    folder = Path(tempfile.mkdtemp(prefix="nv-sim-"))
     settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
-    cloud = OneMachine(folder / "data", simulate=len(HOSTS), settings=settings)
-    try:
-        cloud.up()
+    with running(simulate=len(HOSTS), settings=settings) as cloud:
         yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache

@@ -8,12 +8,11 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.one_machine import OneMachine, wait_for
+from tests.support.one_machine import OneMachine, running, wait_for
 
 pytestmark = pytest.mark.compat
 QUOTA = 10
@@ -22,13 +21,9 @@ ASKED = 14
 
 
 @pytest.fixture
-def simulated(tmp_path: Path) -> Iterator[OneMachine]:
-    cloud = OneMachine(tmp_path / "data", simulate=3)
-    try:
-        cloud.up()
+def simulated() -> Iterator[OneMachine]:
+    with running(simulate=3) as cloud:
         yield cloud
-    finally:
-        cloud.end()
 
 
 class Client:

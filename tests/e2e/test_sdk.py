@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.image.v2 import _proxy as image_proxy
 
-from tests.support.one_machine import OneMachine, wait_for
+from tests.support.one_machine import OneMachine, running, wait_for
 
 pytestmark = [
     pytest.mark.compat,
@@ -89,15 +87,9 @@ def methods(proxy: type) -> set[str]:
 
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[OneMachine]:
-    folder = Path(tempfile.mkdtemp(prefix="nv-sdk-"))
     settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
-    cloud = OneMachine(folder / "data", simulate=2, settings=settings)
-    try:
-        cloud.up()
+    with running(simulate=2, settings=settings) as cloud:
         yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def connect(cloud: OneMachine, **more: Any) -> Connection:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, WebSocket, expect
@@ -33,16 +29,8 @@ PASTE = """(target, text) => {
 
 
 @pytest.fixture(scope="module")
-def cloud() -> Iterator[OneMachine]:
-    """A running cloud whose hosts boot nothing."""
-    folder = Path(tempfile.mkdtemp(prefix="nv-line-"))
-    cloud = OneMachine(folder / "data", simulate=1)
-    try:
-        cloud.up()
-        yield cloud
-    finally:
-        cloud.end()
-        shutil.rmtree(folder, ignore_errors=True)
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
 
 
 def note(socket: WebSocket, sent: list[bytes]) -> None:
@@ -126,3 +114,4 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
     line.keyboard.press("Shift+Tab")
     expect(line.locator("#console-serial textarea")).not_to_be_focused()
     assert complaints == []
+    cloud.openstack("server", "delete", "--wait", "terminal")

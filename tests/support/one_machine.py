@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,7 +72,12 @@ class Running:
     def stop(self, number: int = signal.SIGTERM) -> str:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        rest, _ = self.process.communicate(timeout=PATIENCE)
+        try:
+            rest, _ = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            left = "\n".join(map(command_line, children(self.process.pid)))
+            message = f"bin/up has said {error.output!r} and not ended; below it there are:\n{left}"
+            raise AssertionError(message) from error
         self.said += rest.splitlines()
         return rest
 
@@ -157,3 +165,16 @@ class OneMachine:
         text = (self.data / "clouds.yaml").read_text()
         section = text[text.index(f"  {user}:\n") :]
         return str(json.loads(re.search(r"password: (.+)", section)[1]))  # type: ignore[index]
+
+
+@contextlib.contextmanager
+def running(**options: Any) -> Iterator[OneMachine]:
+    """A cloud that runs, and of which nothing is left."""
+    folder = Path(tempfile.mkdtemp(prefix="nv-e2e-"))
+    cloud = OneMachine(folder / "data", **options)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PATIENCE = 240
+"""Seconds that one run may take."""
 _one_at_a_time = threading.Lock()
 _programs: list[subprocess.Popen[str]] = []
 
@@ -34,6 +37,7 @@ def run(arguments: tuple[str, ...], environment: dict[str, str], said: str = "")
         program.stdin.flush()
         status = int(program.stdout.readline())
         out, err = ((folder / each).read_text() for each in ("out", "err"))
+    assert status != -signal.SIGALRM, f"not within {PATIENCE} s: openstack {arguments} {said}\n{out}\n{err}"
     return subprocess.CompletedProcess(["openstack", *arguments], status, out, err)
 
 
@@ -72,6 +76,7 @@ def _run_here(main: Any, folder: str, arguments: list[str], environment: dict[st
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a file of the parent's was buffered in the old one
     os.environ.clear()
     os.environ.update(environment)
+    signal.alarm(PATIENCE)
     status: Any = 1
     try:
         status = main(arguments)
