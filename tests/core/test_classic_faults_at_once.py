@@ -34,6 +34,7 @@ from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 
+pytestmark = pytest.mark.slow
 LARGE = {"vcpus": 1000, "memory_mb": 1 << 20, "disk_gb": 10_000}
 
 
@@ -284,7 +285,6 @@ class TestAntiAffinityUnderParallelCreates:
         invariants.check()
 
 
-@pytest.mark.slow
 class TestADuplicateAddressUnder500ParallelLaunches:
     REQUESTS, OF_EACH, WORKERS = 20, 25, 8
 

@@ -103,6 +103,7 @@ CASES: dict[str, tuple[list[Step], Step, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", list(CASES))
 def test_killed_behind_any_commit(
     shared_cloud: Cloud, alice: RequestContext, settings: Any, death: Death, case: str

@@ -48,7 +48,7 @@ from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 POWER: list[Any] = ["pause", "unpause", "suspend", "resume"]
 FIRST = int(os.environ.get("TESTS_AT_ONCE_SEED", "0"))

@@ -31,7 +31,7 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 
 def in_threads(count: int, work: Callable[[int], object], *, within: float = 300) -> list[object]:

@@ -80,6 +80,7 @@ def test_every_state_has_a_status_of_the_api(vm_state: VmState, task_state: Task
     assert api_status(vm_state, task_state) in OF_THE_REFERENCE
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=st.lists(st.sampled_from(NAMES), max_size=12))
 @pytest.mark.django_db

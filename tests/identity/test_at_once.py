@@ -51,7 +51,7 @@ from provisioning.quotas.services.repair import examine
 from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
 ROUNDS = 6
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 HERE = Client.of("127.0.0.1", "test")

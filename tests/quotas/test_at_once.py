@@ -31,7 +31,7 @@ from provisioning.quotas.services.repair import examine, repair
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
 PROCESSES = 4
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 ALICE = context("alice")
