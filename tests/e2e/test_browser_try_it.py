@@ -60,5 +60,5 @@ def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None
     page.get_by_label("Service").select_option("image")
     expect(page.get_by_label("Microversion")).to_be_hidden()
     expect(page.get_by_text("image: images").first).to_be_visible()
-    assert watched.comsimulatedts == []
+    assert watched.complaints == []
     context.close()
