@@ -38,10 +38,8 @@ class TunnelConsumer(Consumer):
             await self._tunnel.person.take(bytes_data)
 
     async def disconnect(self, code: int) -> None:
-        """Tell the other end."""
         if self._tunnel is not None:
             self._tunnel.person.gone()
 
     async def take(self, data: bytes) -> None:
-        """Send to the host."""
         await self.send(bytes_data=data)

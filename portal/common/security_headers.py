@@ -40,7 +40,6 @@ class SecurityHeadersMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer with the headers."""
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", policy(request))
         for name, value in HEADERS.items():

@@ -68,6 +68,5 @@ OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Clou
 
 
 def entries_for(context: RequestContext) -> tuple[Entry, ...]:
-    """Return the entries this person has."""
     own = {"user_id": context.user_id, "project_id": context.project_id}
     return tuple(entry for entry in (*ENTRIES, OPERATORS) if not entry.rule or policy.allows(context, entry.rule, own))

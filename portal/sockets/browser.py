@@ -34,7 +34,6 @@ class BrowserConsumer(Follower):
         self._render = render
 
     def token(self) -> str:
-        """The token of the browser's session."""
         return token_of_cookies(handshake.cookies(self.scope))
 
     def rules_changed(self) -> None:

@@ -107,7 +107,6 @@ class Follower(Consumer):
         """Do what is right when other policy rules are in force and the caller is still let in."""
 
     async def send_json(self, message: dict[str, Any]) -> None:
-        """Send one JSON object."""
         await self.send(text_data=json.dumps(message, separators=(",", ":"), ensure_ascii=False))
 
     @property
@@ -150,7 +149,6 @@ class Follower(Consumer):
         return {}
 
     def concerns(self, event: LoggedEvent) -> bool:
-        """Whether an event of the topic is for this reader."""
         return True
 
     # --- inside -------------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ class ScriptsConsumer(Follower):
     own_pages_only = False  # no page can send the header
 
     def token(self) -> str:
-        """The token in the header."""
         return handshake.header(self.scope, "x-auth-token")
 
     def admit(self) -> None:
@@ -44,7 +43,6 @@ class ScriptsConsumer(Follower):
 
     @property
     def topic(self) -> str:
-        """Where the events are."""
         return TOPIC if self._notifications else super().topic
 
     @property
@@ -85,6 +83,5 @@ class ScriptsConsumer(Follower):
 
 
 def _data(event: LoggedEvent) -> dict[str, Any]:
-    """Return what a notification is about."""
     found = event.payload.get("payload", {}).get(_DATA, {})
     return found if isinstance(found, dict) else {}

@@ -10,7 +10,6 @@ class NovellaError(Exception):
     code = "error"
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
-        """Keep the sentence and the field."""
         super().__init__(message)
         self.message = message
         self.field = field

@@ -30,7 +30,6 @@ def send(
 
 
 def about_servers() -> QuerySet[HostCommand]:
-    """Return every command about a server."""
     return HostCommand.objects.filter(subject_kind=SERVER)
 
 

@@ -173,7 +173,6 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
 
 
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:
-    """Return the action that a command belongs to."""
     if command.kind == "build_request":
         kind = build_kind_of(instance)
         return instance_actions.current(instance.id, kind.action) if kind else None

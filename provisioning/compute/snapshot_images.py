@@ -96,7 +96,6 @@ def _inherited(instance: Instance) -> dict[str, str]:
 
 
 def is_ready(image_id: uuid.UUID | str) -> bool:
-    """Whether an image has its bits."""
     return Image.objects.filter(id=image_id, status__in=READY).exists()
 
 

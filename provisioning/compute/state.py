@@ -156,7 +156,6 @@ def _text(task_state: str | None) -> str | None:
 
 
 def _names(state: tuple[str, str | None]) -> dict[str, Any]:
-    """Return a state as events carry it."""
     vm_state, task_state = state
     return {
         "vm_state": str(vm_state),

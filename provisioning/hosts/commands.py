@@ -46,7 +46,6 @@ def send(
 
 
 def unfinished(kind: str, subject_id: uuid.UUID) -> QuerySet[HostCommand]:
-    """Return the commands about a subject that have not ended."""
     return HostCommand.objects.filter(subject_kind=kind, subject_id=subject_id, finished_at=None)
 
 

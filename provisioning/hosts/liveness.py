@@ -37,7 +37,6 @@ def ownership(host_id: uuid.UUID) -> Ownership:
 
 
 def heartbeat(host_id: uuid.UUID) -> None:
-    """The host is alive."""
     Host.objects.filter(id=host_id).update(connected=True, last_seen_at=timezone.now())
 
 

@@ -53,7 +53,6 @@ def usable_hosts() -> int:
 
 
 def enrolled_hosts() -> set[str]:
-    """Return the names of the hosts that have a credential."""
     return set(Host.objects.exclude(credential_digest="").values_list("name", flat=True))
 
 

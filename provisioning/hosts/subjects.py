@@ -77,12 +77,10 @@ _HANDLERS: dict[str, SubjectHandler[Any]] = {}
 
 
 def register(handler: SubjectHandler[Any]) -> None:
-    """Make a handler answer for its kind of subjects."""
     _HANDLERS[handler.kind] = handler
 
 
 def handler_of(kind: str) -> SubjectHandler[Any] | None:
-    """Return who answers for a kind of subjects."""
     return _HANDLERS.get(kind)
 
 

@@ -35,11 +35,9 @@ class Argon2Hasher(Argon2PasswordHasher):
     parallelism = 1
 
     def encode(self, password: str, salt: str) -> str:
-        """Return the encoded hash."""
         with _AT_ONCE:
             return str(super().encode(password, salt))
 
     def verify(self, password: str, encoded: str) -> bool:
-        """Return whether the password is the one."""
         with _AT_ONCE:
             return bool(super().verify(password, encoded))

@@ -21,7 +21,6 @@ class KeyFolder:
 
     @property
     def folder(self) -> Path:
-        """Where the keys are."""
         return Path(getattr(settings, self._setting))
 
     def current(self) -> MultiFernet:
@@ -63,7 +62,6 @@ CREDENTIALS = KeyFolder("CREDENTIAL_KEYS_DIR")
 
 
 def current() -> MultiFernet:
-    """Return the keys of tokens."""
     return TOKENS.current()
 
 

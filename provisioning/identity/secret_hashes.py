@@ -28,7 +28,6 @@ def draw() -> str:
 
 
 def hash_of(secret: str) -> str:
-    """Return what to keep of a secret."""
     if not _was_drawn(secret):
         return make_password(secret)
     salt = get_random_string(22)

@@ -15,7 +15,6 @@ def give_up_import(reason: str, task_id: str) -> None:
 
 @job(imports.JOB, topic=imports.TOPIC, on_give_up=give_up_import, long=True)
 def run_import(task_id: str) -> None:
-    """Import an image's data."""
     imports.run(uuid.UUID(task_id))
 
 

@@ -119,7 +119,6 @@ def _note(job: PeriodicJob, holder: str, started: datetime, seconds: float, erro
 
 
 def _told(error: BaseException) -> str:
-    """Return an error as one line."""
     return " ".join(f"{type(error).__name__}: {error}".replace("\0", " ").split())[:LONGEST_ERROR]
 
 

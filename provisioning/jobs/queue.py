@@ -32,7 +32,6 @@ def put(topic: str, text: str) -> int:
 
 
 def is_waiting(topic: str) -> bool:
-    """Whether the topic has a message that is not done with."""
     return bool(OrmQ.objects.filter(key=topic).exists())
 
 
@@ -79,7 +78,6 @@ def hold(message_id: int, group: str) -> bool:
 
 
 def finish(message_id: int) -> None:
-    """Remove a message that is done with."""
     with transaction.atomic():
         OrmQ.objects.filter(id=message_id).delete()
         JobRun.objects.filter(message_id=message_id).delete()

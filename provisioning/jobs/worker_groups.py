@@ -81,7 +81,6 @@ def ping_key(group: str) -> str:
 
 
 def beat(group: str, topics: list[str]) -> None:
-    """Say that the group lives."""
     now = timezone.now()
     if not WorkerBeat.objects.filter(name=group).update(beat_at=now):
         WorkerBeat.objects.create(name=group, topics=",".join(topics)[:200], beat_at=now)
@@ -93,7 +92,6 @@ def answer_ping(group: str) -> None:
 
 
 def count_failure(group: str) -> None:
-    """Count an exception of a job."""
     WorkerBeat.objects.filter(name=group).update(jobs_failed=F("jobs_failed") + 1)
 
 

@@ -12,5 +12,4 @@ class NotificationsConfig(AppConfig):
     label = "notifications"
 
     def ready(self) -> None:
-        """Make the jobs known."""
         import_module("provisioning.notifications.jobs")

@@ -17,7 +17,6 @@ class DeliveryStatus(NamedTuple):
 
 
 def delivery_status() -> DeliveryStatus:
-    """Count the notifications on their way."""
     waiting = Delivery.objects.filter(failed_at=None).count()
     failed = Delivery.objects.filter(failed_at__isnull=False).count()
     totals = Webhook.objects.filter(name=STANDING).values_list("delivered", "given_up", "dropped").first()

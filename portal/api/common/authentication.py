@@ -51,6 +51,5 @@ def challenge(request: HttpRequest | Request) -> str:
 
 
 def request_id_of(request: HttpRequest | Request) -> str:
-    """Return the id that RequestIdMiddleware gave."""
     found: str | None = getattr(request, "request_id", None)
     return found or new_request_id()

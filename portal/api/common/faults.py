@@ -64,7 +64,6 @@ def status_of(error: Exception, service: str) -> int | None:
 
 
 def message_of(error: Exception, status: int) -> str:
-    """Return the sentence for the client."""
     if isinstance(error, NovellaError):
         return error.message
     if isinstance(error, APIException):

@@ -64,7 +64,6 @@ class Microversions:
         return legacy.lower() or None
 
     def headers(self, version: Version) -> dict[str, str]:
-        """Return the headers that say which version answered."""
         said = {"OpenStack-API-Version": f"{self.service_type} {text_of(version)}"}
         if self.legacy_header:
             said[self.legacy_header] = text_of(version)

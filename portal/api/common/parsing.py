@@ -78,5 +78,4 @@ class JSONNegotiation(BaseContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """Return the first renderer."""
         return renderers[0], renderers[0].media_type

@@ -34,7 +34,6 @@ def refuse(error: type[NovellaError], message: str) -> Answer:
 
 
 def empty_list(name: str) -> Answer:
-    """Answer with a list that has nothing in it."""
     return lambda request, named: Response({name: []})
 
 

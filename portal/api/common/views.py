@@ -142,7 +142,6 @@ class ServiceView(APIView):
 
     @property
     def request_id(self) -> str:
-        """The id of this request."""
         return request_id_of(self.request)
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -150,7 +149,6 @@ class ServiceView(APIView):
         return self.fault(exc)
 
     def fault(self, error: Exception) -> Response:
-        """Return the answer that says this error."""
         status = faults.status_of(error, self.service)
         if status is None:
             message = faults.unexpected(error, self.request_id)
@@ -187,7 +185,6 @@ class NoSuchResource(ServiceView):
 
     @classmethod
     def of(cls, service: str) -> Any:
-        """Return the view function for a service."""
         return cls.as_view(service=service)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:

@@ -49,7 +49,6 @@ def _media_types(version: str) -> list[dict[str, str]]:
 
 
 def _entry(document: dict[str, Any]) -> dict[str, Any]:
-    """Return what the list has of a version."""
     return {name: value for name, value in document.items() if name != "media-types"} | {"links": document["links"][:1]}
 
 

@@ -34,7 +34,6 @@ class DomainView(ServiceView):
             raise self.missing()
 
     def missing(self) -> NotFoundError:
-        """Return the error for an object that is not there."""
         return NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
 
     def allows_in(self, rule: str, domain_id: str) -> bool:

@@ -32,7 +32,6 @@ class AddressedRecord:
         return self.record.id if isinstance(self.record, Domain) else self.record.domain_id
 
     def missing(self) -> NotFoundError:
-        """Return the error for a record that is not there."""
         return NotFoundError(f"Could not find {self.kind}: {self.text[:64]}.")
 
 
@@ -78,7 +77,6 @@ class DomainScopedView(ServiceView):
                 raise found.missing()
 
     def role(self, name: str = "role_id") -> Role:
-        """Return a role that the address names."""
         record = self.addressed[name].record
         assert isinstance(record, Role)  # noqa: S101 - check_rule has seen to it
         return record

@@ -30,7 +30,6 @@ def self_link(request: Request, path: str) -> Shape:
 
 
 def listing(request: Request, name: str, items: Iterable[Shape], path: str) -> Shape:
-    """Return a whole list under its name."""
     return {name: list(items), "links": {"next": None, "previous": None, **self_link(request, path)}}
 
 

@@ -70,7 +70,6 @@ class TokenView(V2View):
     _worth: RequestContext
 
     def policy_target(self) -> dict[str, object]:
-        """A token is its user's."""
         self._subject, self._worth = subject_of(self.context, self.kwargs["token_id"])
         return {"user_id": self._subject.user_id}
 

@@ -126,7 +126,6 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
 
 
 def _condition(name: str, values: list[str], filters: Filters, conditions: dict[str, list[object]]) -> None:
-    """Add one filter to the conditions."""
     if name == "fixed_ips":
         for value in values:
             kind, _, wanted = value.partition("=")

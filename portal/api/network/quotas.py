@@ -48,7 +48,6 @@ class QuotaView(NetworkView):
     """Base: whose quotas they are."""
 
     def policy_target(self) -> dict[str, object]:
-        """The project in the path."""
         return {"project_id": self.kwargs.get("project_id", "")}
 
     def project(self, project_id: str) -> uuid.UUID:

@@ -59,17 +59,14 @@ class Resource:
 
     @property
     def rule(self) -> str:
-        """The rule of who may read it."""
         return f"get_{self.name}"
 
     @property
     def plural(self) -> str:
-        """The name of the list."""
         return f"{self.name}s"
 
     @property
     def path(self) -> str:
-        """The name of the list in paths."""
         return self.plural.replace("_", "-")
 
 

@@ -20,7 +20,6 @@ def project(value: uuid.UUID) -> Shape:
 
 
 def _standard(row: Network | Subnet | Port | SecurityGroup) -> Shape:
-    """Return what every resource has."""
     return {
         "id": str(row.id),
         "name": row.name,
@@ -102,7 +101,6 @@ def port(row: Port) -> Shape:
 
 
 def security_group(row: SecurityGroup) -> Shape:
-    """Show a security group with its rules."""
     rules = sorted(row.rules.all(), key=lambda rule: (rule.created_at, rule.id))
     return {
         **_standard(row),

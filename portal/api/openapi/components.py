@@ -36,7 +36,6 @@ _WORDS = {
 
 
 def ref(kind: str, name: str) -> Schema:
-    """Return a reference to a component."""
     return {"$ref": f"#/components/{kind}/{name}"}
 
 

@@ -33,12 +33,10 @@ class OperationSchema(AutoSchema):
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The statuses of good answers."""
         return statuses_of(self.method, self.path, self.view.rules.get(self.method, ""))
 
     @property
     def refused(self) -> bool:
-        """Whether the operation is there to be refused."""
         return self.statuses[0] > 400
 
     def get_operation_id(self) -> str:

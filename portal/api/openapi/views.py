@@ -53,7 +53,6 @@ class OpenApiYaml(OpenApiJson):
     media_type = "application/yaml"
 
     def answer(self, body: bytes, *, zipped: bool) -> HttpResponse:
-        """Return it as text."""
         document = orjson.loads(zlib.decompress(body, wbits=31))
         text = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
         return HttpResponse(text, content_type=self.media_type)

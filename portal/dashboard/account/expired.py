@@ -17,7 +17,6 @@ from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, No
 
 
 def expired_form(request: HttpRequest, form: ExpiredPasswordForm, *, status: int) -> HttpResponse:
-    """Return the page for a new password."""
     context = {"form": form, "next": safe_next(request, "")}
     return render(request, "dashboard/account/change_expired.html", context, status=status)
 

@@ -42,11 +42,9 @@ class CredentialPage(Page):
         return {"user_id": self.context.user_id}
 
     def user(self) -> User:
-        """Return who is signed in."""
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def back(self) -> str:
-        """Refusals are shown on the list."""
         return LIST
 
 

@@ -16,7 +16,6 @@ class FlavorPage(Page):
     rule = "novella:flavors:index"
 
     def back(self) -> str:
-        """Refusals are shown on the list."""
         return "dashboard:flavors"
 
 

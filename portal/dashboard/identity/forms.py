@@ -277,18 +277,15 @@ class GroupUserForm(Form):
 
 
 def user_label(user: User) -> ChoiceLabel:
-    """Return how a user to choose is shown."""
     known = [user.email, user.domain.name, "" if user.enabled else "disabled"]
     return ChoiceLabel(user.name, " · ".join(filter(None, known)), icon="person")
 
 
 def group_label(group: Group) -> ChoiceLabel:
-    """Return how a group to choose is shown."""
     return ChoiceLabel(group.name, f"Group of {group.domain.name}", icon="people")
 
 
 def project_label(project: Project) -> ChoiceLabel:
-    """Return how a project to choose is shown."""
     return ChoiceLabel(project.name, project.domain.name + ("" if project.enabled else " · disabled"))
 
 

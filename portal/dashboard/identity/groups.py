@@ -64,7 +64,6 @@ class GroupDetail(GroupPage):
     rule = "identity:get_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        """Show members and roles."""
         group, wanted = self.record, base.wanted_of(request)
         target = base.target_of(group)
         shows_roles = self.allows("identity:list_role_assignments", target)
@@ -144,7 +143,6 @@ class GroupUserRemove(GroupPage):
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        """Take the user out."""
         user = existing(User, user_id)
         remove_from_group(self.record, user)
         return self.go(self.back(), said=f"{user.name} is not in {self.record.name} any more.")

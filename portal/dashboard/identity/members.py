@@ -83,7 +83,6 @@ class MemberPage(ProjectPage):
         return super().back()
 
     def address(self, name: str) -> str:
-        """Return the address of a page of this member."""
         came_from = "?from=actor" if self.from_actor else ""
         return reverse(name, args=[self.record.id, self.actor_kind, self.actor_id]) + came_from
 
@@ -99,7 +98,6 @@ class MemberRoles(FormPage, MemberPage):
         return GrantForm(data, dashboard_lists.roles_to_choose(), ticked=own)
 
     def save(self, form: Form) -> HttpResponse:
-        """Let the member have the ticked ones."""
         project, actor, roles = self.record, self.actor, form.cleaned_data["roles"]
         own = members.own_roles(project, actor)
         check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])

@@ -32,7 +32,6 @@ class RoleList(ListPage):
         return dashboard_lists.find_roles(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each with what it implies."""
         return [(role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role)) for role in found]
 
     def further(self) -> dict[str, Any]:

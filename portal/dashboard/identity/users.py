@@ -41,7 +41,6 @@ class UserList(ListPage):
         return dashboard_lists.find_users(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each with its state."""
         return [(user, wording.user_status(user)) for user in found]
 
     def further(self) -> dict[str, Any]:

@@ -30,7 +30,6 @@ class ImagePage(Page):
     rule = "get_images"
 
     def back(self) -> str:
-        """Refusals are shown on the list."""
         return "dashboard:images"
 
 

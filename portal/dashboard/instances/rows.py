@@ -51,7 +51,6 @@ class InstanceRow:
 
     @property
     def power(self) -> str:
-        """What the hypervisor says."""
         return wording.POWER[PowerState(self.instance.power_state)]
 
 

@@ -36,7 +36,6 @@ class InstancePage(Page):
     rule = "os_compute_api:servers:detail"
 
     def back(self) -> str:
-        """Refusals are shown on the list."""
         return "dashboard:instances"
 
 
@@ -71,7 +70,6 @@ class InstanceDetail(InstancePage):
     rule = "os_compute_api:servers:show"
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
-        """Show everything that is known of it."""
         since = self.live_since()
         instance = compute.instance_for(self.context, instance_id)
         self.live_page = f"instance/{instance.id}"
@@ -169,7 +167,6 @@ class InstancesDelete(InstancePage):
 
 
 def _question(instance: Instance, action: ServerAction[Any], button: Button) -> dict[str, Any]:
-    """Return the question before an action."""
     text = button.consequence
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."

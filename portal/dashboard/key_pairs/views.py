@@ -18,7 +18,6 @@ class KeyPairPage(Page):
     rule = "os_compute_api:os-keypairs:index"
 
     def back(self) -> str:
-        """Refusals are shown on the list."""
         return "dashboard:key_pairs"
 
 

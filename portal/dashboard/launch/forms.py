@@ -105,7 +105,6 @@ class LaunchForm(Form):
         return metadata
 
     def request(self) -> LaunchRequest:
-        """Return what the service is asked."""
         typed: dict[str, Any] = self.cleaned_data
         user_data = typed["user_data"].replace("\r\n", "\n")
         networks = tuple(NetworkRequest(network_id=value) for value in typed["networks"] if value != NO_NETWORK)

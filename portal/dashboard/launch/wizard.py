@@ -69,7 +69,6 @@ class Wizard:
         return bool(ADVANCED & self.form.errors.keys()) or (len(self.networks) > 1 and not self.chosen("networks"))
 
     def shown(self) -> Mapping[str, Any]:
-        """Return what the templates need."""
         self._offer()
         if self.flavors and not self.chosen("flavor") and all(choice.reason for choice in self.flavors):
             self.form.replace_error("flavor", NOTHING_FITS)
@@ -81,7 +80,6 @@ class Wizard:
         }
 
     def _offer(self) -> None:
-        """Give the form its choices."""
         form = self.form
         form.offer("image", [(str(image.id), _image_label(image, self.context)) for image in self.images])
         form.offer("flavor", [(choice.flavor.flavorid, _flavor_label(choice)) for choice in self.flavors])

@@ -24,7 +24,6 @@ class Donut:
 
     @property
     def rounded(self) -> int:
-        """The percentage to be read."""
         return round(self.percent)
 
     @property
@@ -60,5 +59,4 @@ def donuts(limits: Limits) -> list[Donut]:
 
 
 def amount(resource: str, value: int) -> str:
-    """Write an amount of a resource."""
     return wording.mebibytes(value) if resource == "ram" else str(value)

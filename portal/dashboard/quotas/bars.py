@@ -62,7 +62,6 @@ class Bar:
 
     @property
     def label(self) -> str:
-        """The resource for people."""
         return label_of(self.resource)
 
     @property
@@ -77,7 +76,6 @@ class Bar:
 
     @property
     def unlimited(self) -> bool:
-        """Whether there is no limit."""
         return self.limit == UNLIMITED
 
     @property
@@ -126,7 +124,6 @@ class Bar:
 
     @property
     def said(self) -> str:
-        """The bar in words."""
         words = f"{self.used_text}, no limit" if self.unlimited else f"{self.used_text} of {self.limit_text}"
         return f"{self.label}: {words}" + (f", {self.reserved_text} of it reserved" if self.reserved else "")
 
@@ -150,17 +147,14 @@ def grouped(detail: Detail) -> dict[str, list[Bar]]:
 
 
 def label_of(resource: str) -> str:
-    """Return the resource for people."""
     return LABELS.get(resource) or resource.replace("_", " ").capitalize()
 
 
 def limit_text(resource: str, limit: int) -> str:
-    """Write a limit of a resource."""
     return "no limit" if limit == UNLIMITED else amount(resource, limit)
 
 
 def amount(resource: str, value: int) -> str:
-    """Write an amount of a resource."""
     if resource == "ram":
         return wording.mebibytes(value)
     unit = UNITS.get(resource)

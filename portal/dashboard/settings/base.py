@@ -31,7 +31,6 @@ class SettingsPage(Page):
 
     @cached_property
     def user(self) -> User:
-        """Return who is signed in."""
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:

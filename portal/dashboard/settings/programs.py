@@ -56,7 +56,6 @@ class ClientWords:
 
 
 def client_of(sign_in: SignIn) -> ClientWords:
-    """Return the words for a session's client."""
     if sign_in.browser:
         return browser(sign_in.program)
     return ClientWords(program(sign_in.program), "terminal")

@@ -113,7 +113,6 @@ def ask_button(
 
 @register.filter
 def steps_done(steps: list[Any]) -> int:
-    """Count the steps that are done."""
     return sum(1 for step in steps if step.state == "done")
 
 

@@ -28,7 +28,6 @@ class AggregateForm(ModelForm):
         fields = ("name", "availability_zone")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Show the hosts there are."""
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             self.fields["members"].initial = self.instance.hosts.all()
@@ -64,7 +63,6 @@ class AggregateAdmin(Written):
 
     @admin.display(description="hosts", ordering="many")
     def host_count(self, aggregate: Any) -> int:
-        """Say how many hosts it has."""
         return int(aggregate.many)
 
     def save_model(self, request: HttpRequest, obj: Aggregate, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's

@@ -45,7 +45,6 @@ class SchedulingDecisionAdmin(Readable):
 
     @admin.display(description="seconds", ordering="seconds")
     def took(self, decision: SchedulingDecision) -> str:
-        """Say how long it took in all."""
         return f"{decision.seconds:.3f}"
 
     @admin.display(description="of them reading the hosts")
@@ -55,7 +54,6 @@ class SchedulingDecisionAdmin(Readable):
 
     @admin.display(description="instance")
     def server(self, decision: SchedulingDecision) -> SafeString:
-        """Lead to the instance."""
         address = reverse("admin:compute_instance_change", args=[decision.instance_id])
         return format_html('<a href="{}">{}</a>', address, decision.instance.name)
 
@@ -67,5 +65,4 @@ class SchedulingDecisionAdmin(Readable):
         return render_to_string("explained/decision.html", {"decision": this, "open": True})
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        """Call the list by what it is."""
         return super().changelist_view(request, {"title": "Scheduling decisions", **(extra_context or {})})

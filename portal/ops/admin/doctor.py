@@ -42,7 +42,6 @@ class DoctorRunAdmin(Readable):
 
     @admin.display(description="asked for")
     def asked(self, run: DoctorRun) -> str:
-        """Say who had it made."""
         what = " with repair" if run.repair else ""
         return f"{ASKED.get(run.trigger, f'by {run.asked_by}')}{what}"
 

@@ -168,17 +168,14 @@ class HostAdmin(Written):
 
     @admin.display(description="vCPUs", ordering="vcpus_allocated")
     def vcpus(self, host: Host) -> SafeString:
-        """Draw what is allocated."""
         return _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, "")
 
     @admin.display(description="memory", ordering="memory_mb_allocated")
     def memory(self, host: Host) -> SafeString:
-        """Draw what is allocated."""
         return _meter(host.memory_mb_allocated, state_of(host, timezone.now()).memory_mb_limit, "MiB")
 
     @admin.display(description="disk", ordering="disk_gb_allocated")
     def disk(self, host: Host) -> SafeString:
-        """Draw what is allocated."""
         return _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

@@ -28,7 +28,6 @@ class ImageAdmin(Readable):
 
     @admin.display(description="project")
     def project(self, image: Image) -> str:
-        """Name the project it belongs to."""
         return str(projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
 
     @admin.action(description="Deactivate")

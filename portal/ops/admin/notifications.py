@@ -29,7 +29,6 @@ class StateFilter(admin.SimpleListFilter):
         return [("waiting", "waits"), ("tried", "tried in vain"), ("failed", "given up")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep those of the state."""
         condition = self._conditions.get(self.value() or "")
         return queryset.filter(condition) if condition is not None else queryset
 
@@ -55,7 +54,6 @@ class DeliveryAdmin(Readable):
     readonly_fields = ("state", "message_id", "text")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Call the list by what it is."""
         title = "Notifications that the webhook has not taken yet"
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 

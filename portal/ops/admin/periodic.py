@@ -40,7 +40,6 @@ class LeaseAdmin(Readable):
 
     @admin.display(description="interval")
     def every(self, lease: Lease) -> str:
-        """Say how often it is due."""
         job = periodic_jobs.get(lease.name)
         return f"{job.every:g} s" if job else ""
 
@@ -61,7 +60,6 @@ class LeaseAdmin(Readable):
 
     @admin.display(description="took", ordering="last_seconds")
     def took(self, lease: Lease) -> str:
-        """Say how long it took."""
         return "" if lease.last_seconds is None else f"{lease.last_seconds:.3f} s"
 
 

@@ -69,7 +69,6 @@ class QuotaLimitAdmin(Written):
 
     @admin.display(description="built-in default")
     def default(self, limit: QuotaLimit) -> int:
-        """Show what it replaces."""
         return DEFAULTS.get(limit.resource, -1)
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's

@@ -94,7 +94,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """Return a cursor that waits."""
         return self.connection.cursor(factory=PatientCursor)
 
     def _start_transaction_under_autocommit(self) -> None:

@@ -63,7 +63,6 @@ def instance_data(instance: Instance, host: tuple[str | None, str | None], zone:
 
 
 def flavor(copy: dict[str, Any]) -> Payload:
-    """Return the payload of a server's copy of its flavor."""
     data = {
         "flavorid": copy.get("flavorid"),
         "name": copy.get("name"),
@@ -84,7 +83,6 @@ def flavor(copy: dict[str, Any]) -> Payload:
 
 
 def addresses(found: Iterable[PortAddress]) -> list[Payload]:
-    """Return the payloads of a server's addresses."""
     return [_address(each.network_name, each.address, each.version, each.mac, str(each.port_id)) for each in found]
 
 
@@ -134,13 +132,11 @@ def state_update(was: tuple[str, str | None], instance: Instance) -> Payload:
 
 
 def audit_period(beginning: Any, ending: Any) -> Payload:
-    """Return a period of the usage audit."""
     data = {"audit_period_beginning": when(beginning), "audit_period_ending": when(ending)}
     return versioned("AuditPeriodPayload", "1.0", data)
 
 
 def aggregate(row: Aggregate, hosts: list[str]) -> Payload:
-    """Return an aggregate with the names of its hosts."""
     zone = {"availability_zone": row.availability_zone} if row.availability_zone else {}
     data = {"id": row.pk, "uuid": str(row.uuid), "name": row.name, "hosts": hosts, "metadata": {**row.metadata, **zone}}
     return versioned("AggregatePayload", "1.1", data)

@@ -67,7 +67,6 @@ def every_type() -> list[str]:
 
 
 def payload_of(event_type: str) -> tuple[str, str]:
-    """Return the name and the version of the payload of a type."""
     kind, name = event_type.split(".")[:2]
     if kind == "service":
         return "ServiceStatusPayload", "1.1"

@@ -44,7 +44,6 @@ def number_of(ident: uuid.UUID) -> int:
 
 
 def service_of(host: Host, now: datetime) -> ComputeService:
-    """Return a host's agent as a service."""
     return ComputeService(
         id=host.id,
         binary=COMPUTE,

@@ -39,7 +39,6 @@ class Tally:
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
 
     def take(self, seconds: float) -> None:
-        """Count one more."""
         self.count += 1
         self.seconds += seconds
         self.buckets[bisect_left(BOUNDS, seconds)] += 1

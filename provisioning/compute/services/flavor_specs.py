@@ -50,7 +50,6 @@ def delete_extra_spec(context: RequestContext, ref: str, key: str) -> None:
 
 
 def no_such_spec(flavor: Flavor, key: str) -> NotFoundError:
-    """Return the error for a key that a flavor does not have."""
     return NotFoundError(f"Flavor {flavor.flavorid} has no extra specs with key {key[:LONGEST]}.")
 
 

@@ -127,7 +127,6 @@ def _pem(certificate: x509.Certificate) -> str:
 
 
 def _utf8_string(text: bytes) -> bytes:
-    """Return a short text in DER."""
     return bytes((0x0C, len(text))) + text
 
 

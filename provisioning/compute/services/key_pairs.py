@@ -82,7 +82,6 @@ def _check_name(name: str) -> None:
 
 
 def _material(context: RequestContext, kind: str, public_key: str | None, algorithm: str) -> Material:
-    """Make or read what is kept."""
     if kind == "ssh":
         return key_material.make_ssh(algorithm) if public_key is None else key_material.read_ssh(public_key)
     if kind == "x509":

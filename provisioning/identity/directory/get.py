@@ -7,7 +7,6 @@ from provisioning.identity.models import Group, GroupMembership, RoleAssignment,
 
 
 def is_in(group: Group, user: User) -> bool:
-    """Whether the user is in the group."""
     return GroupMembership.objects.filter(group=group, user=user).exists()
 
 

@@ -44,12 +44,10 @@ def groups(part: Part, *, within: str | None = None) -> Found[Group]:
 
 
 def users_in(group: Group, part: Part, *, within: str | None = None) -> Found[User]:
-    """Return the users in a group."""
     return find(_within(User.objects.filter(member_of=group), within), part)
 
 
 def groups_of(user: User, part: Part, *, within: str | None = None) -> Found[Group]:
-    """Return the groups that the user is in."""
     return find(_within(Group.objects.filter(users=user), within), part)
 
 

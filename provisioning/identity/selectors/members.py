@@ -67,7 +67,6 @@ def _note(member: Member, row: RoleAssignment, project: Project, group: Group | 
 
 
 def _reaching(project: Project) -> QuerySet[RoleAssignment]:
-    """Return the assignments that bring a role on the project."""
     above = [each.id for each in parents_of(project)]
     return RoleAssignment.objects.filter(
         Q(project=project, inherited=False)

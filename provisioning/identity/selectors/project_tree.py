@@ -49,7 +49,6 @@ class ProjectTree:
         return tree
 
     def below(self, project_id: uuid.UUID) -> set[uuid.UUID]:
-        """Return the project and all below it."""
         found, new = {project_id}, [project_id]
         while new:
             new = [child for each in new for child in self.children.get(each, ()) if child not in found]
@@ -57,7 +56,6 @@ class ProjectTree:
         return found
 
     def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
-        """Return the projects above any of these."""
         found: set[uuid.UUID] = set()
         for each in projects:
             parent = self.parents.get(each, (None, ""))[0]
@@ -67,5 +65,4 @@ class ProjectTree:
         return found
 
     def domains(self, projects: set[uuid.UUID]) -> set[str]:
-        """Return the domains of these projects."""
         return {self.parents[each][1] for each in projects if each in self.parents}

@@ -125,7 +125,6 @@ def blob_of(record: Credential) -> str:
 
 
 def encrypt(blob: str) -> str:
-    """Return the blob as it is kept."""
     return keys.CREDENTIALS.current().encrypt(blob.encode()).decode()
 
 

@@ -135,7 +135,6 @@ def unimply(prior: Role, implied: Role) -> None:
 
 
 def _closure(role: Role) -> set[Any]:
-    """Return the ids of the role and of all that it implies."""
     below: dict[Any, list[Any]] = {}
     for prior, implied in ImpliedRole.objects.values_list("prior_id", "implied_id"):
         below.setdefault(prior, []).append(implied)

@@ -159,7 +159,6 @@ def end_sign_in(sign_in: SignIn) -> None:
 
 @transaction.atomic
 def end_session(data: TokenData) -> None:
-    """End the session that a token belongs to."""
     if data.sign_in is not None:
         SignIn.objects.filter(id=data.sign_in).delete()
     announce.revoked(user_id=data.user_id)

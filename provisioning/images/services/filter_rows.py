@@ -25,6 +25,5 @@ def write_properties(image: Image) -> None:
 
 
 def remove(image: Image) -> None:
-    """Remove the rows of an image that ends."""
     ImageTag.objects.filter(image=image).delete()
     ImageProperty.objects.filter(image=image).delete()

@@ -43,7 +43,6 @@ def move_on(task_id: uuid.UUID, done: int, total: int | None) -> None:
 
 
 def succeed(task_id: uuid.UUID, size: int, result: dict[str, Any]) -> None:
-    """End a task well."""
     _end(task_id, status=ImageTask.Status.SUCCESS, message="", done=size, total=size, result=result)
 
 

@@ -106,7 +106,6 @@ def security_group_for(
 
 
 def security_group_rules_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroupRule]:
-    """Return the rules of the project's security groups."""
     every = SecurityGroupRule.objects.select_related("group")
     return (
         every if all_projects and _sees_all(context) else every.filter(group__project_id=context.project_id or NOBODY)

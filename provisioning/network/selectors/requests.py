@@ -65,7 +65,6 @@ def security_group_ids_for(context: RequestContext, asked: Iterable[str] | None)
 def _group(
     wanted: str, by_id: Mapping[str, SecurityGroup], by_name: Mapping[str, Sequence[SecurityGroup]]
 ) -> SecurityGroup:
-    """Return the group of this id or name."""
     if wanted in by_id:
         return by_id[wanted]
     named = by_name.get(wanted, [])

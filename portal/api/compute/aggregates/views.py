@@ -49,7 +49,6 @@ class AggregateBase(ComputeView):
         return shape
 
     def answer(self, aggregate: Aggregate) -> Response:
-        """Answer with one aggregate whole."""
         return Response({"aggregate": self.shape(aggregate)})
 
 

@@ -25,7 +25,6 @@ class FlavorShapes(ComputeView):
     """How flavors look in answers."""
 
     def brief(self, flavor: Flavor) -> dict[str, Any]:
-        """An entry of the plain list."""
         shape: dict[str, Any] = {"id": flavor.flavorid, "name": flavor.name, "links": self._links(flavor)}
         if self.microversion >= (2, 55):
             shape["description"] = flavor.description or None

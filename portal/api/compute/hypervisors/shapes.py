@@ -26,7 +26,6 @@ def ident(host: Host, version: Version) -> str | int:
 
 
 def brief(host: Host, version: Version) -> dict[str, Any]:
-    """An entry of the plain list."""
     return {
         "id": ident(host, version),
         "hypervisor_hostname": hostname(host),
@@ -36,7 +35,6 @@ def brief(host: Host, version: Version) -> dict[str, Any]:
 
 
 def hostname(host: Host) -> str:
-    """What the hypervisor calls its host."""
     return host.hypervisor_hostname or host.name
 
 

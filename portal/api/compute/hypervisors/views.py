@@ -88,7 +88,6 @@ class HypervisorsView(HypervisorBase):
         return self._answer(found, servers=servers, links=links)
 
     def _behind(self, marker: str | None) -> list[Host]:
-        """Return the hypervisors after the one with this id."""
         found = hosts_for(self.context)
         if marker is None:
             return found

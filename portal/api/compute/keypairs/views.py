@@ -25,7 +25,6 @@ class KeyPairShapes(ComputeView):
     """What the views of key pairs share."""
 
     def shape(self, row: KeyPair) -> dict[str, Any]:
-        """What every answer has of a key pair."""
         shape: dict[str, Any] = {"name": row.name, "public_key": row.public_key, "fingerprint": row.fingerprint}
         if self.microversion >= _TYPED:
             shape["type"] = row.type

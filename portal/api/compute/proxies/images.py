@@ -49,7 +49,6 @@ class ImageProxy(ProxyView):
             raise NotFoundError("Image not found.") from error
 
     def brief(self, image: Image) -> dict[str, Any]:
-        """An entry of the plain list."""
         path, bookmark = f"images/{image.id}", self.base.rsplit("/", 1)[0]
         elsewhere = f"{links.endpoint(self.request, 'image')}/{path}"
         return {

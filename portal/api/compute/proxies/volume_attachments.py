@@ -13,7 +13,6 @@ from provisioning.compute import selectors
 
 
 def listing(version: Version) -> Schema:
-    """The query of the list."""
     return query(version, {"limit": COUNT, "offset": COUNT})
 
 

@@ -31,11 +31,9 @@ class QuotaSetBase(ComputeView):
     """What the views of one project's quotas share."""
 
     def policy_target(self) -> dict[str, object]:
-        """Whose quotas they are."""
         return {"project_id": self.kwargs.get("project_id", "")}
 
     def project(self, project_id: str) -> uuid.UUID:
-        """Return the project in question."""
         return known_project(self.context, project_id)
 
     def refuse_user(self) -> None:

@@ -21,7 +21,6 @@ class ServerGroupBase(ComputeView):
     """What the views of server groups share."""
 
     def shape(self, group: ServerGroup, members: Sequence[uuid.UUID]) -> dict[str, Any]:
-        """One group with its servers."""
         shape: dict[str, Any] = {
             "id": str(group.id),
             "name": group.name,

@@ -37,7 +37,6 @@ class ServerView(ComputeView):
         )
 
     def shown(self, instance: Instance) -> Response:
-        """Answer with one server whole."""
         return Response({"server": detail(instance, self.related([instance]), self.visible_fields())})
 
     def changed(self, instance: Instance) -> Response:

@@ -40,7 +40,6 @@ def console_schema(version: Version) -> Schema:
 
 
 def token_of(view: ComputeView) -> TokenData:
-    """Return what the token of the request says."""
     return read(view.request.headers.get("X-Auth-Token", ""))
 
 

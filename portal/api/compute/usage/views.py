@@ -105,7 +105,6 @@ class UsageView(UsageBase):
     queries = {"GET": one}
 
     def policy_target(self) -> dict[str, object]:
-        """Whose usage it is."""
         return {"project_id": self.kwargs["project_id"]}
 
     def get(self, request: Request, project_id: str) -> Response:

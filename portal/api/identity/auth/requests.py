@@ -88,7 +88,6 @@ def _credential(given: Body) -> CredentialProof:
 
 
 def _user(user: Body, what: str) -> dict[str, str | None]:
-    """Return how the user is named."""
     if "id" in user:
         return {"user_id": user["id"]}
     if "name" not in user:

@@ -47,7 +47,6 @@ def is_scoped(data: TokenData) -> bool:
 
 
 def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Shape]:
-    """Return the catalog for a token."""
     return catalog_for(data.project_id, public_url=links.public_url(request))
 
 

@@ -47,7 +47,6 @@ class TokensView(ServiceView):
         return Response(status=204)
 
     def policy_target(self) -> dict[str, object]:
-        """A token is its user's."""
         ended = self.request.method != "DELETE" and self._wants("allow_expired")
         self._subject, self._worth = subject_of(self.context, self.request.headers.get(SUBJECT, ""), ended=ended)
         return {"user_id": self._subject.user_id}

@@ -17,7 +17,6 @@ _KNOWN = frozenset({"description", "parent_region_id"})
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Translate the checked body."""
     given = body["region"]
     known = {name: value for name, value in given.items() if name in _KNOWN}
     others = further(given, dict.fromkeys((*_KNOWN, "id")))

@@ -35,7 +35,6 @@ class OfUserView(ServiceView):
         return existing(User, self.kwargs["user_id"])
 
     def policy_target(self) -> dict[str, object]:
-        """It is the user's."""
         return {"user_id": self.kwargs["user_id"]}
 
 
@@ -100,7 +99,6 @@ class ApplicationCredentialView(OfUserView):
 
 
 def shape(request: Request, record: ApplicationCredential) -> dict[str, Any]:
-    """Return an application credential as the API shows it."""
     user_id = record.user_id.hex
     return {
         "id": record.id.hex,
@@ -117,7 +115,6 @@ def shape(request: Request, record: ApplicationCredential) -> dict[str, Any]:
 
 
 def access_rule(record: AccessRule) -> dict[str, Any]:
-    """Return an access rule as it stands in an application credential."""
     return {"id": record.id.hex, "service": record.service, "method": record.method, "path": record.path}
 
 

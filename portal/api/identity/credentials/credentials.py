@@ -61,7 +61,6 @@ class CredentialView(ServiceView):
     _record: Credential
 
     def policy_target(self) -> dict[str, object]:
-        """A credential is its user's."""
         self._record = existing_credential(self.context, self.kwargs["credential_id"], everybody=True)
         return {"user_id": self._record.user_id}
 
@@ -98,7 +97,6 @@ class CredentialView(ServiceView):
 
 
 def shape(request: Request, record: Credential) -> dict[str, Any]:
-    """Return a credential as the API shows it."""
     return {
         "id": record.id,
         "type": record.type,

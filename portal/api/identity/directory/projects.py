@@ -103,7 +103,6 @@ class OneProjectView(ProjectView):
 
     @functools.cached_property
     def acting_domain(self) -> Domain | None:
-        """The domain of this id."""
         return None if self.found else by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])
 
     def policy_target(self) -> dict[str, object]:

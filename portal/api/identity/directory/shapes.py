@@ -20,7 +20,6 @@ def domain(request: Request, record: Domain) -> fragments.Shape:
 
 
 def domain_as_project(request: Request, record: Domain) -> fragments.Shape:
-    """Return a domain in the shape of a project."""
     own = {"domain_id": None, "parent_id": None, "is_domain": True}
     return {**domain(request, record), **own, "links": fragments.self_link(request, f"/projects/{record.id}")}
 

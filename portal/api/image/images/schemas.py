@@ -98,7 +98,6 @@ TASK_PROPERTIES: Schema = {
 
 
 def _list_of(name: str, plural: str, item: Schema, *, paged: bool = True) -> Schema:
-    """Return the schema of a list."""
     link = {"type": "string"}
     links = {"first": link, "next": link} if paged else {}
     return {

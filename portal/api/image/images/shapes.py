@@ -44,7 +44,6 @@ def image(row: Image, properties: Mapping[str, str]) -> Shape:
 
 
 def member(row: ImageMember) -> Shape:
-    """Show a project that an image is shared with."""
     return {
         "image_id": str(row.image_id),
         "member_id": row.project_id.hex,

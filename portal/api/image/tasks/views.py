@@ -96,7 +96,6 @@ class TaskDetail(ImageView):
 
 
 def stub(row: ImageTask) -> Shape:
-    """Show a task in a list."""
     return {
         "id": str(row.id),
         "type": row.type,

@@ -32,7 +32,6 @@ class GroupAdmin(WithParts):
         return {"domain_id": obj.domain_id} if isinstance(obj, Group) else {}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        """Count the members with the list."""
         found: QuerySet[Group] = super().get_queryset(request)
         return found.annotate(_members=Count("users"))
 

@@ -51,12 +51,10 @@ class ProjectAdmin(WithParts):
         return {"domain_id": obj.domain_id, "project_id": obj.id} if isinstance(obj, Project) else {}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the page's list."""
         return WithHoldings
 
     @admin.display(description="instances · vCPUs · memory (used of limit)")
     def usage(self, project: Project) -> str:
-        """Write what it holds."""
         held = getattr(project, "held", None) or quotas.holdings([project.id], LAUNCH)[project.id]
         parts = ((name, held[name].in_use + held[name].reserved, held[name].limit) for name in LAUNCH)
         return " · ".join(

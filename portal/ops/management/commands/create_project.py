@@ -31,7 +31,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the project and say its id."""
         domain = named.domain(options["domain"])
         limits = dict(named.quota(text) for text in options["quota"])
         parent = named.project(options["parent"], domain) if options["parent"] else None

@@ -30,7 +30,6 @@ class Command(BaseCommand):
         parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Give the role and say so."""
         if options["system"] and options["inherited"]:
             raise CommandError("Nothing inherits from the system: leave out --inherited.")
         role, home = named.role(options["role"]), named.domain(options["user_domain"])

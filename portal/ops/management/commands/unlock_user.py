@@ -15,7 +15,6 @@ class Command(BaseCommand):
     help = "Lift the lock that too many wrong passwords brought; the password stays."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who it is."""
         parser.add_argument("name")
         parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
 

@@ -21,7 +21,6 @@ class Command(BaseCommand):
         parser.add_argument("file", nargs="?", type=Path, help="a YAML file (default: the one in use)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is there."""
         path = Path(options["file"] or settings.POLICY_FILE)
         if options["file"] and not path.is_file():
             raise CommandError(f"There is no file {path}.")

@@ -19,7 +19,6 @@ class Command(BaseCommand):
         parser.add_argument("--keep", type=int, default=3, help="keys that stay, the new one included (default 3)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate and say which key issues now."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         number = keys.rotate(options["keep"])

@@ -18,7 +18,6 @@ class Command(BaseCommand):
     help = "Count every limited thing anew and compare with what the quotas count."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take whether to repair."""
         parser.add_argument("--repair", action="store_true", help="set right what is wrong; safe while the cloud runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
