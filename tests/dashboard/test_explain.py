@@ -92,7 +92,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
         ([took("RamFilter", 0, 0)], "", "There are no hosts in this cloud yet."),
         ([took("RamFilter", 2, 2)], "h", "2 hosts, and all will do."),
         ([took("RamFilter", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
-        ([took("zone", 3, 0, reason="all are elsewhere")], "", "3 hosts → 0 are left by zone: all are elsewhere."),
+        ([took("zone", 3, 0, words="are left by zone", reason="all are elsewhere")], "", "3 hosts → 0 are left by zone: all are elsewhere."),
         ([took("RamFilter", 1, 0, words="have the memory", asked=3072, most=512, unit="MiB")], "",
          "1 host → 0 have the memory: 3 GiB asked, 512 MiB is the most free."),
     ],

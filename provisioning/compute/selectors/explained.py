@@ -186,7 +186,7 @@ def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Ex
         seconds=row.seconds,
         read_seconds=row.read_seconds,
         asked=row.asked,
-        checks=checks_of(map(_result, row.filters), row.losses if seeing else None),
+        checks=checks_of(_results(row), row.losses if seeing else None),
         found=bool(row.host_name),
         sentence=_sentence(row),
         failure=failure if seeing else _nameless(failure, row),
@@ -195,24 +195,12 @@ def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Ex
     )
 
 
-def _result(stored: Mapping[str, Any]) -> FilterResult:
-    """Read what was stored, by this version or by an older one, which said less."""
-    name, after = str(stored["name"]), int(stored["after"])
-    return FilterResult(
-        name=name,
-        before=int(stored["before"]),
-        after=after,
-        reason=str(stored.get("reason") or ""),
-        words=str(stored.get("words") or f"{'is' if after == 1 else 'are'} left by {name.replace('_', ' ')}"),
-        asked=stored.get("asked"),
-        most=stored.get("most"),
-        unit=str(stored.get("unit") or ""),
-        seconds=float(stored.get("seconds") or 0),
-    )
+def _results(row: SchedulingDecision) -> tuple[FilterResult, ...]:
+    return tuple(FilterResult(**stored) for stored in row.filters)
 
 
 def _sentence(row: SchedulingDecision) -> str:
-    filters = tuple(map(_result, row.filters))
+    filters = _results(row)
     hosts, suitable = (filters[0].before, filters[-1].after) if filters else (0, 0)
     ranked = (Ranked(_NAMELESS, 0),) if row.host_name or row.weights else ()
     said = funnel(Decision(ranked, filters, row.driver, hosts, suitable))
