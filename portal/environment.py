@@ -22,8 +22,7 @@ def integer(name: str, default: int, low: int, high: int) -> int:
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        message = f"{name} is {text!r}; it must be a whole number from {low} to {high}."
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a whole number from {low} to {high}.")
     return value
 
 
@@ -39,8 +38,7 @@ def decimal(name: str) -> float | None:
     except ValueError:
         value = math.nan
     if not abs(value) <= 1_000_000:
-        message = f"{name} is {text!r}; it must be a number from -1000000 to 1000000."
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a number from -1000000 to 1000000.")
     return value
 
 
@@ -69,8 +67,7 @@ def ports(name: str, default: list[str]) -> list[int]:
     """Read a list of ports; a wrong one stops the start with a sentence."""
     given: list[str] = env.list(name, default=default)
     if not all(text.isascii() and text.isdigit() and 0 < int(text) < 65_536 for text in given):
-        message = f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between."
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between.")
     return [int(text) for text in given]
 
 

@@ -34,8 +34,7 @@ RUN_DIR = DATA_DIR / "run"
 ROLE = env.str("NOVELLA_ROLE", default="command")
 """``web``, ``worker`` or ``command``: decides how database connections are kept."""
 if ROLE not in {"web", "worker", "command"}:
-    msg = f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command."
-    raise ImproperlyConfigured(msg)
+    raise ImproperlyConfigured(f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command.")
 
 
 SECRET_KEY = secret("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")

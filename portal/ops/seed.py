@@ -168,8 +168,7 @@ def _open_default_group(context: RequestContext) -> None:
 
 def _project_id(context: RequestContext) -> uuid.UUID:
     if context.project_id is None:
-        msg = "Seeding needs a context with a project."
-        raise InvalidInputError(msg)
+        raise InvalidInputError("Seeding needs a context with a project.")
     return context.project_id
 
 

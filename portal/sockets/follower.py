@@ -158,11 +158,9 @@ class Follower(Consumer):
         value = self.token()
         self.context = context_for_token(value, request_id=new_request_id())
         if self.context.project_id is None:
-            message = "The token is for no project."
-            raise ForbiddenError(message)
+            raise ForbiddenError("The token is for no project.")
         if self.context.access_rules is not None:
-            message = "The access rules of this application credential allow other requests only."
-            raise ForbiddenError(message)
+            raise ForbiddenError("The access rules of this application credential allow other requests only.")
         policy.enforce(self.context, self.rule)
         self.admit()
         return token_data(value).expires_at

@@ -24,9 +24,7 @@ def columns_of(**target: Unpack[Target]) -> dict[str, Any]:
     }  # fmt: skip
     found = blank | target
     if (found["user"] is None) == (found["group"] is None):
-        msg = "A role is given to a user or to a group."
-        raise ValueError(msg)
+        raise ValueError("A role is given to a user or to a group.")
     if [found["project"] is not None, found["domain"] is not None, found["system"]].count(True) != 1:
-        msg = "A role is given on a project, on a domain or on the system."
-        raise ValueError(msg)
+        raise ValueError("A role is given on a project, on a domain or on the system.")
     return dict(found)

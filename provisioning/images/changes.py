@@ -43,8 +43,7 @@ def apply(context: RequestContext, image: Image, changes: Sequence[Change]) -> d
 
 def _base(change: Change) -> Any:
     if change.operation == "remove":
-        msg = f"Property {change.name} may not be removed."
-        raise ForbiddenError(msg, field=change.name)
+        raise ForbiddenError(f"Property {change.name} may not be removed.", field=change.name)
     if change.operation == "add" and change.only_new:
         raise _present(change)
     return change.value
@@ -58,8 +57,7 @@ def _change(context: RequestContext, properties: dict[str, str], change: Change)
         properties[change.name] = change.value
         return
     if not there:
-        msg = f"Property {change.name[:80]} does not exist."
-        raise ConflictError(msg, field=change.name[:80])
+        raise ConflictError(f"Property {change.name[:80]} does not exist.", field=change.name[:80])
     if change.operation == "remove":
         del properties[change.name]
     else:

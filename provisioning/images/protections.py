@@ -90,8 +90,7 @@ def check_change(context: RequestContext, before: Mapping[str, str], after: Mapp
     changes |= {name: "create" for name in after if name not in before}
     for name, operation in sorted(changes.items()):
         if not _allowed(rules, roles, name, operation):
-            msg = f"Attribute '{name[:80]}' is reserved."
-            raise ForbiddenError(msg, field=name[:80])
+            raise ForbiddenError(f"Attribute '{name[:80]}' is reserved.", field=name[:80])
 
 
 def read(path: Path) -> tuple[Rule, ...]:

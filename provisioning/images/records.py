@@ -68,8 +68,7 @@ def check_values(context: RequestContext, values: Mapping[str, Any], image: Imag
     if image is not None and image.status != Image.Status.QUEUED:
         for name in FIXED_ONCE_UPLOADED & result.keys():
             if result[name] != getattr(image, name):
-                msg = f"Attribute {name} can be only replaced for a queued image."
-                raise ForbiddenError(msg, field=name)
+                raise ForbiddenError(f"Attribute {name} can be only replaced for a queued image.", field=name)
     return result
 
 
@@ -78,8 +77,7 @@ def check_name(name: str) -> None:
     if name in READ_ONLY:
         raise read_only(name)
     if name in RESERVED or name.startswith(RESERVED_BEGINNING):
-        msg = f"Attribute '{name[:80]}' is reserved."
-        raise ForbiddenError(msg, field=name[:80])
+        raise ForbiddenError(f"Attribute '{name[:80]}' is reserved.", field=name[:80])
 
 
 def read_only(name: str) -> ForbiddenError:
@@ -91,8 +89,7 @@ def _check_visibility(context: RequestContext, visibility: str, image: Image | N
     if visibility in BECOMING and (image is None or image.visibility != visibility):
         rule, action = BECOMING[visibility]
         if not policy.allows(context, rule):
-            msg = f"You are not authorized to complete {action} action."
-            raise ForbiddenError(msg, field="visibility")
+            raise ForbiddenError(f"You are not authorized to complete {action} action.", field="visibility")
 
 
 def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uuid.UUID:
@@ -107,8 +104,7 @@ def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uu
         )
         raise ForbiddenError(msg, field="owner")
     if found is None:
-        msg = f"{owner!r:.80} is not the id of a project."
-        raise InvalidInputError(msg, field="owner")
+        raise InvalidInputError(f"{owner!r:.80} is not the id of a project.", field="owner")
     return found
 
 
@@ -120,29 +116,25 @@ def _name(field: str, value: Any) -> str:
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str) or len(value) > 255 or "\0" in value:
-        msg = f"{value!r:.80} is not text of at most 255 characters."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not text of at most 255 characters.", field=field)
     return value
 
 
 def _bool(field: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        msg = f"{value!r:.80} is not of type 'boolean'."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not of type 'boolean'.", field=field)
     return value
 
 
 def _size(field: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INTEGER:
-        msg = f"{value!r:.80} is not a whole number from 0 to {MAX_INTEGER}."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not a whole number from 0 to {MAX_INTEGER}.", field=field)
     return value
 
 
 def _choice(choices: tuple[str, ...], field: str, value: Any) -> str:
     if value not in choices:
-        msg = f"{value!r:.80} is not one of {', '.join(choices)}."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not one of {', '.join(choices)}.", field=field)
     return str(value)
 
 
@@ -160,8 +152,7 @@ def _container_format(field: str, value: Any) -> str | None:
 
 def _tags(field: str, value: Any) -> list[str]:
     if not isinstance(value, list):
-        msg = f"{value!r:.80} is not of type 'array'."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not of type 'array'.", field=field)
     tags = sorted({_text(field, tag) for tag in value})
     if len(tags) > MAX_TAGS:
         msg = (
@@ -174,13 +165,11 @@ def _tags(field: str, value: Any) -> list[str]:
 
 def _properties(field: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        msg = f"{value!r:.80} is not of type 'object'."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"{value!r:.80} is not of type 'object'.", field=field)
     for name, text in value.items():
         check_name(name)
         if name in BASE:
-            msg = f"Attribute '{name}' is reserved."
-            raise ForbiddenError(msg, field=name)
+            raise ForbiddenError(f"Attribute '{name}' is reserved.", field=name)
         if not 0 < len(name) <= 255 or "\0" in name:
             msg = "Custom property should not be greater than 255 characters, and not without a name."
             raise InvalidInputError(msg, field=field)

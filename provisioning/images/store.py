@@ -85,8 +85,7 @@ def _claimed(path: Path, flags: int) -> Iterator[IO[bytes]]:
                 yield file
                 return
         time.sleep(CLAIM_PAUSE)
-    msg = "The data of this image is being written already."
-    raise ConflictError(msg)
+    raise ConflictError("The data of this image is being written already.")
 
 
 def stage(image_id: uuid.UUID, file: IO[bytes]) -> None:

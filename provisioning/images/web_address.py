@@ -89,8 +89,7 @@ def resolve(address: WebAddress) -> list[Address]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        msg = f"The host of {address.shown} cannot be found."
-        raise DownloadError(msg) from None
+        raise DownloadError(f"The host of {address.shown} cannot be found.") from None
     allowed = [each for each in _addresses(found) if is_allowed(each)]
     if not allowed:
         raise _refused(address.shown, "its host has an address inside this cloud or its network")

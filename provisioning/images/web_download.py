@@ -53,8 +53,7 @@ class WebFile:
                 yield piece
             self.watch.check(self.shown)
         if self.total is not None and size != self.total:
-            msg = f"The download of {self.shown} broke off after {size} of {self.total} bytes."
-            raise DownloadError(msg)
+            raise DownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
 
 
 class Watch:
@@ -79,8 +78,7 @@ class Watch:
     def check(self, shown: str) -> None:
         """Raise DownloadError when the time is over."""
         if time.monotonic() >= self._end:
-            msg = f"The download of {shown} took longer than {self._seconds:.0f} seconds."
-            raise DownloadError(msg)
+            raise DownloadError(f"The download of {shown} took longer than {self._seconds:.0f} seconds.")
 
 
 @contextlib.contextmanager
@@ -99,13 +97,11 @@ def web_file(uri: str) -> Iterator[WebFile]:
                 uri = urljoin(address.url, response.headers.get("Location", ""))
                 continue
             if response.status != http.HTTPStatus.OK:
-                msg = f"{address.shown} answers with HTTP {response.status}."
-                raise DownloadError(msg)
+                raise DownloadError(f"{address.shown} answers with HTTP {response.status}.")
             logger.info("Downloading %s.", address.shown)
             yield WebFile(response, address.shown, response.length, watch)
             return
-    msg = f"{address.shown} redirects more than {MOST_REDIRECTS} times."
-    raise DownloadError(msg)
+    raise DownloadError(f"{address.shown} redirects more than {MOST_REDIRECTS} times.")
 
 
 def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http.client.HTTPResponse:
@@ -137,8 +133,7 @@ def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> soc
         watch.check(address.shown)
         with contextlib.suppress(OSError):
             return socket.create_connection((str(each), address.port), CONNECT_TIMEOUT)
-    msg = f"The host of {address.shown} cannot be reached."
-    raise DownloadError(msg)
+    raise DownloadError(f"The host of {address.shown} cannot be reached.")
 
 
 @functools.cache
@@ -153,17 +148,14 @@ def _explained(shown: str, watch: Watch) -> Iterator[None]:
     try:
         yield
     except ssl.SSLCertVerificationError as error:
-        msg = f"The certificate of {shown} is not valid: {error.verify_message}."
-        raise DownloadError(msg) from None
+        raise DownloadError(f"The certificate of {shown} is not valid: {error.verify_message}.") from None
     except TimeoutError:
         watch.check(shown)
-        msg = f"{shown} sent nothing for {READ_TIMEOUT:.0f} seconds."
-        raise DownloadError(msg) from None
+        raise DownloadError(f"{shown} sent nothing for {READ_TIMEOUT:.0f} seconds.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         watch.check(shown)
         logger.info("The download of %s failed: %s", shown, type(error).__name__)
-        msg = f"The download of {shown} failed: the connection broke or the answer is no HTTP."
-        raise DownloadError(msg) from None
+        raise DownloadError(f"The download of {shown} failed: the connection broke or the answer is no HTTP.") from None
 
 
 def _cut(connection: socket.socket) -> None:

@@ -31,8 +31,7 @@ class Broker(ORM):
 
     def enqueue(self, task: str) -> int:
         """Refuse: ``async_task`` would queue a pickle."""
-        message = "Queue work through provisioning.jobs.cast."
-        raise TypeError(message)
+        raise TypeError("Queue work through provisioning.jobs.cast.")
 
     def dequeue(self) -> list[tuple[int, queue.Taken]] | None:
         """Take one message, or wait for a wake-up and return nothing.  The payload comes with its number."""

@@ -14,6 +14,5 @@ def cast(topic: str, job: str, **payload: object) -> None:
     """
     known = registry.jobs.get(job)
     if known is None or known.topic != topic:
-        message = f"No job {job!r} is registered for the topic {topic!r}."
-        raise LookupError(message)
+        raise LookupError(f"No job {job!r} is registered for the topic {topic!r}.")
     queue.put(topic, sign(JobMessage(topic, job, payload, tracing.request_id.get(), time.time())))

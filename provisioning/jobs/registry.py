@@ -63,5 +63,4 @@ def periodic(name: str, *, every: float) -> Callable[[Callable[[], Any]], Callab
 
 def _unique(known: dict[str, Any], name: str, function: Callable[..., Any]) -> None:
     if name in known and known[name].run.__qualname__ != function.__qualname__:
-        message = f"Two jobs are called {name!r}."
-        raise ValueError(message)
+        raise ValueError(f"Two jobs are called {name!r}.")

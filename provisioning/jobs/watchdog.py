@@ -104,8 +104,7 @@ class Watchdog:
         begun = JobRun.objects.filter(group=self._group).exclude(worker="").values_list("started_at", flat=True)
         self.progress = max([self.progress, *(at for at in [pinged, *begun] if at is not None)])
         if timezone.now() - self.progress > timedelta(seconds=STUCK_AFTER):
-            message = f"No job was begun for {STUCK_AFTER:.0f} s."
-            raise StuckError(message)
+            raise StuckError(f"No job was begun for {STUCK_AFTER:.0f} s.")
 
     def _check_zombies(self) -> None:
         self._zombies = {mark: self._zombies.get(mark, 0) + 1 for mark in worker_groups.zombies_below(os.getppid())}
@@ -115,5 +114,4 @@ class Watchdog:
     def _check_periodic(self) -> None:
         running = self._loop.running if self._loop else None
         if running is not None and time.monotonic() - running[1] > PERIODIC_STUCK_AFTER:
-            message = f"The periodic job {running[0]} does not end."
-            raise StuckError(message)
+            raise StuckError(f"The periodic job {running[0]} does not end.")

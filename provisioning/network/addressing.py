@@ -29,23 +29,20 @@ def parse_address(text: str, *, field: str) -> netaddr.IPAddress:
     try:
         return netaddr.IPAddress(text, version=4, flags=netaddr.INET_PTON)
     except (netaddr.AddrFormatError, ValueError, TypeError):
-        msg = f"'{text}' is not a valid IPv4 address."
-        raise InvalidInputError(msg, field=field) from None
+        raise InvalidInputError(f"'{text}' is not a valid IPv4 address.", field=field) from None
 
 
 def parse_cidr(text: str) -> netaddr.IPNetwork:
     """Read an IPv4 range that has room for a gateway and a guest (/8 to /29); raises InvalidInputError for ``cidr``."""
     parts = CIDR.fullmatch(text)
     if parts is None or int(parts["prefix"]) > 32:
-        msg = f"'{text}' is not a valid IPv4 range such as 10.20.0.0/24."
-        raise InvalidInputError(msg, field="cidr")
+        raise InvalidInputError(f"'{text}' is not a valid IPv4 range such as 10.20.0.0/24.", field="cidr")
     network = netaddr.IPNetwork((int(parse_address(parts["address"], field="cidr")), int(parts["prefix"])))
     if network.ip != network.network:
         msg = f"'{text}' is not a valid range: its address has bits beyond the prefix; {network.cidr} is meant."
         raise InvalidInputError(msg, field="cidr")
     if not 8 <= network.prefixlen <= 29:
-        msg = f"'{text}' is not a usable range: the prefix must be from /8 to /29."
-        raise InvalidInputError(msg, field="cidr")
+        raise InvalidInputError(f"'{text}' is not a usable range: the prefix must be from /8 to /29.", field="cidr")
     return network
 
 

@@ -36,8 +36,7 @@ def count(name: str, recount: Recount, models: Mapping[str, tuple[str, ...]]) ->
     """Declare limited models and the function that counts them; ``name`` is whose function it is."""
     unknown = {resource for resources in models.values() for resource in resources} - DEFAULTS.keys()
     if unknown:
-        message = f"There are no quotas named {', '.join(sorted(unknown))}."
-        raise ValueError(message)
+        raise ValueError(f"There are no quotas named {', '.join(sorted(unknown))}.")
     _recounts[name] = recount
     limited.update(models)
 

@@ -77,12 +77,10 @@ class ServiceView(APIView):
         methods = {name.upper() for name in cls.http_method_names if name != "head" and hasattr(cls, name)}
         missing = methods - cls.rules.keys() - cls.public_methods
         if missing and not cls.public:
-            message = f"{cls.__name__} has no rule for {', '.join(sorted(missing))}."
-            raise TypeError(message)
+            raise TypeError(f"{cls.__name__} has no rule for {', '.join(sorted(missing))}.")
         unknown = set(cls.rules.values()) - policy.RULES.keys()
         if unknown:
-            message = f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}."
-            raise TypeError(message)
+            raise TypeError(f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}.")
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Find the version, then the caller, then whether the caller may; nothing of the body has been read."""

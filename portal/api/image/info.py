@@ -65,12 +65,10 @@ class StoredImage(ImageView):
     def delete(self, request: Request, store_id: str, image_id: str) -> Response:
         """Refuse: a copy in the only store is the last one, which is never removed by itself."""
         if store_id != settings.IMAGE_STORE_ID:
-            msg = f"The selected store {store_id[:80]} is not available on this node."
-            raise ConflictError(msg)
+            raise ConflictError(f"The selected store {store_id[:80]} is not available on this node.")
         image = selectors.image_for(self.context, image_id)
         if image.status != Image.Status.ACTIVE:
-            msg = "It's not allowed to remove image data from store if image status is not 'active'"
-            raise ConflictError(msg)
+            raise ConflictError("It's not allowed to remove image data from store if image status is not 'active'")
         msg = "Cannot delete image data from the only store containing it. Consider deleting the image instead."
         raise ForbiddenError(msg)
 

@@ -51,6 +51,5 @@ class Extension(NetworkView):
 
     def get(self, request: Request, alias: str) -> Response:
         if alias not in EXTENSIONS:
-            msg = f"Extension with alias {alias} does not exist"
-            raise NotFoundError(msg)
+            raise NotFoundError(f"Extension with alias {alias} does not exist")
         return Response({"extension": shape(alias)})

@@ -44,8 +44,7 @@ def boolean(value: str) -> object:
     """Read Neutron's spellings of yes and no."""
     known = {"true": True, "1": True, "false": False, "0": False}.get(value.lower())
     if known is None:
-        msg = f"'{value[:80]}' cannot be converted to boolean."
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"'{value[:80]}' cannot be converted to boolean.")
     return known
 
 
@@ -133,8 +132,7 @@ def _condition(name: str, values: list[str], filters: Filters, conditions: dict[
         return
     column = filters.get(name)
     if column is None:
-        msg = f"['{name[:80]}'] is invalid attribute for filtering"
-        raise InvalidInputError(msg, field=name[:80])
+        raise InvalidInputError(f"['{name[:80]}'] is invalid attribute for filtering", field=name[:80])
     wanted_values = [column.read(value) for value in values]
     if isinstance(column, Column):
         conditions.setdefault(column.lookup, []).extend(wanted_values)

@@ -171,8 +171,7 @@ def _check_words(**values: str) -> None:
 def _change(record: Region | Service | Endpoint, changes: dict[str, Any], known: set[str]) -> None:
     unknown = changes.keys() - known
     if unknown:
-        message = f"{type(record).__name__} has no {', '.join(sorted(unknown))} to change."
-        raise TypeError(message)
+        raise TypeError(f"{type(record).__name__} has no {', '.join(sorted(unknown))} to change.")
     if "extra" in changes:
         changes["extra"] = {**record.extra, **(changes["extra"] or {})}
     for column, value in changes.items():

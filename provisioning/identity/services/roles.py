@@ -73,8 +73,7 @@ def update_role(role: Role, **changes: Any) -> Role:
     """
     unknown = changes.keys() - {"name", "description", "options", "extra"}
     if unknown:
-        message = f"A role has no {', '.join(sorted(unknown))} to change."
-        raise TypeError(message)
+        raise TypeError(f"A role has no {', '.join(sorted(unknown))} to change.")
     ends_it = changes.keys() == {"options"} and not (changes["options"] or {}).get("immutable", True)
     if is_immutable(role) and (is_built_in(role) or not ends_it):
         raise ForbiddenError(_immutable(role))

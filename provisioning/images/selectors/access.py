@@ -57,8 +57,7 @@ def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
     """Return one image; NotFoundError when there is none or it is another project's."""
     found = visible_images(context).filter(pk=key(image_id)).first()
     if found is None:
-        msg = f"No image found with ID {str(image_id)[:64]}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"No image found with ID {str(image_id)[:64]}")
     return found
 
 

@@ -16,14 +16,12 @@ def open_data(image: Image) -> Path:
     """Return the file with an image's bits; NoImageDataError before they are there."""
     path = store.path_of(image.id)
     if image.status not in WITH_DATA or not path.exists():
-        msg = f"Image {image.id} has no data."
-        raise NoImageDataError(msg)
+        raise NoImageDataError(f"Image {image.id} has no data.")
     return path
 
 
 def data_for(context: RequestContext, image: Image) -> Path:
     """Return the file with the bits of an image the caller was given; ForbiddenError when it is deactivated."""
     if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "novella:download_deactivated_image"):
-        msg = "The requested image has been deactivated. Image data download is forbidden."
-        raise ForbiddenError(msg)
+        raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     return open_data(image)

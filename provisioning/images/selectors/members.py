@@ -20,8 +20,7 @@ def members_for(context: RequestContext, image_id: str | uuid.UUID) -> list[Imag
     """
     image = image_for(context, image_id)
     if image.visibility != Image.Visibility.SHARED:
-        msg = f"Not allowed to list members for image {image.id}: {NOT_SHARED}"
-        raise ForbiddenError(msg)
+        raise ForbiddenError(f"Not allowed to list members for image {image.id}: {NOT_SHARED}")
     return list(known_members(context, image).order_by("created_at", "id"))
 
 
@@ -52,6 +51,5 @@ def find_member(context: RequestContext, image: Image, member_id: str | uuid.UUI
     """Return one member of an image the caller was given; NotFoundError."""
     found = known_members(context, image).filter(project_id=key(member_id)).first()
     if found is None:
-        msg = f"{str(member_id)[:64]} not found in the member list of the image {image.id}."
-        raise NotFoundError(msg)
+        raise NotFoundError(f"{str(member_id)[:64]} not found in the member list of the image {image.id}.")
     return found

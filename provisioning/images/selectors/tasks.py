@@ -39,8 +39,7 @@ def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
     """Return one task; NotFoundError when there is none or it is another project's."""
     found = _visible(context).filter(pk=key(task_id)).first()
     if found is None:
-        msg = f"No task found with ID {str(task_id)[:64]}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"No task found with ID {str(task_id)[:64]}")
     return found
 
 

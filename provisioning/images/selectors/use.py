@@ -19,14 +19,12 @@ def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Imag
     """
     found = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(context), pk=key(image_id)).first()
     if found is None:
-        msg = f"Can not find requested image {image_id}"
-        raise InvalidInputError(msg, field="imageRef")
+        raise InvalidInputError(f"Can not find requested image {image_id}", field="imageRef")
     if found.status == Image.Status.DEACTIVATED:
         msg = f"Image {image_id} is deactivated: nothing can start from it until an administrator reactivates it."
         raise InvalidInputError(msg, field="imageRef")
     if found.status != Image.Status.ACTIVE:
-        msg = f"Image {image_id} is not active."
-        raise InvalidInputError(msg, field="imageRef")
+        raise InvalidInputError(f"Image {image_id} is not active.", field="imageRef")
     if found.disk_format not in BOOTABLE_FORMATS:
         msg = f"Image {image_id} is unacceptable: {found.disk_format} is no disk that an instance can boot from."
         raise InvalidInputError(msg, field="imageRef")

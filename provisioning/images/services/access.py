@@ -26,8 +26,7 @@ def locked(image_id: uuid.UUID) -> Image:
     """Return an image as it is now, kept from others until the transaction ends; NotFoundError when it is gone."""
     found = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image_id).first()
     if found is None:
-        msg = f"No image found with ID {image_id}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"No image found with ID {image_id}")
     return found
 
 

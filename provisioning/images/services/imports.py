@@ -61,14 +61,12 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
     storage quota has nothing left.
     """
     if request.method not in settings.IMPORT_METHODS:
-        msg = f"Unknown import method name '{request.method[:80]}'."
-        raise InvalidInputError(msg, field="method")
+        raise InvalidInputError(f"Unknown import method name '{request.method[:80]}'.", field="method")
     if request.method == WEB_DOWNLOAD:
         read_uri(request.uri)
     unknown = [name for name in request.stores or () if name != settings.IMAGE_STORE_ID]
     if unknown:
-        msg = f"The selected store {unknown[0][:80]} is not available on this node."
-        raise ConflictError(msg, field="stores")
+        raise ConflictError(f"The selected store {unknown[0][:80]} is not available on this node.", field="stores")
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         _check_ready(image, request.method)
@@ -172,8 +170,7 @@ def _claimed(opened: AbstractContextManager[IO[bytes]], image: Image) -> Iterato
         except ConflictError:
             raise _BusyError from None
         except FileNotFoundError:
-            msg = f"The staged data of image {image.id} is gone."
-            raise GoneError(msg) from None
+            raise GoneError(f"The staged data of image {image.id} is gone.") from None
         yield file
 
 
@@ -203,8 +200,7 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
         last = time.monotonic()
         with transaction.atomic():
             if not Image.objects.filter(pk=image.pk, status=Image.Status.IMPORTING).exists():
-                msg = f"Image {image.id} was deleted during its import."
-                raise GoneError(msg)
+                raise GoneError(f"Image {image.id} was deleted during its import.")
             tasks.move_on(task.id, done, total)
             announce(image.project_id, image.id, Image.Status.IMPORTING, 100 * done // total if total else None)
 
@@ -231,19 +227,16 @@ def _method_of(task: ImageTask) -> dict[str, Any]:
 
 def _check_ready(image: Image, method: str) -> None:
     if image.status == Image.Status.ACTIVE:
-        msg = "Image with status active cannot be target for import"
-        raise ConflictError(msg)
+        raise ConflictError("Image with status active cannot be target for import")
     staged = method != GLANCE_DIRECT or store.staged_of(image.id).exists()
     if image.status != STARTS_FROM[method] or not staged:
         raise _not_ready(method)
     for name in ("container_format", "disk_format"):
         if not getattr(image, name):
-            msg = f"'{name}' needs to be set before import"
-            raise ConflictError(msg, field=name)
+            raise ConflictError(f"'{name}' needs to be set before import", field=name)
     check_container(str(image.disk_format), str(image.container_format))
     if intake.largest(image.project_id) + (image.size or 0) <= 0:
-        msg = "The project's storage quota has nothing left."
-        raise TooLargeError(msg)
+        raise TooLargeError("The project's storage quota has nothing left.")
 
 
 def _not_ready(method: str) -> ConflictError:

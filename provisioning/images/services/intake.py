@@ -63,15 +63,13 @@ def receive(
         if progress is not None:
             progress(size)
     if not size:
-        msg = "Image content is empty."
-        raise ImageContentError(msg)
+        raise ImageContentError("Image content is empty.")
     check_announced(size, wanted.size)
     file.flush()
     try:
         virtual_size = inspector.check(wanted.disk_format, file, size)
     except DiskFormatError as error:
-        msg = f"Image content {error}."
-        raise ImageContentError(msg, field="disk_format") from None
+        raise ImageContentError(f"Image content {error}.", field="disk_format") from None
     if not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
         msg = f"The virtual size of the image, {virtual_size} bytes, is not from 1 to {settings.MAX_IMAGE_SIZE}."
         raise ImageContentError(msg)

@@ -28,12 +28,10 @@ def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: o
         image = _shared(owned(context, image_id, lock=True, refusal=refusal))
         member = read_id(project_id)
         if member is None or not owner_locks.lock_rows(Project, [member]):
-            msg = f"There is no project {str(project_id)[:64]}."
-            raise InvalidInputError(msg, field="member")
+            raise InvalidInputError(f"There is no project {str(project_id)[:64]}.", field="member")
         there = set(ImageMember.objects.filter(image=image).values_list("project_id", flat=True))
         if member in there:
-            msg = f"Member {member.hex} is duplicated for image {image.id}"
-            raise ConflictError(msg, field="member")
+            raise ConflictError(f"Member {member.hex} is duplicated for image {image.id}", field="member")
         if len(there) >= settings.IMAGE_MEMBER_LIMIT:
             msg = (
                 f"Image member limit exceeded for image {image.id}: Attempted: {len(there) + 1},"
@@ -54,8 +52,7 @@ def set_member_status(
     with transaction.atomic():
         image = _shared(image_for(context, image_id))
         if image.project_id == context.project_id and not sees_all(context):
-            msg = f"Not allowed to update members for image {image.id}."
-            raise ForbiddenError(msg)
+            raise ForbiddenError(f"Not allowed to update members for image {image.id}.")
         image = locked(image.id)
         member = find_member(context, image, member_id)
         if status not in ImageMember.Status.values:
@@ -75,8 +72,7 @@ def remove_member(context: RequestContext, image_id: str | uuid.UUID, member_id:
     with transaction.atomic():
         image = _shared(owned(context, image_id, refusal=refusal))
         if not ImageMember.objects.filter(image=image, project_id=key(member_id)).delete()[0]:
-            msg = f"{str(member_id)[:64]} not found in the member list of the image {image.id}."
-            raise NotFoundError(msg)
+            raise NotFoundError(f"{str(member_id)[:64]} not found in the member list of the image {image.id}.")
 
 
 def _shared(image: Image) -> Image:

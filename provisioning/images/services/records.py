@@ -26,8 +26,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
     TooLargeError, ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went.
     """
     if context.project_id is None:
-        msg = "An image needs a project to belong to."
-        raise ForbiddenError(msg)
+        raise ForbiddenError("An image needs a project to belong to.")
     checked = {"project_id": context.project_id, **check_values(context, values)}
     try:
         with transaction.atomic():
@@ -38,8 +37,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
             _write_filter_rows(image, checked)
     except IntegrityError:
-        msg = f"Image ID {image_id} already exists!"
-        raise ConflictError(msg, field="id") from None
+        raise ConflictError(f"Image ID {image_id} already exists!", field="id") from None
     return image
 
 
@@ -65,8 +63,7 @@ def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, pre
 
     def tagged(image: Image) -> Mapping[str, Any]:
         if not present and tag not in image.tags:
-            msg = f"The tag {tag[:80]} could not be found on image {image.id}."
-            raise NotFoundError(msg)
+            raise NotFoundError(f"The tag {tag[:80]} could not be found on image {image.id}.")
         return {"tags": [*image.tags, tag] if present else [each for each in image.tags if each != tag]}
 
     _rewrite(context, image_id, tagged)
@@ -81,8 +78,7 @@ def delete(context: RequestContext, image_id: str | uuid.UUID) -> None:
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         if image.protected:
-            msg = f"Image {image.id} is protected and cannot be deleted."
-            raise ForbiddenError(msg)
+            raise ForbiddenError(f"Image {image.id} is protected and cannot be deleted.")
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
         filter_rows.remove(image)
@@ -132,8 +128,7 @@ def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
 def _hold_new_owner(project_id: uuid.UUID) -> None:
     """Keep a project that an operator named until the transaction ends; InvalidInputError when there is none."""
     if not owner_locks.lock_rows(Project, [project_id]):
-        msg = f"There is no project {project_id.hex}."
-        raise InvalidInputError(msg, field="owner")
+        raise InvalidInputError(f"There is no project {project_id.hex}.", field="owner")
 
 
 def _toggle(
@@ -144,8 +139,6 @@ def _toggle(
         return
     status = Image.objects.filter(pk=image.id).values_list("status", flat=True).get()
     if status == Image.Status.DELETED:
-        msg = f"No image found with ID {image.id}"
-        raise NotFoundError(msg)
+        raise NotFoundError(f"No image found with ID {image.id}")
     if status != after:
-        msg = f"Not allowed to {verb} image in status '{status}'"
-        raise ForbiddenError(msg)
+        raise ForbiddenError(f"Not allowed to {verb} image in status '{status}'")

@@ -25,12 +25,10 @@ def stage(
     GoneError (deleted meanwhile) and whatever ``chunks`` raises.
     """
     if "glance-direct" not in settings.IMPORT_METHODS:
-        msg = "'glance-direct' method is not available at this site."
-        raise NotFoundError(msg)
+        raise NotFoundError("'glance-direct' method is not available at this site.")
     image = owned(context, image_id)
     if not move(image.id, Image.Status.QUEUED, Image.Status.UPLOADING, size=None):
-        msg = f"Image status transition from {image.status} to uploading is not allowed"
-        raise ConflictError(msg)
+        raise ConflictError(f"Image status transition from {image.status} to uploading is not allowed")
     try:
         with store.new_file(image.id) as file:
             size = intake.write(file, intake.largest(image.project_id), chunks, expected_size)

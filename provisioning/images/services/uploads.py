@@ -30,8 +30,7 @@ def upload(
     image = owned(context, image_id)
     _formats(image)
     if not move(image.id, Image.Status.QUEUED, Image.Status.SAVING):
-        msg = f"Image status transition from {image.status} to saving is not allowed"
-        raise ConflictError(msg)
+        raise ConflictError(f"Image status transition from {image.status} to saving is not allowed")
     try:
         image.refresh_from_db()  # the formats stay from here on; a moment ago somebody could change them
         wanted = intake.Wanted(_formats(image), limit=intake.largest(image.project_id), size=expected_size)

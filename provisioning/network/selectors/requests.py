@@ -102,13 +102,11 @@ def _checked(
         return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
     network = networks.get(read_id(network_id) or NOBODY)
     if network is None:
-        msg = f"Network {network_id} could not be found."
-        raise InvalidInputError(msg, field="networks")
+        raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if fixed_ip:
         subnet, number = addressing.place_of(network.subnets.all(), fixed_ip)
         if FixedIP.objects.filter(subnet=subnet, number=number).exists():
-            msg = f"Fixed IP address {fixed_ip} is already in use."
-            raise InvalidInputError(msg, field="networks")
+            raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
         fixed_ip = addressing.as_text(number)
     return {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
 
@@ -117,9 +115,7 @@ def _port(context: RequestContext, port_id: str) -> Port:
     """Return a port of the project that no device has."""
     port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
     if port is None:
-        msg = f"Port id {port_id} could not be found."
-        raise InvalidInputError(msg, field="networks")
+        raise InvalidInputError(f"Port id {port_id} could not be found.", field="networks")
     if port.device_id is not None:
-        msg = f"Port {port_id} is still in use."
-        raise InvalidInputError(msg, field="networks")
+        raise InvalidInputError(f"Port {port_id} is still in use.", field="networks")
     return port

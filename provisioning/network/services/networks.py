@@ -26,11 +26,9 @@ def create_network(
 ) -> Network:
     """Make a network with a bridge name of its own.  ``mtu`` in bytes.  Raises InvalidInputError, OverQuotaError."""
     if len(name) > 255:
-        msg = "The name of a network has at most 255 characters."
-        raise InvalidInputError(msg, field="name")
+        raise InvalidInputError("The name of a network has at most 255 characters.", field="name")
     if not 576 <= mtu <= 9216:
-        msg = f"The MTU must be from 576 to 9216 bytes, not {mtu}."
-        raise InvalidInputError(msg, field="mtu")
+        raise InvalidInputError(f"The MTU must be from 576 to 9216 bytes, not {mtu}.", field="mtu")
     identity = uuid.uuid4()
     with transaction.atomic():
         hold(project_id, identity, {"networks": 1})
@@ -68,8 +66,7 @@ def create_subnet(
     ranges = _pools(allocation_pools, hosts, gateway)
     servers = [str(addressing.parse_address(text, field="dns_nameservers")) for text in dns_nameservers]
     if len(servers) > MAX_NAME_SERVERS:
-        msg = f"A subnet has at most {MAX_NAME_SERVERS} name servers."
-        raise InvalidInputError(msg, field="dns_nameservers")
+        raise InvalidInputError(f"A subnet has at most {MAX_NAME_SERVERS} name servers.", field="dns_nameservers")
     dhcp = addressing.as_text(ranges[0].first) if enable_dhcp and gateway is None else None
     identity = uuid.uuid4()
     with transaction.atomic():
@@ -102,8 +99,7 @@ def _gateway(text: str | None, hosts: addressing.Range) -> int | None:
         return hosts.first
     number = int(addressing.parse_address(text, field="gateway_ip"))
     if not hosts.first <= number <= hosts.last:
-        msg = f"The gateway {text} is not an address of a machine in this range."
-        raise InvalidInputError(msg, field="gateway_ip")
+        raise InvalidInputError(f"The gateway {text} is not an address of a machine in this range.", field="gateway_ip")
     return number
 
 
@@ -128,6 +124,5 @@ def _pools(
         ranges.append(addressing.Range(first, last))
     ranges.sort(key=lambda part: part.first)
     if not ranges or any(before.last >= after.first for before, after in itertools.pairwise(ranges)):
-        msg = "The allocation pools are empty or overlap each other."
-        raise InvalidInputError(msg, field="allocation_pools")
+        raise InvalidInputError("The allocation pools are empty or overlap each other.", field="allocation_pools")
     return ranges

@@ -158,8 +158,7 @@ def usable_network(
     """Return a network the project may use, with its subnets; gone or never its own: the same sentence."""
     chosen = subnets.get(uuid.UUID(network_id), []) if network_id else []
     if not chosen or not (chosen[0].network.shared or chosen[0].network.project_id == project_id):
-        msg = f"Network {network_id} could not be found."
-        raise InvalidInputError(msg, field="networks")
+        raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     return chosen[0].network, chosen
 
 
@@ -170,8 +169,7 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     found = {str(group.id): group for group in SecurityGroup.objects.filter(pk__in=ids, project_id=project_id)}
     missing = [identity for identity in ids if str(identity) not in found]
     if missing:
-        msg = f"Security group {missing[0]} not found."
-        raise InvalidInputError(msg, field="security_groups")
+        raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
     return list(found.values())
 
 
@@ -206,8 +204,7 @@ class InterfacePlan:
         try:
             _insert(port, network, subnets, fixed_ip, groups)
         except IntegrityError as error:
-            msg = f"The ports of instance {self.instance_id} are being allocated."
-            raise ConflictError(msg) from error
+            raise ConflictError(f"The ports of instance {self.instance_id} are being allocated.") from error
 
 
 def _insert(
@@ -237,14 +234,12 @@ def free_address(network: Network, subnets: Sequence[Subnet]) -> tuple[Subnet, i
         number = addressing.lowest_free(subnet)
         if number is not None:
             return subnet, number
-    msg = f"No more IP addresses available on network {network.id}."
-    raise OutOfAddressesError(msg, field="networks")
+    raise OutOfAddressesError(f"No more IP addresses available on network {network.id}.", field="networks")
 
 
 def _wanted(subnets: Sequence[Subnet], fixed_ip: str) -> tuple[Subnet, int]:
     """Return the address that was asked for, or say why it cannot be had."""
     subnet, number = addressing.place_of(subnets, fixed_ip)
     if FixedIP.objects.filter(subnet=subnet, number=number).exists():
-        msg = f"Fixed IP address {fixed_ip} is already in use."
-        raise InvalidInputError(msg, field="networks")
+        raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
     return subnet, number

@@ -87,8 +87,7 @@ def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str
     """Return (owner, resource) → amount of what is asked for and not held."""
     unknown = {resource for amounts in holdings.values() for resource in amounts} - LEDGER
     if unknown:
-        message = f"No ledger is kept of {', '.join(sorted(unknown))}."
-        raise ValueError(message)
+        raise ValueError(f"No ledger is kept of {', '.join(sorted(unknown))}.")
     rows = Reservation.objects.filter(owner_id__in=list(holdings)).values_list("owner_id", "resource")
     held = set(rows)
     return {

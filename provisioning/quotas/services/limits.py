@@ -19,8 +19,7 @@ def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
     ``resource`` is one of ``limits.EACH``; the others are sums, and pass ``reserve`` or ``hold``.
     """
     if resource not in EACH:
-        message = f"{resource} is held in sum: reserve it."
-        raise ValueError(message)
+        raise ValueError(f"{resource} is held in sum: reserve it.")
     limit = limits.get(resource, UNLIMITED)
     if limit != UNLIMITED and asked > limit:
         raise OverQuotaError(resource, limit=limit, used=0, asked=asked)

@@ -83,8 +83,7 @@ class ImageStage(DataView):
 def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:
     """Refuse the name of a store that there is not; InvalidInputError."""
     if name is not None and name != settings.IMAGE_STORE_ID:
-        msg = f"The selected store {name[:80]} is not available on this node."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"The selected store {name[:80]} is not available on this node.", field=field)
 
 
 def _announced(request: Request) -> int | None:
@@ -97,12 +96,10 @@ def _announced(request: Request) -> int | None:
     length = request.headers.get("Content-Length", "")
     text = request.headers.get("X-Openstack-Image-Size", "")
     if text and not (text.isascii() and text.isdigit() and len(text) <= 18):
-        msg = f"X-Openstack-Image-Size must be a whole number of bytes: {text[:40]}"
-        raise InvalidInputError(msg, field="size")
+        raise InvalidInputError(f"X-Openstack-Image-Size must be a whole number of bytes: {text[:40]}", field="size")
     sizes = [int(value) for value in (length, text) if value.isdigit()]
     if sizes and max(sizes) > settings.MAX_IMAGE_SIZE:
-        msg = f"The image is larger than the {settings.MAX_IMAGE_SIZE} bytes that are allowed."
-        raise TooLargeError(msg)
+        raise TooLargeError(f"The image is larger than the {settings.MAX_IMAGE_SIZE} bytes that are allowed.")
     return int(text) if text else None
 
 
@@ -111,5 +108,4 @@ def _body(request: Request) -> Iterator[bytes]:
     try:
         yield from streams.body_of(request._request)
     except (streams.BodyInterruptedError, OSError) as error:
-        msg = "The upload was interrupted: not all of the data arrived."
-        raise InterruptedUploadError(msg) from error
+        raise InterruptedUploadError("The upload was interrupted: not all of the data arrived.") from error

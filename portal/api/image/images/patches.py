@@ -36,27 +36,22 @@ def read_patch(patch: Any, *, old: bool = False) -> list[Change]:
     Raises InvalidInputError for a malformed patch, ForbiddenError for attributes that are not the caller's to set.
     """
     if not isinstance(patch, list) or len(patch) > MAX_OPERATIONS:
-        msg = "Request body must be a JSON array of operation objects."
-        raise InvalidInputError(msg)
+        raise InvalidInputError("Request body must be a JSON array of operation objects.")
     return [_read(entry, old=old) for entry in patch]
 
 
 def _read(entry: Any, *, old: bool) -> Change:
     if not isinstance(entry, dict):
-        msg = "Operations must be JSON objects."
-        raise InvalidInputError(msg)
+        raise InvalidInputError("Operations must be JSON objects.")
     operation, pointer = _old_form(entry) if old else _form(entry)
     path = _parts(pointer)
     if len(path) != (LOCATION_DEPTHS[operation] if path[0] == "locations" else 1):
-        msg = f"Invalid JSON pointer for this resource: '/{'/'.join(path)[:80]}'"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"Invalid JSON pointer for this resource: '/{'/'.join(path)[:80]}'")
     if operation != "remove" and "value" not in entry:
-        msg = f'Operation "{operation}" requires a member named "value".'
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f'Operation "{operation}" requires a member named "value".')
     if path[0] == "locations":
         verb = {"add": "add", "remove": "remove", "replace": "update"}[operation]
-        msg = f"It's not allowed to {verb} locations if locations are invisible."
-        raise ForbiddenError(msg, field="locations")
+        raise ForbiddenError(f"It's not allowed to {verb} locations if locations are invisible.", field="locations")
     check_name(path[0])
     return Change(operation, path[0], entry.get("value"), only_new=old)
 
@@ -65,15 +60,12 @@ def _form(entry: dict[str, Any]) -> tuple[Operation, Any]:
     """Return operation and pointer of version 2.1."""
     known = f"It must be one of the following: {', '.join(OPERATIONS)}."
     if entry.get("op") is None:
-        msg = f"Unable to find `op` in JSON Schema change. {known}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"Unable to find `op` in JSON Schema change. {known}")
     operation = next((name for name in OPERATIONS if name == entry["op"]), None)
     if operation is None:
-        msg = f"Invalid operation: `{str(entry['op'])[:80]}`. {known}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"Invalid operation: `{str(entry['op'])[:80]}`. {known}")
     if "path" not in entry:
-        msg = "Unable to find 'path' in JSON Schema change"
-        raise InvalidInputError(msg)
+        raise InvalidInputError("Unable to find 'path' in JSON Schema change")
     return operation, entry["path"]
 
 

@@ -42,11 +42,9 @@ def read_page(request: Request) -> Page:
     if text is None:
         return Page(PAGE, marker, asked=False)
     if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
-        msg = "limit param must be an integer"
-        raise InvalidInputError(msg, field="limit")
+        raise InvalidInputError("limit param must be an integer", field="limit")
     if text.startswith("-"):
-        msg = "limit param must be positive"
-        raise InvalidInputError(msg, field="limit")
+        raise InvalidInputError("limit param must be positive", field="limit")
     limit = int(text) if len(text) < 10 else LARGEST
     return Page(min(limit, LARGEST), marker, asked=True)
 
@@ -86,8 +84,7 @@ def read_order(request: Request) -> tuple[Sort, ...]:
     names, ways = given.getlist("sort_key"), given.getlist("sort_dir")
     if "sort" in given:
         if names or ways:
-            msg = "Old and new sorting syntax cannot be combined"
-            raise InvalidInputError(msg, field="sort")
+            raise InvalidInputError("Old and new sorting syntax cannot be combined", field="sort")
         pairs = [part.strip().partition(":") for part in given["sort"].split(",")]
         _check_keys(len(pairs), "sort")
         keys, ways = [name for name, _, _ in pairs], [way or "desc" for _, _, way in pairs]
@@ -95,16 +92,14 @@ def read_order(request: Request) -> tuple[Sort, ...]:
     names = names or [part.key for part in NEWEST_FIRST]
     _check_keys(len(names), "sort_key")
     if len(ways) > 1 and len(ways) != len(names):
-        msg = "Number of sort dirs does not match the number of sort keys"
-        raise InvalidInputError(msg, field="sort_dir")
+        raise InvalidInputError("Number of sort dirs does not match the number of sort keys", field="sort_dir")
     return read_sort(names, ways, SORT_COLUMNS, SORT_ERRORS, usual=(ways or ["desc"])[0])
 
 
 def _check_keys(many: int, field: str) -> None:
     """Refuse more keys than there are: the condition of a page grows with the square of their number."""
     if many > len(SORT_KEYS):
-        msg = f"A list can be sorted by at most {len(SORT_KEYS)} keys."
-        raise InvalidInputError(msg, field=field)
+        raise InvalidInputError(f"A list can be sorted by at most {len(SORT_KEYS)} keys.", field=field)
 
 
 def _values(name: str, value: str) -> list[object]:
@@ -120,11 +115,9 @@ def _values(name: str, value: str) -> list[object]:
     elif separator and operator == "eq":
         texts = [rest]
     elif separator and operator in COMPARISONS:
-        msg = f"Unable to filter by unknown operator '{operator}'."
-        raise InvalidInputError(msg, field=name)
+        raise InvalidInputError(f"Unable to filter by unknown operator '{operator}'.", field=name)
     if len(texts) > MOST_VALUES:
-        msg = f"The filter {name} has more than {MOST_VALUES} values."
-        raise InvalidInputError(msg, field=name)
+        raise InvalidInputError(f"The filter {name} has more than {MOST_VALUES} values.", field=name)
     return [read_id(text) or NOBODY for text in texts] if name == "id" else list(texts)
 
 
@@ -161,15 +154,13 @@ def _boolean(name: str, value: str) -> bool:
 
 def _visibility(name: str, value: str) -> str:
     if value not in {*Image.Visibility.values, "all"}:
-        msg = f"Invalid visibility value: {value[:80]}"
-        raise InvalidInputError(msg, field=name)
+        raise InvalidInputError(f"Invalid visibility value: {value[:80]}", field=name)
     return value
 
 
 def _member_status(name: str, value: str) -> str:
     if value not in {*ImageMember.Status.values, "all"}:
-        msg = f"Invalid status: {value[:80]}"
-        raise InvalidInputError(msg, field=name)
+        raise InvalidInputError(f"Invalid status: {value[:80]}", field=name)
     return value
 
 
@@ -178,8 +169,7 @@ def _text(_name: str, value: str) -> str:
 
 
 def _changes_since(name: str, _value: str) -> object:
-    msg = 'The "changes-since" filter is no longer available on v2.'
-    raise InvalidInputError(msg, field=name)
+    raise InvalidInputError('The "changes-since" filter is no longer available on v2.', field=name)
 
 
 def _owner(_name: str, value: str) -> object:

@@ -147,6 +147,5 @@ class PublishedSchema(ImageView):
     def get(self, request: Request, name: str) -> Response:
         """Show the JSON schema of a resource."""
         if name not in PUBLISHED:
-            msg = f"There is no schema {name[:80]}."
-            raise NotFoundError(msg)
+            raise NotFoundError(f"There is no schema {name[:80]}.")
         return Response(PUBLISHED[name])

@@ -42,8 +42,7 @@ class ImageImport(ImageView):
         body = self.checked_body()
         stores = body.get("stores")
         if stores is not None and body.get("all_stores"):
-            msg = "'all_stores' and 'stores' cannot be used together."
-            raise InvalidInputError(msg, field="stores")
+            raise InvalidInputError("'all_stores' and 'stores' cannot be used together.", field="stores")
         if stores is None and "X-Image-Meta-Store" in request.headers:
             stores = [request.headers["X-Image-Meta-Store"]]
         method = body["method"]

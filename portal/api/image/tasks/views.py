@@ -78,8 +78,7 @@ class Tasks(ImageView):
         given = self.checked_body()["input"]
         properties = given["image_properties"]
         if not all(isinstance(value, str) for value in properties.values()):
-            msg = "image_properties must be text."
-            raise InvalidInputError(msg, field="image_properties")
+            raise InvalidInputError("image_properties must be text.", field="image_properties")
         task = services.import_new(self.context, given)
         response = Response(shape(task), status=201)
         response["Location"] = f"{endpoint(request, 'image')}/v2/tasks/{task.id}"

@@ -26,9 +26,7 @@ class Command(BaseCommand):
         topics = [name for name in (options["topics"] or "").split(",") if name] or sorted(known)
         unknown = [name for name in topics if name not in known]
         if unknown:
-            message = f"No job is registered for {', '.join(unknown)}; there are: {', '.join(sorted(known))}."
-            raise CommandError(message)
+            raise CommandError(f"No job is registered for {', '.join(unknown)}; there are: {', '.join(sorted(known))}.")
         if not 1 <= options["workers"] <= 64:
-            message = "--workers must be from 1 to 64."
-            raise CommandError(message)
+            raise CommandError("--workers must be from 1 to 64.")
         sys.exit(run_group(topics, options["workers"], periodic=options["periodic"]))
