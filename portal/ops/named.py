@@ -4,18 +4,18 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.management.base import CommandError
 
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import lookups, role_lookups
+from provisioning.identity.selectors import role_lookups
 from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
 
+Named = TypeVar("Named", Project, User, Group)
 DOMAIN = "default"
 """The id of the domain that is meant when none is named."""
 
@@ -31,50 +31,36 @@ def told() -> Iterator[None]:
 
 def domain(text: str) -> Domain:
     """Return the domain of this id, or else of this name."""
-    found = None
-    if "\0" not in text:
-        found = by_id(Domain, text) or record_by(Domain, name=text)
+    found = by_id(Domain, text) or record_by(Domain, name=text)
     if found is None:
         raise CommandError(f"There is no domain {text}.")
     return found
 
 
 def project(text: str, where: Domain) -> Project:
-    """Return the project of this name in the domain, or else of this id."""
-    found = record_by(Project, name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or by_id(Project, text)
-    if found is None:
-        raise CommandError(f"There is no project {text} in the domain {where.name}.")
-    return found
+    return _in_domain(Project, text, where)
 
 
 def user(text: str, where: Domain) -> User:
-    """Return the user of this name in the domain, or else of this id."""
-    found = record_by(User, name=text, domain_id=where.id) if "\0" not in text else None
-    found = found or by_id(User, text)
-    if found is None:
-        raise CommandError(f"There is no user {text} in the domain {where.name}.")
-    return found
+    return _in_domain(User, text, where)
 
 
 def group(text: str, where: Domain) -> Group:
-    """Return the group of this name in the domain, or else of this id."""
-    found = lookups.record_by(Group, name=text, domain_id=where.id)
-    key = read_id(text)
-    if found is None and key is not None:
-        found = by_id(Group, key)
+    return _in_domain(Group, text, where)
+
+
+def _in_domain(model: type[Named], text: str, where: Domain) -> Named:
+    """Return the record of this name in the domain, or else of this id."""
+    found = record_by(model, name=text, domain_id=where.id) or by_id(model, text)
     if found is None:
-        raise CommandError(f"There is no group {text} in the domain {where.name}.")
+        raise CommandError(f"There is no {model.__name__.lower()} {text} in the domain {where.name}.")
     return found
 
 
 def role(text: str) -> Role:
     """Return the role of this name that is of no domain, or else the one of this id."""
     every = role_lookups.roles()
-    found = next((each for each in every if each.name == text), None)
-    key = read_id(text)
-    if found is None and key is not None:
-        found = by_id(Role, key)
+    found = next((each for each in every if each.name == text), None) or by_id(Role, text)
     if found is None:
         known = ", ".join(each.name for each in every[:20])
         raise CommandError(f"There is no role {text}. There are: {known}.")

@@ -82,9 +82,3 @@ class NotOfferedError(NovellaError):
     """Known to the API, and not done by this cloud (501)."""
 
     code = "not_offered"
-
-
-class RetryableError(NovellaError):
-    """A job may succeed on another try or another host; never shown as such."""
-
-    code = "retryable"

@@ -7,7 +7,7 @@ from provisioning.scheduler.driver import Options
 from provisioning.scheduler.explain import explain, funnel
 from provisioning.scheduler.options import DEFAULTS, facts_needed, options_of
 from provisioning.scheduler.query import check_query
-from provisioning.scheduler.ranking import decide, rank
+from provisioning.scheduler.ranking import decide
 from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
 
 __all__ = [
@@ -29,5 +29,4 @@ __all__ = [
     "group_allows",
     "how_many",
     "options_of",
-    "rank",
 ]

@@ -60,13 +60,6 @@ NAMES: dict[str, Callable[[HostState], str]] = {
 ALL: Mapping[str, Callable[[HostState], Value]] = {**NUMBERS, **WORDS, **LISTS, **NAMES}
 
 
-def value_of(host: HostState, name: str) -> Value | None:
-    """Return an attribute by its name with dots; None if the host has not reported it or there is none of that name."""
-    read = ALL.get(name)
-    found = read(host) if read is not None else None
-    return None if found == "" or found == frozenset() else found
-
-
 def _count(host: HostState, name: str) -> int:
     text = host.cpu_info.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0

@@ -2,15 +2,12 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from time import perf_counter
 
 from provisioning.scheduler.condition import Filter
 from provisioning.scheduler.decision import Decision, FilterResult
 from provisioning.scheduler.driver import Options
-from provisioning.scheduler.options import DEFAULTS, FILTERS, WEIGHERS
 from provisioning.scheduler.spec import HostState, RequestSpec
-from provisioning.scheduler.weighers import Weigher
 
 NAMED_LOSSES = 10
 """How many of the hosts that one filter rejected are named in the records."""
@@ -84,23 +81,3 @@ def _names(came: Sequence[HostState], staying: Sequence[HostState]) -> tuple[str
         if len(names) == NAMED_LOSSES:
             break
     return tuple(names)
-
-
-def rank(
-    hosts: Sequence[HostState],
-    spec: RequestSpec,
-    *,
-    subset_size: int = 1,
-    choose: random.Random | None = None,
-    filters: Sequence[Filter] = FILTERS,
-    weighers: Sequence[Weigher] = WEIGHERS,
-) -> Decision:
-    """Rank all hosts that pass, by default with the filters and weighers as they are without settings."""
-    options = replace(
-        DEFAULTS,
-        filters=tuple(filters),
-        weighers=tuple(weighers),
-        subset_size=subset_size,
-        best=max(len(hosts), 1),
-    )
-    return decide(hosts, spec, options, choose=choose)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from provisioning.scheduler import Facts, HostState, explain, rank
+from provisioning.scheduler import Facts, HostState, explain
 from provisioning.scheduler.host_attributes import LISTS, NAMES, NUMBERS, WORDS, value_of
 from provisioning.scheduler.image_demands import is_version
 from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons
+from tests.support.ranking import rank
 
 CPU = {
     "arch": "x86_64",

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from provisioning.scheduler import GroupSpec, HostState, RequestSpec, explain, group_allows, rank
+from provisioning.scheduler import GroupSpec, HostState, RequestSpec, explain, group_allows
 from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons
+from tests.support.ranking import rank
 
 KELVIN, OHM, TESLA = (host(name) for name in ("kelvin", "ohm", "tesla"))
 ALL = [KELVIN, OHM, TESLA]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from provisioning.scheduler import DEFAULTS, RequestSpec, decide, explain, funnel, rank
+from provisioning.scheduler import DEFAULTS, RequestSpec, decide, explain, funnel
 from provisioning.scheduler.ranking import NAMED_LOSSES
 from tests.scheduler.test_ranking import SPEC, host
+from tests.support.ranking import rank
 
 HOSTS = [
     *[host(f"dead{number}", alive=False) for number in range(2)],

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.scheduler import Facts, check_query, rank
+from provisioning.scheduler import Facts, check_query
 from provisioning.scheduler.query import DEEPEST, LONGEST, MOST_PARTS, JsonFilter
 from tests.scheduler.test_ranking import SPEC, host, reasons
+from tests.support.ranking import rank
 
 FACTS = Facts(cpu_info={host().raw_id: {"arch": "x86_64", "features": "aes,avx"}})
 KELVIN = host(hypervisor_type="KVM", memory_mb_allocated=4096, instances=2)._replace(facts=FACTS)

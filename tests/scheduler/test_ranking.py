@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioning.scheduler import Facts, HostState, RequestSpec, explain, rank
+from provisioning.scheduler import Facts, HostState, RequestSpec, explain
 from provisioning.scheduler.options import FILTERS
 from provisioning.scheduler.spec import NO_FACTS
+from tests.support.ranking import rank
 
 SPEC = RequestSpec(vcpus=2, memory_mb=2048, disk_gb=10)
 

@@ -17,18 +17,11 @@ Record = TypeVar("Record", Project, User, Group, Role, Domain)
 LONGEST_SEARCH = 255
 
 
-class ThingPage(Page):
-    """Base of the pages of one thing: what a service refuses, though policy allows it, is said where it was asked."""
+class OnePage(Page, Generic[Record]):
+    """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own.
 
-    def forbidden(self, error: ForbiddenError) -> HttpResponse:
-        """Return to the page before, with the sentence; to whom policy forbids it, say that."""
-        if self.request.method == "POST" and self.allows(self.rule, self.target(**self.kwargs)):
-            return self.refused(error)
-        return super().forbidden(error)
-
-
-class OnePage(ThingPage, Generic[Record]):
-    """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own."""
+    What a service refuses, though policy allows it, is said where it was asked.
+    """
 
     kind: ClassVar[str]
     model: type[Record]
@@ -49,6 +42,12 @@ class OnePage(ThingPage, Generic[Record]):
         if self.request.method == "POST" and isinstance(found, User | Group):
             privilege_escalation.refuse_superior(self.context, found)
         return found
+
+    def forbidden(self, error: ForbiddenError) -> HttpResponse:
+        """Return to the page before, with the sentence; to whom policy forbids it, say that."""
+        if self.request.method == "POST" and self.allows(self.rule, self.target(**self.kwargs)):
+            return self.refused(error)
+        return super().forbidden(error)
 
     def back(self) -> str:
         """Refusals are shown on the page of the record, or on the list when it has none."""

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
-from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.frames import DeletePage, ListPage, QuestionPage, RecordFormPage
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain
@@ -84,7 +84,7 @@ class DomainSwitchOn(DomainPage):
         return self.go("dashboard:domains", said=f"{self.record.name} is enabled.")
 
 
-class DomainDelete(QuestionPage[Domain], DomainPage):
+class DomainDelete(DeletePage[Domain], DomainPage):
     """Asks, and deletes a domain."""
 
     rule = "identity:delete_domain"
@@ -92,8 +92,4 @@ class DomainDelete(QuestionPage[Domain], DomainPage):
         "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
         " when its projects own nothing. This cannot be undone."
     )
-
-    def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        name = self.record.name
-        delete_domain(self.record)
-        return self.go("dashboard:domains", said=f"{name} was deleted.")
+    remove = staticmethod(delete_domain)

@@ -1,6 +1,6 @@
 """What the pages of each kind of record have alike: the list, the form, and the question before something is done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
@@ -80,3 +80,14 @@ class QuestionPage(OnePage[Record]):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.ask_first(self.question.format(name=self.record.name), self.text, self.label)
+
+
+class DeletePage(QuestionPage[Record]):
+    """Base of the pages that delete a record after a question; ``remove`` is the service."""
+
+    remove: ClassVar[Callable[..., object]]
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        name = self.record.name
+        self.remove(self.record)
+        return self.go(f"dashboard:{self.kind}s", said=f"{name} was deleted.")

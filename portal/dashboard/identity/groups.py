@@ -10,7 +10,7 @@ from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
 from portal.dashboard.identity.forms import GroupUserForm, RecordForm
-from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.members import GRANT, REVOKE
 from portal.dashboard.pages import FormPage
 from provisioning.identity.models import Group, User
@@ -97,16 +97,12 @@ class GroupEdit(RecordFormPage, GroupPage):
         return self.go(self.back(), said="Saved.")
 
 
-class GroupDelete(QuestionPage[Group], GroupPage):
+class GroupDelete(DeletePage[Group], GroupPage):
     """Asks, and deletes a group."""
 
     rule = "identity:delete_group"
     text = "Its members lose the roles that they have by it, at once. The users themselves stay."
-
-    def post(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        name = self.record.name
-        delete_group(self.record)
-        return self.go("dashboard:groups", said=f"{name} was deleted.")
+    remove = staticmethod(delete_group)
 
 
 class GroupUserAdd(FormPage, GroupPage):

@@ -1,16 +1,15 @@
 """Roles: the list with what each implies, and what is done to them."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import RolePage
 from portal.dashboard.identity.forms import RoleForm, RolesForm
-from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
 from provisioning.identity.models import Role
@@ -102,14 +101,10 @@ class RoleImplications(FormPage, RolePage):
             policy.enforce(self.context, rule, {**base.target_of(self.record), **target})
 
 
-class RoleDelete(QuestionPage[Role], RolePage):
+class RoleDelete(DeletePage[Role], RolePage):
     """Asks, and deletes a role."""
 
     rule = "identity:delete_role"
     question = "Delete the role {name}?"
     text = "Everybody who has it loses it, at once. This cannot be undone."
-
-    def post(self, request: HttpRequest, role_id: uuid.UUID) -> HttpResponse:
-        name = self.record.name
-        delete_role(self.record)
-        return self.go("dashboard:roles", said=f"{name} was deleted.")
+    remove = staticmethod(delete_role)

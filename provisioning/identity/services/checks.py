@@ -1,7 +1,7 @@
 """What names, descriptions, tags and additional fields may be, and writing rows that others may write too."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import orjson
@@ -9,6 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.identity.last_admin import keeping_an_administrator
+from provisioning.identity.models import SHORT, Domain, Group, Project, User
 
 LONGEST_TEXT = 65_535
 """Characters of a description."""
@@ -102,6 +104,33 @@ def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
         else:
             sentence = f"Something that this {what} refers to was removed at the same moment. Look, and try again."
         raise ConflictError(sentence, field="name") from error
+
+
+def checked(changes: Mapping[str, Any], longest_name: int = SHORT) -> dict[str, Any]:
+    """Return the name and the description among the changes; InvalidInputError when one cannot be."""
+    found: dict[str, Any] = {}
+    if "name" in changes:
+        found["name"] = check_name(changes["name"], longest_name)
+    if "description" in changes:
+        found["description"] = check_text(changes["description"])
+    return found
+
+
+@contextmanager
+def changed(
+    record: Domain | Group | Project | User, changes: Mapping[str, Any], values: dict[str, Any]
+) -> Iterator[None]:
+    """Write the columns ``values`` and the additional fields among the changes, in one transaction with what follows.
+
+    ConflictError when the name is taken, NotFoundError when the record went meanwhile.
+    """
+    place = {} if isinstance(record, Domain) else {"domain": record.domain_id}
+    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
+    with one_of_its_name(type(record), name=changes.get("name", record.name), **place), keeping:
+        if "extra" in changes:
+            values["extra"] = merged(current(record, "extra"), changes["extra"])
+        store(record, values)
+        yield
 
 
 @contextmanager

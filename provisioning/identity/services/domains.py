@@ -1,7 +1,6 @@
 """Domains."""
 
 import uuid
-from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
@@ -13,9 +12,10 @@ from provisioning.identity import announce, owner_locks, project_resources
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
 from provisioning.identity.services.checks import (
+    changed,
     check_name,
     check_text,
-    current,
+    checked,
     merged,
     one_of_its_name,
     refuse_immutable,
@@ -69,16 +69,7 @@ def create_domain(
 def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
     """Change what is given; raises as ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
     refuse_immutable(domain, changes)
-    values: dict[str, Any] = {}
-    if "name" in changes:
-        values["name"] = check_name(changes["name"], SHORT)
-    if "description" in changes:
-        values["description"] = check_text(changes["description"])
-    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
-    with one_of_its_name(Domain, name=changes.get("name", domain.name)), keeping:
-        if "extra" in changes:
-            values["extra"] = merged(current(domain, "extra"), changes["extra"])
-        store(domain, values)
+    with changed(domain, changes, checked(changes)):
         if "enabled" in changes:
             set_domain_enabled(domain, enabled=changes["enabled"])
 

@@ -10,12 +10,12 @@ from provisioning.identity import announce
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
 from provisioning.identity.services.checks import (
+    changed,
     check_name,
     check_text,
-    current,
+    checked,
     merged,
     one_of_its_name,
-    store,
     undisturbed,
 )
 
@@ -41,15 +41,8 @@ def create_group(domain: Domain, name: str, *, description: str = "", extra: dic
 @when_broken_off
 def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
     """Change what is given; raises as ``create_group``."""
-    values: dict[str, Any] = {}
-    if "name" in changes:
-        values["name"] = check_name(changes["name"], SHORT)
-    if "description" in changes:
-        values["description"] = check_text(changes["description"])
-    with one_of_its_name(Group, domain=group.domain_id, name=changes.get("name", group.name)):
-        if "extra" in changes:
-            values["extra"] = merged(current(group, "extra"), changes["extra"])
-        store(group, values)
+    with changed(group, changes, checked(changes)):
+        pass  # nothing else changes with it
 
 
 @when_broken_off

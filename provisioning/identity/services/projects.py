@@ -1,7 +1,6 @@
 """Projects."""
 
 from collections.abc import Collection
-from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
@@ -17,10 +16,11 @@ from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.trees import parents_of
 from provisioning.identity.services.checks import (
     MOST_TAGS,
+    changed,
     check_name,
     check_tags,
     check_text,
-    current,
+    checked,
     merged,
     one_of_its_name,
     refuse_immutable,
@@ -94,16 +94,7 @@ def _check_parent(domain: Domain, parent: Project) -> None:
 def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
     """Change what is given; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
     refuse_immutable(project, changes)
-    values: dict[str, Any] = {}
-    if "name" in changes:
-        values["name"] = check_name(changes["name"], SHORT)
-    if "description" in changes:
-        values["description"] = check_text(changes["description"])
-    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
-    with one_of_its_name(Project, domain=project.domain_id, name=changes.get("name", project.name)), keeping:
-        if "extra" in changes:
-            values["extra"] = merged(current(project, "extra"), changes["extra"])
-        store(project, values)
+    with changed(project, changes, checked(changes)):
         if "tags" in changes:
             set_tags(project, changes["tags"])
         if "enabled" in changes:

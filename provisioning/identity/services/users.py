@@ -1,6 +1,5 @@
 """Users."""
 
-from contextlib import nullcontext
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
@@ -11,8 +10,9 @@ from provisioning.identity import announce, owner_locks, project_resources
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.services.checks import (
-    check_name,
+    changed,
     check_text,
+    checked,
     current,
     merged,
     one_of_its_name,
@@ -82,13 +82,9 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
     if "password" in changes:  # before the transaction: to hash takes time
         give_password(user, changes["password"], by_admin=True)
         values |= {name: getattr(user, name) for name in ("password", "password_expires_at", "tokens_valid_after")}
-    keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
-    with one_of_its_name(User, domain=user.domain_id, name=changes.get("name", user.name)), keeping:
-        if "extra" in changes:
-            values["extra"] = merged(current(user, "extra"), changes["extra"])
+    with changed(user, changes, values):
         if "options" in changes:
-            values["options"] = check_options({**current(user, "options"), **changes["options"]})
-        store(user, values)
+            store(user, {"options": check_options({**current(user, "options"), **changes["options"]})})
         if "password" in changes:
             SignIn.objects.filter(user=user).delete()
             announce.revoked(user_id=user.id)
@@ -98,13 +94,9 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
 
 def _columns(fields: UserChanges) -> dict[str, Any]:
     """Return the columns among the fields, checked."""
-    values: dict[str, Any] = {}
-    if "name" in fields:
-        values["name"] = check_name(fields["name"], LONG)
+    values = checked(fields, LONG)
     if "email" in fields:
         values["email"] = check_text(fields["email"], "email", LONGEST_EMAIL)
-    if "description" in fields:
-        values["description"] = check_text(fields["description"])
     if "default_project" in fields:
         values["default_project"] = fields["default_project"]
     return values
