@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from provisioning.doctor.examination import examine
 from provisioning.jobs.models import WorkerBeat
-from tests.core.test_every_task import Scene, the_order
 from tests.core.test_every_task import scene as scene
+from tests.support.tasks import Scene, the_command
 
 pytestmark = pytest.mark.slow
 
@@ -29,5 +29,5 @@ def test_a_task_and_its_good_end_are_well(scene: Scene) -> None:
 
 
 def test_a_bad_end_is_well(scene: Scene) -> None:
-    scene.host.report(the_order(scene), "failed", error_code="host_failed", message="It broke.")
+    scene.host.report(the_command(scene), "failed", error_code="host_failed", message="It broke.")
     well()

@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.conftest import Key, watch
-from tests.support.one_machine import CHECKOUT, OneMachine, children, wait_for
+from tests.support.one_machine import CHECKOUT, OneMachine, wait_for
+from up.processes import children
 
 pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.one_machine import CHECKOUT, free_port
+from tests.support.one_machine import CHECKOUT
+from up.health import free_port
 
 OCTETS = {"Content-Type": "application/octet-stream"}
 MIB = 1 << 20

@@ -20,6 +20,7 @@ from provisioning.compute.actions.interfaces import attach_interface, detach_int
 from provisioning.compute.actions.lock import lock as lock_server
 from provisioning.compute.actions.lock import unlock
 from provisioning.compute.actions.power import stop, trigger_crash_dump
+from provisioning.compute.actions.registry import commanded_tasks
 from provisioning.compute.actions.shelve import shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import InjectedFile, NetworkRequest
@@ -29,15 +30,14 @@ from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import disable_host
 from provisioning.compute.services.instances import update
 from provisioning.compute.services.usage_audit import audit_usage
-from provisioning.compute.states import TaskState as T
 from provisioning.events.models import Event
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
-from tests.core.test_every_task import TABLE, Scene, the_order
 from tests.notifications.conftest import data, told, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context
 from tests.support.jobs import drain
+from tests.support.tasks import Scene, in_the_middle_of, the_command
 
 pytestmark = pytest.mark.django_db
 
@@ -49,33 +49,6 @@ INSTANCE = {
     *("ip_addresses", "request_id", "action_initiator_user", "action_initiator_project"),
 }
 CREATE = INSTANCE | {"fault", "keypairs", "tags", "trusted_image_certificates", "instance_name"}
-NAMES = {
-    T.POWERING_ON: "power_on",
-    T.POWERING_OFF: "power_off",
-    T.REBOOTING: "reboot",
-    T.REBOOTING_HARD: "reboot",
-    T.PAUSING: "pause",
-    T.UNPAUSING: "unpause",
-    T.SUSPENDING: "suspend",
-    T.RESUMING: "resume",
-    T.UPDATING_PASSWORD: "",
-    T.RESCUING: "rescue",
-    T.UNRESCUING: "unrescue",
-    T.REBUILDING: "rebuild",
-    T.RESIZE_PREP: "resize",
-    T.RESIZE_MIGRATING: "resize",
-    T.RESIZE_FINISH: "resize",
-    T.RESIZE_CONFIRMING: "resize_confirm",
-    T.RESIZE_REVERTING: "resize_revert",
-    T.IMAGE_SNAPSHOT: "snapshot",
-    T.IMAGE_BACKUP: "snapshot",
-    T.IMAGE_UPLOADING: "snapshot",
-    T.SHELVING: "shelve",
-    T.SHELVING_IMAGE_UPLOADING: "shelve",
-    T.UNSHELVING: "unshelve",
-    T.SOFT_DELETING: "soft_delete",
-    T.RESTORING: "restore",
-}
 RESIZE = ["resize_prep.start", "resize_prep.end", "resize.start"]
 RESIZED = ["resize.end", "resize_finish.start", "resize_finish.end"]
 MORE = {
@@ -86,21 +59,11 @@ MORE = {
 }
 
 
-@pytest.fixture(params=list(TABLE), ids=lambda task: task.value)
+@pytest.fixture(params=commanded_tasks(), ids=lambda task: task.value)
 def scene(request: pytest.FixtureRequest, cloud: Cloud, alice: RequestContext, settings: Any) -> Scene:
     """A server in the middle of a task; what was told before its last action is forgotten."""
-    host = cloud.add_host("kelvin", memory_mb=16384)
-    Image.objects.filter(id=cloud.image.id).update(properties={"hw_qemu_guest_agent": "yes"})
-    made = Scene(cloud, cloud.launch(alice), host, settings)
-    for act in TABLE[request.param].acts:
-        cloud.run()
-        Event.objects.filter(topic="notifications").delete()
-        act(made)
-    return made
-
-
-def name_of(scene: Scene) -> str:
-    return NAMES[T(scene.now().task_state or "")]
+    forget = Event.objects.filter(topic="notifications").delete
+    return in_the_middle_of(request.param, cloud, alice, settings, at_rest=forget)
 
 
 def started(name: str) -> list[str]:
@@ -126,7 +89,7 @@ def check_shape(message: dict[str, Any]) -> None:
 
 
 def test_every_action_is_told_when_it_begins_and_when_it_ended(scene: Scene) -> None:
-    name = name_of(scene)
+    name = scene.action.notification
     begun = types()
     assert begun == started(name)
     scene.cloud.run()
@@ -148,9 +111,9 @@ def test_every_action_is_told_when_it_begins_and_when_it_ended(scene: Scene) -> 
 
 
 def test_every_failure_is_told_with_its_fault(scene: Scene) -> None:
-    name = name_of(scene)
+    name = scene.action.notification
     begun = types()
-    scene.host.report(the_order(scene), "failed", error_code="host_failed", message="It broke.")
+    scene.host.report(the_command(scene), "failed", error_code="host_failed", message="It broke.")
     assert types() == begun + ([f"instance.{name}.error"] if name else [])
     if name:
         message = told()[-1]

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, children, wait_for
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, wait_for
+from up.processes import children
 
 COUNT = 20
 HOUR = "3600"

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.one_machine import ENVIRONMENT, children, command_line, free_port, wait_for
+from tests.support.one_machine import ENVIRONMENT, wait_for
 from up.data_folder import DataFolder
+from up.health import free_port
 from up.prepare import Preparation, Progress
+from up.processes import children, command_line
 from up.programs import CHECKOUT, Hosts
 
 pytestmark = pytest.mark.slow

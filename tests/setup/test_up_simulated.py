@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, children
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
+from up.processes import children
 
 
 @pytest.fixture

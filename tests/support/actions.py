@@ -27,7 +27,7 @@ from tests.support.clouds import Cloud
 REQUESTS: dict[str, Callable[[Cloud, Instance], Any]] = {
     "change_password": lambda cloud, server: "new",
     "rescue": lambda cloud, server: RescueWith(),
-    "rebuild": lambda cloud, server: Rebuild(str(cloud.image.id)),
+    "rebuild": lambda cloud, server: Rebuild(str(cloud.image.id), admin_password="secret"),
     "resize": lambda cloud, server: ResizeTo("2"),
     "snapshot": lambda cloud, server: NewImage(MadeImage(uuid4(), "copy")),
     "backup": lambda cloud, server: NewImage(

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,26 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import openstack_program
+from up.health import free_port
+from up.processes import children, command_line
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("NOVELLA_", "OS_", "DJANGO_"))}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in listed.read_text().split()] if listed.exists() else []
-
-
-def command_line(pid: int) -> str:
-    path = Path(f"/proc/{pid}/cmdline")
-    return path.read_bytes().replace(b"\0", b" ").decode(errors="replace") if path.exists() else ""
 
 
 def wait_for(what: str, check: Callable[[], Any], seconds: float = PATIENCE) -> Any:

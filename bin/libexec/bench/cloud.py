@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
@@ -18,6 +17,8 @@ from typing import Any
 
 from up import credentials
 from up.data_folder import DataFolder
+from up.health import free_port
+from up.processes import children, command_line, descendants
 from up.programs import CHECKOUT, environment, manage
 
 READY_WITHIN = 300.0
@@ -27,12 +28,6 @@ ACTIVE_WITHIN = 120.0
 
 class BenchError(Exception):
     """The measurement cannot be made; the text says why."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Cloud:
@@ -117,31 +112,13 @@ class Cloud:
         """Return the proportional memory (PSS) of each service's processes in KiB, without guests and their helpers."""
         assert self._process is not None  # noqa: S101 - called while it runs
         sizes = {"supervisor": _pss(self._process.pid)}
-        for child in _children(self._process.pid):
-            words = _command(child)
-            name = next((name for name in ("daphne", "qworker", "compute_agent") if any(name in w for w in words)), "")
+        for child in children(self._process.pid):
+            line = command_line(child)
+            name = next((name for name in ("daphne", "qworker", "compute_agent") if name in line), "")
             if name:
-                sizes[name] = sum(_pss(pid) for pid in [child, *_descendants(child)] if "python" in _command(pid)[0])
+                pids = [child, *descendants(child)]
+                sizes[name] = sum(_pss(pid) for pid in pids if "python" in command_line(pid).partition(" ")[0])
         return sizes
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _descendants(pid: int) -> list[int]:
-    found = _children(pid)
-    return found + [pid for child in found for pid in _descendants(child)]
-
-
-def _command(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except OSError:
-        return [""]
 
 
 def _pss(pid: int) -> int:
@@ -158,17 +135,7 @@ class Client:
     def __init__(self, cloud: Cloud, user: str = "demo") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
         self.token = ""
-        password = cloud.password(user)
-        domain = {"id": "default"}
-        body = {
-            "auth": {
-                "identity": {
-                    "methods": ["password"],
-                    "password": {"user": {"name": user, "password": password, "domain": domain}},
-                },
-                "scope": {"project": {"name": user, "domain": domain}},
-            }
-        }
+        body = credentials.token_request(user, cloud.password(user), user)
         response = self._ask("POST", "/identity/v3/auth/tokens", body)
         self.token = response.headers["X-Subject-Token"] or ""
         response.read()

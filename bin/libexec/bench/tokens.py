@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.cloud import BenchError, Cloud
+from up.credentials import token_request
 
 TOKENS = "/identity/v3/auth/tokens"
 SENDERS = 4
@@ -44,14 +45,7 @@ class _Asker:
 
     def __init__(self, cloud: Cloud, user: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
-        domain = {"id": "default"}
-        person = {"name": user, "password": cloud.password(user), "domain": domain}
-        self._body = {
-            "auth": {
-                "identity": {"methods": ["password"], "password": {"user": person}},
-                "scope": {"project": {"name": user, "domain": domain}},
-            }
-        }
+        self._body = token_request(user, cloud.password(user), user)
         self.token = ""
 
     def issue(self) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import django
 
 import chaos.database
-from bench.cloud import free_port
 from chaos.cloud import Cloud
+from up.health import free_port
 
 MOST_OPERATIONS = 100_000
 MOST_HOSTS = 100

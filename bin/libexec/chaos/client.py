@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from up.credentials import token_request
+
 ANSWER_WITHIN = 20.0
 REACHED_WITHIN = 40.0
 """Seconds to go on dialling a web that is being started again."""
@@ -55,15 +57,11 @@ class Client:
 
     def sign_in(self) -> None:
         """Get a token.  Raises UnreachableError."""
-        domain = {"id": "default"}
-        user = {"name": self._user, "password": self._password, "domain": domain}
-        identity = {"methods": ["password"], "password": {"user": user}}
-        scope = {"project": {"name": self._project, "domain": domain}}
         deadline = time.monotonic() + REACHED_WITHIN
         while time.monotonic() < deadline:
             connection = self._connect()
             try:
-                text = json.dumps({"auth": {"identity": identity, "scope": scope}})
+                text = json.dumps(token_request(self._user, self._password, self._project))
                 connection.request("POST", "/identity/v3/auth/tokens", text, {"Content-Type": "application/json"})
                 answer = connection.getresponse()
                 answer.read()

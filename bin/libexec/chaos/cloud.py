@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chaos.database import Database, descendants
+from chaos.database import Database
 from up import health
 from up.data_folder import DataFolder
 from up.prepare import Preparation, Progress
+from up.processes import descendants
 from up.programs import CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
 from up.service import Program, Service
 from up.supervisor import Supervisor

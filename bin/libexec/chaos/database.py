@@ -22,6 +22,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from up.processes import children
+
 Row = dict[str, Any]
 START_WITHIN = 60.0
 IMPATIENT = 1.0
@@ -274,18 +276,6 @@ class Postgresql(Database):
         for pid in [self._process.pid, *children(self._process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def descendants(pid: int) -> list[int]:
-    """Return all processes below one, parents first."""
-    return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
 def _end_with_parent() -> None:

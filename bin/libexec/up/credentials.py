@@ -7,6 +7,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from up.data_folder import DataFolder
 
@@ -20,6 +21,14 @@ class SignIn:
     name: str
     password: str | None
     """None: it was changed since it was made, and only its owner knows it."""
+
+
+def token_request(user: str, password: str, project: str) -> dict[str, Any]:
+    """Return the body of ``POST /v3/auth/tokens`` for a user in a project, both of the default domain."""
+    domain = {"id": "default"}
+    person = {"name": user, "password": password, "domain": domain}
+    identity = {"methods": ["password"], "password": {"user": person}}
+    return {"auth": {"identity": identity, "scope": {"project": {"name": project, "domain": domain}}}}
 
 
 def sign_ins(data: DataFolder, passwords: dict[str, str | None]) -> list[SignIn]:

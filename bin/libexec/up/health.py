@@ -37,6 +37,13 @@ def ask(port: int, timeout: float = 2.0) -> Health | None:
         return None
 
 
+def free_port() -> int:
+    """Return a port of the loopback address on which nobody listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def require_free_port(port: int) -> None:
     """Raise PortError unless a server may listen on this port of the loopback address."""
     with socket.socket() as probe:
