@@ -19,6 +19,7 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.compute.states import PowerState
+from provisioning.doctor.examination import findings
 from provisioning.hosts import audits, enrolment, liveness
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.hosts.selectors import hosts_for
@@ -171,6 +172,9 @@ def test_a_guest_that_is_missing_is_found_stopped(cloud: Cloud, alice: RequestCo
     agent.hello()
     assert state_of(instance) == ("stopped", None)
     assert cloud.fresh(instance).power_state == PowerState.NOSTATE
+    assert [found.check for found in findings({"guests"})] == ["guests"]
+    delete(alice, instance.id)
+    cloud.run()
 
 
 def test_a_guest_of_a_deleted_server_is_destroyed(cloud: Cloud, alice: RequestContext) -> None:
