@@ -26,7 +26,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 @pytest.fixture(params=commanded_tasks(), ids=lambda task: task.value)
 def scene(request: pytest.FixtureRequest, cloud: Cloud, alice: RequestContext, settings: Any) -> Scene:
-    return in_the_middle_of(request.param, cloud, alice, settings)
+    made = in_the_middle_of(request.param, cloud, alice, settings)
+    invariants.check()
+    return made
 
 
 def rests(scene: Scene, vm_state: str) -> None:
@@ -44,6 +46,7 @@ def last_action(scene: Scene) -> InstanceAction:
 def goes(scene: Scene) -> None:
     """Delete it for good: nothing is left anywhere."""
     delete(context("alice"), scene.server.id, force=True)
+    invariants.check()
     scene.cloud.run()
     gone(scene)
 

@@ -1,4 +1,4 @@
-"""A stand-in for a host's agent without a socket: takes orders from the records and reports to the inbox."""
+"""A stand-in for a host's agent without a socket: takes commands from the records and reports to the inbox."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ class ScriptedAgent:
         liveness.connected(self.host.id, Hello(host=self.host.name, guests=self.states()))
 
     def take(self, *, acknowledge: bool = True) -> list[Command]:
-        """Receive what was ordered and not acknowledged."""
+        """Receive what was commanded and not acknowledged."""
         waiting = commands.pending(self.host.id)
         if acknowledge:
             commands.acknowledge(self.host.id, [command.id for command in waiting])
         return waiting
 
     def work(self) -> int:
-        """Carry out everything that is ordered, well; returns how many orders there were."""
+        """Carry out everything that is commanded, well; returns how many commands there were."""
         done = 0
         while waiting := self.take():
             for command in waiting:
@@ -121,10 +121,10 @@ class ScriptedAgent:
         return done
 
     def carry_out(self, command: Command) -> None:
-        """Do one order as a host does: fenced by attempts, with a report for each step and one for the end."""
+        """Carry out one command as a host does: fenced by attempts, with a report for each step and one for the end."""
         key = command.subject_id
         if command.generation < self.fences.get(key, 0):
-            self.report(command, "failed", error_code="superseded", message="A newer order was seen.")
+            self.report(command, "failed", error_code="superseded", message="A newer command was seen.")
             return
         self.fences[key] = command.generation
         match command.body:
@@ -220,7 +220,7 @@ class ScriptedAgent:
 
 
 def power_after(body: CommandBody, before: int) -> int:
-    """The power state of a guest after an order that was carried out well."""
+    """The power state of a guest after a command that was carried out well."""
     match body:
         case PowerRequest(action="pause"):
             return PowerState.PAUSED
