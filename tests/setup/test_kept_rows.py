@@ -17,6 +17,7 @@ from django.utils import timezone
 from tests.support import cast, clouds
 from tests.support.kept import Kept
 
+pytestmark = pytest.mark.both_databases
 APPS = ("identity", "network", "quotas", "images", "compute")
 
 
@@ -64,7 +65,7 @@ def _twice(make: Callable[[], Any]) -> tuple[Any, Any]:
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cast, "_kept", {})
-    monkeypatch.setattr(clouds, "_kept", [])
+    monkeypatch.setattr(clouds, "_kept", {})
     monkeypatch.setattr(clouds, "_known", {})
 
 
