@@ -169,10 +169,11 @@ class AgentConsumer(Consumer):
                         await self._tell(command)
             if self._calls:
                 self._calls = False
-                for call in await in_thread(calls.pending_calls, host_id):
+                asked = await in_thread(calls.pending_calls, host_id)
+                for call in asked:
                     if call.id not in self._questions:
-                        self._questions.add(call.id)
                         await self._tell(call)
+                self._questions = {call.id for call in asked}  # one may just have been answered: it is not put again
             if not (self._orders or self._calls):
                 await self._news.wait()
             self._news.clear()
@@ -208,7 +209,6 @@ class AgentConsumer(Consumer):
             case ResourceAudit():
                 await in_thread(audits.audit, host_id, message)
             case CallReply(id=call_id, result=result):
-                self._questions.discard(call_id)
                 await in_thread(calls.answer, host_id, call_id, result)
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.messages import CallError, CallReply, ConsoleOutput
+from compute_agent.contract.messages import Call, CallError, CallReply, ConsoleOutput
 from portal.sockets import console_log, follower
 from provisioning.compute.models import Instance
+from provisioning.hosts import calls
 from provisioning.hosts.models import Host
 from tests.agent_link.test_link import connect, enrol, hear, tell
 from tests.support.cast import People, Person
@@ -54,6 +55,28 @@ async def test_what_the_guest_writes_follows_live(open_socket: Open, people: Peo
     third = await hear(agent)
     await tell(agent, CallReply(id=third.id, result=ConsoleOutput(text="more", offset=112, start=108)))
     assert await page.json() == {"text": "more", "offset": 112}
+
+
+async def test_a_question_that_was_just_answered_is_not_put_again(
+    open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending, before = calls.pending_calls, list[Call]()
+
+    def read_before_the_answer_was_written(host_id: uuid.UUID) -> list[Call]:
+        now = pending(host_id)
+        late = [call for call in before if call not in now]
+        before[:] = now
+        return [*late, *now]
+
+    monkeypatch.setattr(calls, "pending_calls", read_before_the_answer_was_written)
+    host = await enrol(open_socket)
+    agent = await connect(open_socket, host)
+    server = await in_db(server_of)(people.alice, host)
+    await console(open_socket, people.alice, server.id)
+    for offset in (None, 108, 216):
+        question = await hear(agent)
+        assert question.body.offset == offset
+        await tell(agent, CallReply(id=question.id, result=ConsoleOutput(text="more", offset=(offset or 0) + 108)))
 
 
 async def test_a_page_goes_on_where_it_was(open_socket: Open, people: People) -> None:
