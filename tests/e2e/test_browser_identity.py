@@ -132,7 +132,7 @@ def test_an_operator_lets_somebody_in_and_out(cloud: OneMachine, at_operator: Br
     page.get_by_test_id("remove-ada").click()
     page.get_by_test_id("confirm").click()
     expect(page.locator("#toasts")).to_contain_text("ada has no role on laboratory itself any more.")
-    elsewhere.wait_for_url(re.compile("/auth/login/"), timeout=10_000)
+    elsewhere.wait_for_url(re.compile("/auth/login/"))
     assert [text for text in watched.complaints if "status of 422" not in text] == []
 
     page.goto(f"{cloud.url}/projects/")

@@ -80,7 +80,7 @@ def submit_while_nobody_works(cloud: OneMachine, page: Page, others: list[Page])
 
 def assert_watched(page: Page) -> None:
     """The page went through the states by itself, without being loaded again."""
-    expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible(timeout=90_000)
+    expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
     assert page.evaluate("window.bornOnce"), "the page was loaded again"
     seen = page.evaluate("window.seen")
     assert "BUILD/scheduling" in seen[:2], seen
@@ -104,9 +104,9 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     assert listing.page.get_by_role("link", name=NAME).is_visible()
 
     console = page.get_by_test_id("console-log")
-    expect(console).to_contain_text("Novella guest:", timeout=90_000)
+    expect(console).to_contain_text("Novella guest:")
     address = str(cloud.openstack_json("server", "show", NAME)["addresses"]["demo-net"][0])
-    expect(console).to_contain_text(re.compile(rf"Novella guest: {NAME} {re.escape(address)}/\d+"), timeout=60_000)
+    expect(console).to_contain_text(re.compile(rf"Novella guest: {NAME} {re.escape(address)}/\d+"))
     expect(page.get_by_text(address).first).to_be_visible()
     picture(page, "instance")
     picture(listing.page, "instances")
@@ -118,8 +118,8 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
 
     page.get_by_test_id("action-delete").click()
     page.get_by_test_id("confirm").click()
-    expect(listing.page.get_by_role("link", name=NAME)).to_have_count(0, timeout=30_000)
-    wait_for("the server is gone", lambda: cloud.openstack_json("server", "list") == [], 120)
+    expect(listing.page.get_by_role("link", name=NAME)).to_have_count(0)
+    wait_for("the server is gone", lambda: cloud.openstack_json("server", "list") == [])
     assert [*wizard.complaints, *listing.complaints, *overview.complaints] == []
 
 
@@ -138,7 +138,7 @@ def ssh(cloud: OneMachine, key: Key, address: str, command: str) -> str:
         )
         return done.stdout if done.returncode == 0 else ""
 
-    return str(wait_for("a login by SSH", attempt, 60))
+    return str(wait_for("a login by SSH", attempt))
 
 
 def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserContext) -> None:
@@ -149,14 +149,14 @@ def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserCon
     signed_in.set_offline(True)
     web = cloud.runs[-1].service("daphne")
     os.kill(web, signal.SIGTERM)
-    expect(page.locator("#live-mark[data-state=offline]").first).to_be_visible(timeout=30_000)
-    wait_for("the web service is back", lambda: cloud.client("token", "issue").returncode == 0, 60)
+    expect(page.locator("#live-mark[data-state=offline]").first).to_be_visible()
+    wait_for("the web service is back", lambda: cloud.client("token", "issue").returncode == 0)
     cloud.openstack(
         *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net"),
         *("--wait", "while-away"),
     )
     signed_in.set_offline(False)
-    expect(page.get_by_role("link", name="while-away")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("link", name="while-away")).to_be_visible()
     expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
     assert page.evaluate("window.bornOnce")
     cloud.openstack("server", "delete", "--wait", "while-away")

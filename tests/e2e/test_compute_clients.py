@@ -50,7 +50,7 @@ def _tidy(simulated: OneMachine) -> Iterator[None]:
     compute = connection(simulated.url, str(simulated.data / "clouds.yaml")).compute
     for server in list(compute.servers(all_projects=True)):
         compute.delete_server(server.id, force=True, ignore_missing=True)
-    wait_for("the servers are gone", lambda: not list(compute.servers(all_projects=True)), 60)
+    wait_for("the servers are gone", lambda: not list(compute.servers(all_projects=True)))
 
 
 _IDS: dict[str, str] = {}
@@ -66,7 +66,7 @@ def until(cloud: OneMachine, name: str, status: str) -> None:
         found = compute.get_server(ident)
         return bool(found.status == status and not found.task_state)
 
-    wait_for(f"{name} becomes {status}", there, 60)
+    wait_for(f"{name} becomes {status}", there)
 
 
 def id_of(cloud: OneMachine, name: str) -> str:
@@ -415,7 +415,7 @@ def test_staged_and_imported(simulated: OneMachine, tmp_path: Path) -> None:
     info = batch(simulated, "image import info -f json")
     assert "glance-direct" in str(info)
     batch(simulated, f"image create --import --file {bits} --disk-format raw cli-staged -f json")
-    wait_for("the import", lambda: batch(simulated, "image show cli-staged")[0]["status"] == "active", 30)
+    wait_for("the import", lambda: batch(simulated, "image show cli-staged")[0]["status"] == "active")
     tasks, shown = batch(simulated, "image task list -f json", "image show cli-staged")
     assert "api_image_import" in {row["Type"] for row in tasks}
     assert shown["size"] == 70_000

@@ -45,13 +45,13 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     page.keyboard.press("Enter")
 
     page.wait_for_url(re.compile(r"/instances/[0-9a-f-]{36}/"))
-    expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible(timeout=90_000)
+    expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
     page.get_by_test_id("action-delete").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("confirm")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/instances/")
-    expect(page.get_by_role("link", name="no-mouse")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_role("link", name="no-mouse")).to_have_count(0)
     assert watched.complaints == []
 
 

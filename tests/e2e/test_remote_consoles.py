@@ -44,13 +44,13 @@ def server(cloud: OneMachine) -> Iterator[str]:
             NAME,
         )
     )
-    wait_for("the guest's prompt", lambda: "login:" in cloud.openstack("console", "log", "show", NAME), 120)
+    wait_for("the guest's prompt", lambda: "login:" in cloud.openstack("console", "log", "show", NAME))
     yield str(made["id"])
     cloud.openstack("server", "delete", "--wait", NAME)
 
 
 def connected(page: Page, name: str) -> Page:
-    expect(page.get_by_test_id("console-status")).to_have_attribute("data-state", "connected", timeout=20_000)
+    expect(page.get_by_test_id("console-status")).to_have_attribute("data-state", "connected")
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     assert "token" not in page.url
     return page
@@ -67,12 +67,12 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     screen.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     screen.on("pageerror", lambda error: complaints.append(str(error)))
     connected(screen, NAME)
-    wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1, 120)
+    wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1)
     before = screen.evaluate(CONTENT)
     screen.locator("#console-vnc canvas").click()
     screen.keyboard.press("Enter")
     screen.keyboard.type("root")
-    wait_for("what was typed is seen", lambda: screen.evaluate(CONTENT) != before, 120)
+    wait_for("what was typed is seen", lambda: screen.evaluate(CONTENT) != before)
     picture(screen, "console-screen")
 
     with signed_in.expect_page() as opened:
@@ -80,13 +80,13 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     line = connected(opened.value, NAME)
     line.keyboard.press("Enter")
     shown = line.get_by_test_id("console-serial")
-    expect(shown).to_contain_text(re.compile(r"login: *"), timeout=20_000)
+    expect(shown).to_contain_text(re.compile(r"login: *"))
     line.keyboard.type("nobody-here")
-    expect(shown).to_contain_text("nobody-here", timeout=20_000)
+    expect(shown).to_contain_text("nobody-here")
     picture(line, "console-serial")
     for _ in "nobody-here":
         line.keyboard.press("Backspace")
-    expect(shown).not_to_contain_text("nobody", timeout=20_000)
+    expect(shown).not_to_contain_text("nobody")
 
     line.reload()
     expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "ended")
@@ -95,9 +95,9 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
 
     cloud.openstack("server", "stop", NAME)
     for page in (screen, line):
-        expect(page.get_by_test_id("console-status")).to_have_attribute("data-state", "ended", timeout=60_000)
+        expect(page.get_by_test_id("console-status")).to_have_attribute("data-state", "ended")
     cloud.openstack("server", "start", NAME)
-    wait_for("the guest runs", lambda: cloud.openstack_json("server", "show", NAME)["status"] == "ACTIVE", 60)
+    wait_for("the guest runs", lambda: cloud.openstack_json("server", "show", NAME)["status"] == "ACTIVE")
     assert complaints == []
 
 

@@ -10,7 +10,7 @@ from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [pytest.mark.compat, pytest.mark.libvirt]
 NAME = "grown"
-PATIENCE = 120.0
+PATIENCE = 240.0
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class Parts:
             found = self.compute.get_server(server.id)
             return found if found.status == status and not found.task_state else None
 
-        return wait_for(f"{server.name} is {status}", there, 60)
+        return wait_for(f"{server.name} is {status}", there)
 
 
 def refused(status: int, call: Callable[[], Any]) -> None:
@@ -289,9 +289,9 @@ def interfaces_of(parts: Parts, server: Any) -> None:
     interfaces = list(compute.server_interfaces(server))
     assert compute.get_server_interface(interfaces[0].port_id, server).net_id == parts.network.id
     interface = compute.create_server_interface(server, net_id=parts.network.id)
-    wait_for("two interfaces", lambda: len(list(compute.server_interfaces(server))) == 2, 120)
+    wait_for("two interfaces", lambda: len(list(compute.server_interfaces(server))) == 2)
     compute.delete_server_interface(interface.port_id, server)
-    wait_for("one interface", lambda: len(list(compute.server_interfaces(server))) == 1, 120)
+    wait_for("one interface", lambda: len(list(compute.server_interfaces(server))) == 1)
     done = list(compute.server_actions(server))
     assert "create" in {each.action for each in done}
     shown = compute.get_server_action(done[-1].request_id, server)
@@ -355,7 +355,7 @@ def changes(parts: Parts, server: Any) -> None:
     compute.restore_server(server)
     parts.until(server, "ACTIVE")
     compute.delete_server(server, force=True)
-    wait_for("the server is gone", lambda: compute.find_server(server.id, all_projects=True) is None, 60)
+    wait_for("the server is gone", lambda: compute.find_server(server.id, all_projects=True) is None)
 
 
 def test_image_proxy(simulated: OneMachine, tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def staged(image: Spy) -> None:
     assert "glance-direct" in image.get_import_info().import_methods["value"]
     assert [each.is_default for each in image.stores()] == ["true"] or list(image.stores(details=True))
     image.import_image(made)
-    wait_for("the import", lambda: image.get_image(made.id).status == "active", 120)
+    wait_for("the import", lambda: image.get_image(made.id).status == "active")
     assert [each.type for each in image.image_tasks(made.id)] == ["api_image_import"]
     tasks = list(image.tasks())
     assert image.get_task(tasks[0].id).status == "success"
@@ -497,12 +497,12 @@ def cloud_server(conn: Connection, group: Any) -> None:
     assert conn.remove_server_security_groups(made, [own])
     assert conn.add_server_security_groups(made, [own])
     assert isinstance(conn.get_server_console(made.id), str)
-    snapshot = conn.create_image_snapshot("cloud-copy", made.id, wait=True, timeout=60)
+    snapshot = conn.create_image_snapshot("cloud-copy", made.id, wait=True, timeout=240)
     assert snapshot.status == "active"
     assert conn.rebuild_server(made.id, made.image.id, wait=True).status == "ACTIVE"
     assert conn.delete_image("cloud-copy", wait=True)
     conn.compute.delete_server(made.id, force=True)
-    wait_for("the server is gone", lambda: conn.get_server_by_id(made.id) is None, 60)
+    wait_for("the server is gone", lambda: conn.get_server_by_id(made.id) is None)
     assert not conn.delete_server("cloud-2", wait=True)
 
 

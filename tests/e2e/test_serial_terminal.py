@@ -54,7 +54,7 @@ def heard(line: Page, sent: list[bytes], wanted: re.Pattern[bytes]) -> re.Match[
         line.evaluate("0")  # lets Playwright hand over what was sent
         return next(filter(None, map(wanted.fullmatch, sent)), None)
 
-    found: re.Match[bytes] = wait_for(f"{wanted.pattern!r} is sent", look, 20)
+    found: re.Match[bytes] = wait_for(f"{wanted.pattern!r} is sent", look)
     return found
 
 
@@ -81,7 +81,7 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
     line.on("websocket", lambda socket: note(socket, sent))
     line.reload()
     line.get_by_test_id("console-reconnect").click()
-    expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "connected", timeout=20_000)
+    expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "connected")
     shown = line.locator(".xterm-rows")
     expect(shown).to_contain_text("terminal login:")
 
@@ -96,11 +96,11 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
 
     before = size_asked_for(line, sent)
     line.set_viewport_size({"width": 1100, "height": 620})
-    wait_for("a smaller terminal", lambda: size_asked_for(line, sent) < before, 10)
+    wait_for("a smaller terminal", lambda: size_asked_for(line, sent) < before)
     rows_now, columns_now = size_asked_for(line, sent)
     assert (rows_now, columns_now) >= (24, 80)
     line.set_viewport_size({"width": 400, "height": 300})
-    wait_for("the least", lambda: size_asked_for(line, sent) == (24, 80), 10)
+    wait_for("the least", lambda: size_asked_for(line, sent) == (24, 80))
 
     play(line, NORMAL_SCREEN)
     expect(shown).to_contain_text("terminal login:")

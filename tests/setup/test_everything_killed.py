@@ -67,7 +67,7 @@ def kill_everything(cloud: OneMachine) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     run.process.communicate(timeout=30)
-    wait_for("all processes are gone", lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 30)
+    wait_for("all processes are gone", lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
 
 
 def looked_at(cloud: OneMachine, code: str) -> None:
@@ -104,15 +104,15 @@ def launch(cloud: OneMachine, count: int) -> subprocess.Popen[bytes]:
 
 def all_end(cloud: OneMachine, count: int) -> None:
     """Every server is at rest, the sums are right, hosts and records agree; then all are deleted."""
-    wait_for("no server is on its way any more", lambda: not any(task for _, task in states(cloud)), 120)
+    wait_for("no server is on its way any more", lambda: not any(task for _, task in states(cloud)))
     assert sum(states(cloud).values()) == count
     assert states(cloud)["active", ""] == count, (states(cloud), query(cloud, FAULTS))
     looked_at(cloud, "from tests.support import invariants; invariants.check()")
-    wait_for("guests are what the records say", lambda: guests(cloud) == count, 60)
+    wait_for("guests are what the records say", lambda: guests(cloud) == count)
     servers = cloud.openstack("server", "list", "-f", "value", "-c", "ID", cloud="admin").split()
     assert len(servers) == count
     cloud.openstack("server", "delete", "--wait", *servers, cloud="admin")
-    wait_for("no guest is left", lambda: guests(cloud) == 0, 60)
+    wait_for("no guest is left", lambda: guests(cloud) == 0)
     looked_at(cloud, "from tests.support import invariants; invariants.check_empty()")
 
 
