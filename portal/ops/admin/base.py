@@ -1,5 +1,6 @@
 """What the admin's pages share: they read records, and write through services only."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -189,19 +190,43 @@ def identity_rules(kind: str) -> dict[str, str]:
     return {"view": f"identity:list_{kind}s"} | {name: f"identity:{word}_{kind}" for name, word in words.items()}
 
 
-def each(request: HttpRequest, rows: QuerySet[Any], do: Callable[[RequestContext, Any], object], said: str) -> None:
-    """Do something to each row; what is refused is said and keeps nothing else from being done."""
-    context, done = context_of(request), 0
-    for row in rows:
-        try:
-            if isinstance(row, User | Group):
-                privilege_escalation.refuse_superior(context, row)
-            do(context, row)
-            done += 1
-        except NovellaError as error:
-            messages.error(request, f"{row}: {error.message}")
-    if done:
-        messages.success(request, f"{said}: {done}.")
+def row_action(
+    label: str,
+    said: str,
+    *,
+    question: str = "",
+    among: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
+    permissions: Sequence[str] = (),
+) -> Callable[[Callable[[Any, RequestContext, Any], object]], Any]:
+    """Make an action of what is done to one row: for each of the chosen ones, after ``question`` where there is one.
+
+    What is refused is said, and keeps nothing else from being done; ``said`` is followed by the number of rows done.
+    ``among``: only these of the chosen rows.
+    """
+
+    def made(do: Callable[[Any, RequestContext, Any], object]) -> Any:
+        @admin.action(description=label, permissions=list(permissions) or None)
+        @functools.wraps(do)
+        def run(page: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+            rows = among(queryset)
+            if question and (asked := confirmed(page, request, rows, do.__name__, question)):
+                return asked
+            context, done = context_of(request), 0
+            for row in rows:
+                try:
+                    if isinstance(row, User | Group):
+                        privilege_escalation.refuse_superior(context, row)
+                    do(page, context, row)
+                    done += 1
+                except NovellaError as error:
+                    messages.error(request, f"{row}: {error.message}")
+            if done:
+                messages.success(request, f"{said}: {done}.")
+            return None
+
+        return run
+
+    return made
 
 
 def confirmed(

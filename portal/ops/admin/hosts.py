@@ -7,7 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -16,7 +16,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.ops.admin.base import ModelForm, Written, confirmed, context_of, each
+from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.forget_host import forget_host
@@ -123,37 +124,35 @@ class HostAdmin(Written):
             else:
                 disable_host(context, obj.id, form.cleaned_data["disabled_reason"])
 
-    @admin.action(description="Enable: give new servers")
-    def enable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
-        """Let the scheduler use them."""
-        each(request, queryset, lambda context, host: enable_host(context, host.id), "Hosts enabled")
+    @row_action("Enable: give new servers", "Hosts enabled")
+    def enable(self, context: RequestContext, host: Host) -> None:
+        enable_host(context, host.id)
 
-    @admin.action(description="Disable: give no new servers")
-    def disable(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
-        """Keep the scheduler from them; the reason can be written on each host's page."""
-        reason = f"Disabled by {context_of(request).user_name}."
-        each(request, queryset, lambda context, host: disable_host(context, host.id, reason), "Hosts disabled")
+    @row_action("Disable: give no new servers", "Hosts disabled")
+    def disable(self, context: RequestContext, host: Host) -> None:
+        """Keep the scheduler from it; the reason can be written on the host's page."""
+        disable_host(context, host.id, f"Disabled by {context.user_name}.")
 
-    @admin.action(description="Force down: it is switched off, do not wait for its report")
-    def force_down(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:
-        """Let them count as down whatever their agents say, after a question."""
-        question = confirmed(self, request, queryset, "force_down", "Are these hosts switched off or cut off?")
-        if question is None:
-            _change_each(request, queryset, down=True)
-        return question
+    @row_action(
+        "Force down: it is switched off, do not wait for its report",
+        "Hosts forced down",
+        question="Are these hosts switched off or cut off?",
+    )
+    def force_down(self, context: RequestContext, host: Host) -> None:
+        change_host(context, host.id, forced_down=True)
 
-    @admin.action(description="Undo force down: it is up again when its agent answers")
-    def let_up(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
-        """Believe their agents again."""
-        _change_each(request, queryset, down=False)
+    @row_action("Undo force down: it is up again when its agent answers", "Hosts let up")
+    def let_up(self, context: RequestContext, host: Host) -> None:
+        change_host(context, host.id, forced_down=False)
 
-    @admin.action(description="Forget: remove a host that is gone for good")
-    def forget(self, request: HttpRequest, queryset: QuerySet[Host]) -> HttpResponse | None:
-        """Remove hosts without servers, after a question; their agents need new join tokens."""
-        question = confirmed(self, request, queryset, "forget", "Forget these hosts and what they still hold?")
-        if question is None:
-            each(request, queryset, lambda context, host: forget_host(context, host.id), "Hosts forgotten")
-        return question
+    @row_action(
+        "Forget: remove a host that is gone for good",
+        "Hosts forgotten",
+        question="Forget these hosts and what they still hold?",
+    )
+    def forget(self, context: RequestContext, host: Host) -> None:
+        """Remove a host without servers; its agent needs a new join token."""
+        forget_host(context, host.id)
 
     @admin.display(description="state")
     def state(self, host: Host) -> SafeString:
@@ -208,11 +207,6 @@ class HostAdmin(Written):
             "unused": uuid.uuid4().hex[:6],
         }
         return TemplateResponse(request, "admin/novella/join.html", context)
-
-
-def _change_each(request: HttpRequest, hosts: QuerySet[Host], *, down: bool) -> None:
-    said = "Hosts forced down" if down else "Hosts let up"
-    each(request, hosts, lambda context, host: change_host(context, host.id, forced_down=down), said)
 
 
 def _meter(used: int, limit: int, unit: str) -> SafeString:

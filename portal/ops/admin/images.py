@@ -2,12 +2,16 @@
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
 
-from portal.ops.admin.base import Readable, confirmed, each
+from portal.ops.admin.base import Readable, row_action
+from provisioning.common.context import RequestContext
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import services
 from provisioning.images.models import Image
+
+
+def _not_deleted(rows: QuerySet[Image]) -> QuerySet[Image]:
+    return rows.exclude(status=Image.Status.DELETED)
 
 
 @admin.register(Image)
@@ -30,26 +34,14 @@ class ImageAdmin(Readable):
     def project(self, image: Image) -> str:
         return str(projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
 
-    @admin.action(description="Deactivate")
-    def deactivate_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:
-        """Keep everybody from their data after a question; what has no data is refused."""
-        rows = queryset.exclude(status=Image.Status.DELETED)
-        question = confirmed(self, request, rows, "deactivate_images", "Deactivate these images?")
-        if question is None:
-            each(request, rows, lambda context, row: services.deactivate(context, row.id), "Images deactivated")
-        return question
+    @row_action("Deactivate", "Images deactivated", question="Deactivate these images?", among=_not_deleted)
+    def deactivate_images(self, context: RequestContext, image: Image) -> None:
+        services.deactivate(context, image.id)
 
-    @admin.action(description="Reactivate")
-    def reactivate_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> None:
-        """Give their data free again."""
-        rows = queryset.exclude(status=Image.Status.DELETED)
-        each(request, rows, lambda context, row: services.reactivate(context, row.id), "Images reactivated")
+    @row_action("Reactivate", "Images reactivated", among=_not_deleted)
+    def reactivate_images(self, context: RequestContext, image: Image) -> None:
+        services.reactivate(context, image.id)
 
-    @admin.action(description="Delete")
-    def delete_images(self, request: HttpRequest, queryset: QuerySet[Image]) -> HttpResponse | None:
-        """Delete them after a question; protected ones are refused."""
-        rows = queryset.exclude(status=Image.Status.DELETED)
-        question = confirmed(self, request, rows, "delete_images", "Delete these images?")
-        if question is None:
-            each(request, rows, lambda context, row: services.delete(context, row.id), "Images deleted")
-        return question
+    @row_action("Delete", "Images deleted", question="Delete these images?", among=_not_deleted)
+    def delete_images(self, context: RequestContext, image: Image) -> None:
+        services.delete(context, image.id)

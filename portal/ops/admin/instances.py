@@ -3,12 +3,12 @@
 from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, confirmed, each
+from portal.ops.admin.base import Readable, TabularInline, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
@@ -31,6 +31,10 @@ class FaultInline(TabularInline):
 
     def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return False
+
+
+def _not_deleted(rows: QuerySet[Instance]) -> QuerySet[Instance]:
+    return rows.exclude(vm_state=VmState.DELETED)
 
 
 @admin.register(Instance)
@@ -93,37 +97,25 @@ class InstanceAdmin(Readable):
         words = "1 scheduling decision" if many == 1 else f"{many} scheduling decisions"
         return format_html('<a href="{}?instance__id__exact={}">{}</a>', address, instance.id, words)
 
-    @admin.action(description="Delete")
-    def delete_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
-        """Delete them, whatever state they are in, after a question."""
-        rows = queryset.exclude(vm_state=VmState.DELETED)
-        question = confirmed(self, request, rows, "delete_instances", "Delete these instances?")
-        if question is None:
-            each(request, rows, lambda context, row: delete(context, row.id), "Instances being deleted")
-        return question
+    @row_action("Delete", "Instances being deleted", question="Delete these instances?", among=_not_deleted)
+    def delete_instances(self, context: RequestContext, instance: Instance) -> None:
+        delete(context, instance.id)
 
-    @admin.action(description="Stop")
-    def stop_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
-        """Shut them down after a question."""
-        question = confirmed(self, request, queryset, "stop_instances", "Stop these instances?")
-        if question is None:
-            each(request, queryset, lambda context, row: stop(context, row.id), "Instances being stopped")
-        return question
+    @row_action("Stop", "Instances being stopped", question="Stop these instances?")
+    def stop_instances(self, context: RequestContext, instance: Instance) -> None:
+        stop(context, instance.id)
 
-    @admin.action(description="Start")
-    def start_instances(self, request: HttpRequest, queryset: QuerySet[Instance]) -> None:
-        each(request, queryset, lambda context, row: start(context, row.id), "Instances being started")
+    @row_action("Start", "Instances being started")
+    def start_instances(self, context: RequestContext, instance: Instance) -> None:
+        start(context, instance.id)
 
-    @admin.action(description="Give up the launch: clean up and set to error")
-    def give_up(self, request: HttpRequest, queryset: QuerySet[Instance]) -> HttpResponse | None:
-        """End launches that go on, after a question; room and addresses are given back."""
-        question = confirmed(self, request, queryset, "give_up", "End the launch of these instances?")
-        if question is None:
-            each(request, queryset, _give_up, "Launches ended")
-        return question
-
-
-def _give_up(context: RequestContext, instance: Instance) -> None:
-    with transaction.atomic():
-        if retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
-            raise ConflictError("It is not being launched.")
+    @row_action(
+        "Give up the launch: clean up and set to error",
+        "Launches ended",
+        question="End the launch of these instances?",
+    )
+    def give_up(self, context: RequestContext, instance: Instance) -> None:
+        """End a launch that goes on; room and addresses are given back."""
+        with transaction.atomic():
+            if retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
+                raise ConflictError("It is not being launched.")

@@ -4,11 +4,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Model
+from django.http import HttpRequest
 
-from portal.ops.admin.base import confirmed, each, identity_rules
+from portal.ops.admin.base import identity_rules, row_action
 from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
+from provisioning.common.context import RequestContext
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
 from provisioning.quotas import selectors as quotas
@@ -64,14 +65,15 @@ class ProjectAdmin(WithParts):
     def create(self, data: dict[str, Any]) -> Project:
         return create_project(**data)
 
-    @admin.action(description="Enable", permissions=["change"])
-    def enable(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
-        each(request, queryset, lambda _, row: set_project_enabled(row, enabled=True), "Projects enabled")
+    @row_action("Enable", "Projects enabled", permissions=["change"])
+    def enable(self, context: RequestContext, project: Project) -> None:
+        set_project_enabled(project, enabled=True)
 
-    @admin.action(description="Disable: nobody can work in them", permissions=["change"])
-    def disable(self, request: HttpRequest, queryset: QuerySet[Project]) -> HttpResponse | None:
-        """Close them, after a question."""
-        question = confirmed(self, request, queryset, "disable", "Close these projects for everybody?")
-        if question is None:
-            each(request, queryset, lambda _, row: set_project_enabled(row, enabled=False), "Projects disabled")
-        return question
+    @row_action(
+        "Disable: nobody can work in them",
+        "Projects disabled",
+        question="Close these projects for everybody?",
+        permissions=["change"],
+    )
+    def disable(self, context: RequestContext, project: Project) -> None:
+        set_project_enabled(project, enabled=False)

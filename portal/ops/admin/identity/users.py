@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -14,8 +14,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.ops.admin.base import ModelForm, confirmed, each, identity_rules
+from portal.ops.admin.base import ModelForm, identity_rules, row_action
 from portal.ops.admin.identity.parts import RolesOfSomebody, WithParts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.identity.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User
@@ -99,27 +100,21 @@ class UserAdmin(WithParts):
     def create(self, data: dict[str, Any]) -> User:
         return create_user(**data)
 
-    @admin.action(description="Enable", permissions=["change"])
-    def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        each(request, queryset, lambda _, row: set_user_enabled(row, enabled=True), "Users enabled")
+    @row_action("Enable", "Users enabled", permissions=["change"])
+    def enable(self, context: RequestContext, user: User) -> None:
+        set_user_enabled(user, enabled=True)
 
-    @admin.action(description="Disable: lock out at once", permissions=["change"])
-    def disable(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Lock them out, after a question."""
-        question = confirmed(self, request, queryset, "disable", "Lock these users out?")
-        if question is None:
-            each(request, queryset, lambda _, row: set_user_enabled(row, enabled=False), "Users disabled")
-        return question
+    @row_action("Disable: lock out at once", "Users disabled", question="Lock these users out?", permissions=["change"])
+    def disable(self, context: RequestContext, user: User) -> None:
+        set_user_enabled(user, enabled=False)
 
-    @admin.action(description="Sign out everywhere: void all tokens", permissions=["change"])
-    def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """End every session and token of theirs."""
-        each(request, queryset, lambda _, row: revoke_all(row), "Users signed out")
+    @row_action("Sign out everywhere: void all tokens", "Users signed out", permissions=["change"])
+    def sign_out(self, context: RequestContext, user: User) -> None:
+        revoke_all(user)
 
-    @admin.action(description="Lift the lock after wrong passwords", permissions=["change"])
-    def unlock(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Let them try again now."""
-        each(request, queryset, lambda _, row: lift_lockout(row), "Locks lifted")
+    @row_action("Lift the lock after wrong passwords", "Locks lifted", permissions=["change"])
+    def unlock(self, context: RequestContext, user: User) -> None:
+        lift_lockout(user)
 
     def get_urls(self) -> list[URLPattern]:
         """Add the page that sets a password."""
