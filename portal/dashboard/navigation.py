@@ -64,6 +64,7 @@ ENTRIES = (
         rule="identity:get_auth_catalog",
     ),
 )
+TITLES = {entry.section: entry.label for entry in ENTRIES}
 OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
 
 

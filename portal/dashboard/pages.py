@@ -57,13 +57,14 @@ class Page(View):
 
     ``section`` marks the entry of the navigation; ``rule`` is the policy rule that opens the page; ``live_page`` names
     what the page's socket follows, empty for a page that stands still; ``own_page`` is the URL name of a page that is
-    the person's own, in whatever project.
+    the person's own, in whatever project; ``back_to`` names the page on which refusals are shown.
     """
 
     section = ""
     rule = ""
     live_page = ""
     own_page = ""
+    back_to = "dashboard:overview"
     context: RequestContext
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -94,6 +95,7 @@ class Page(View):
         shell = {
             "me": self.context,
             "section": self.section,
+            "title": navigation.TITLES.get(self.section, ""),
             "entries": entries,
             "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.projects(), place),
@@ -161,7 +163,7 @@ class Page(View):
 
     def back(self) -> str:
         """Return where a refusal is shown."""
-        return "dashboard:overview"
+        return self.back_to
 
     def _sign_in(self, request: HttpRequest) -> HttpResponseBase:
         if cast("PageRequest", request).htmx:

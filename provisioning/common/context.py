@@ -50,12 +50,12 @@ class RequestContext:
         return replace(self, project_id=project_id)
 
 
-def system_context(request_id: str | None = None) -> RequestContext:
+def system_context() -> RequestContext:
     """The cloud itself: periodic jobs and commands."""
     return RequestContext(
         user_id=None,
         user_name="novella",
         project_id=None,
         roles=frozenset({"admin", "member", "reader"}),
-        request_id=request_id or new_request_id(),
+        request_id=new_request_id(),
     )

@@ -36,6 +36,7 @@ class CredentialPage(Page):
     """Base of the pages of this panel; their rules are asked about the person's own."""
 
     section = "application_credentials"
+    back_to = LIST
     rule = "identity:list_application_credentials"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
@@ -43,9 +44,6 @@ class CredentialPage(Page):
 
     def user(self) -> User:
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
-
-    def back(self) -> str:
-        return LIST
 
 
 class CredentialList(CredentialPage):

@@ -13,10 +13,8 @@ class FlavorPage(Page):
     """Base of the pages of this panel."""
 
     section = "flavors"
+    back_to = "dashboard:flavors"
     rule = "novella:flavors:index"
-
-    def back(self) -> str:
-        return "dashboard:flavors"
 
 
 class FlavorList(FlavorPage):

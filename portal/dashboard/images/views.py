@@ -27,10 +27,8 @@ class ImagePage(Page):
     """Base of the pages of this panel."""
 
     section = "images"
+    back_to = "dashboard:images"
     rule = "get_images"
-
-    def back(self) -> str:
-        return "dashboard:images"
 
 
 class ImageList(ImagePage):

@@ -33,10 +33,8 @@ class InstancePage(Page):
     """Base of the pages of this panel."""
 
     section = "instances"
+    back_to = "dashboard:instances"
     rule = "os_compute_api:servers:detail"
-
-    def back(self) -> str:
-        return "dashboard:instances"
 
 
 class InstanceList(InstancePage):

@@ -15,10 +15,8 @@ class KeyPairPage(Page):
     """Base of the pages of this panel."""
 
     section = "key_pairs"
+    back_to = "dashboard:key_pairs"
     rule = "os_compute_api:os-keypairs:index"
-
-    def back(self) -> str:
-        return "dashboard:key_pairs"
 
 
 class KeyPairList(KeyPairPage):

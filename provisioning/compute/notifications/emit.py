@@ -82,9 +82,9 @@ def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) 
     services.notify(found)
 
 
-def of_aggregate(row: Aggregate, verb: str, phases: Sequence[str] = ("start", "end")) -> None:
+def of_aggregate(row: Aggregate, verb: str) -> None:
     """Send the notifications of a change of an aggregate, which is done in one transaction."""
-    wanted = [event for phase in phases if is_wanted(event := f"aggregate.{verb}.{phase}")]
+    wanted = [event for phase in ("start", "end") if is_wanted(event := f"aggregate.{verb}.{phase}")]
     if wanted:
         hosts = list(row.hosts.order_by("name").values_list("name", flat=True)) if row.pk else []
         payload = payloads.aggregate(row, hosts)

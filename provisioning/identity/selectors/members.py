@@ -82,6 +82,10 @@ def own_roles(project: Project, actor: User | Group) -> list[Role]:
     return list(Role.objects.filter(id__in=given.values("role")).order_by("name"))
 
 
+def is_in(group: Group, user: User) -> bool:
+    return GroupMembership.objects.filter(group=group, user=user).exists()
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """A role of a user or of a group somewhere: on a project, a domain, or (neither) the system."""

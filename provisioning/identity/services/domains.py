@@ -36,9 +36,9 @@ class DomainChanges(TypedDict, total=False):
     extra: dict[str, Any]
 
 
-def ensure_domain(domain_id: str, name: str, *, description: str = "") -> Domain:
+def ensure_domain(domain_id: str, name: str) -> Domain:
     """Return the domain of this id, made if absent."""
-    return Domain.objects.get_or_create(id=domain_id, defaults={"name": name, "description": description})[0]
+    return Domain.objects.get_or_create(id=domain_id, defaults={"name": name})[0]
 
 
 def create_domain(

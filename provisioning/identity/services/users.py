@@ -44,7 +44,7 @@ class UserChanges(UserFields, total=False):
 
 
 def ensure_user(
-    domain: Domain, name: str, *, password: str | None = None, email: str = "", default_project: Project | None = None
+    domain: Domain, name: str, *, password: str | None = None, default_project: Project | None = None
 ) -> User:
     """Return the user of this name in the domain, made if absent; without a password a new one cannot sign in.
 
@@ -53,7 +53,7 @@ def ensure_user(
     known = User.objects.filter(domain=domain, name=name).first()
     if known is not None:
         return known
-    return create_user(domain, name, password=password, email=email, default_project=default_project)
+    return create_user(domain, name, password=password, default_project=default_project)
 
 
 @when_broken_off

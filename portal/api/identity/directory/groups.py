@@ -11,10 +11,10 @@ from portal.api.identity.base import CollectionView, RecordView
 from portal.api.identity.directory import lists, schemas, shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity.directory.get import is_in
 from provisioning.identity.directory.lists import groups, users_in
 from provisioning.identity.models import Group, User
 from provisioning.identity.selectors.lookups import by_id
+from provisioning.identity.selectors.members import is_in
 from provisioning.identity.services.groups import (
     add_to_group,
     create_group,

@@ -97,14 +97,14 @@ TASK_PROPERTIES: Schema = {
 }
 
 
-def _list_of(name: str, plural: str, item: Schema, *, paged: bool = True) -> Schema:
+def _list_of(plural: str, item: Schema) -> Schema:
     link = {"type": "string"}
-    links = {"first": link, "next": link} if paged else {}
     return {
         "name": plural,
-        "properties": {plural: {"type": "array", "items": item}, **links, "schema": link},
+        "properties": {plural: {"type": "array", "items": item}, "first": link, "next": link, "schema": link},
         "links": [
-            *([{"rel": "first", "href": "{first}"}, {"rel": "next", "href": "{next}"}] if paged else []),
+            {"rel": "first", "href": "{first}"},
+            {"rel": "next", "href": "{next}"},
             {"rel": "describedby", "href": "{schema}"},
         ],
     }
@@ -124,11 +124,11 @@ MEMBER_SCHEMA: Schema = {"name": "member", "properties": MEMBER_PROPERTIES}
 TASK_SCHEMA: Schema = {"name": "task", "properties": TASK_PROPERTIES}
 PUBLISHED: dict[str, Schema] = {
     "image": IMAGE_SCHEMA,
-    "images": _list_of("image", "images", IMAGE_SCHEMA),
+    "images": _list_of("images", IMAGE_SCHEMA),
     "member": MEMBER_SCHEMA,
-    "members": _list_of("member", "members", MEMBER_SCHEMA),
+    "members": _list_of("members", MEMBER_SCHEMA),
     "task": TASK_SCHEMA,
-    "tasks": _list_of("task", "tasks", TASK_SCHEMA),
+    "tasks": _list_of("tasks", TASK_SCHEMA),
 }
 """What ``GET /v2/schemas/{name}`` shows."""
 
