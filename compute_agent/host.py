@@ -1,7 +1,5 @@
 """One host: its services, its store and its commands, from start to stop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

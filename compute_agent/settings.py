@@ -2,8 +2,6 @@
 ``compute_agent.start.options``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What every frame and command on the agent's WebSocket is."""
 
-from __future__ import annotations
-
 from compute_agent.contract.build import Frozen
 
 

@@ -5,8 +5,6 @@ Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_
 addresses are lower case with colons.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 

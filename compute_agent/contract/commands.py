@@ -4,8 +4,6 @@ Each is carried out again from its start when the agent dies in it, so every com
 run of itself has left.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from compute_agent.contract.base import Message

@@ -6,8 +6,6 @@ Delivery is at least once in both directions: a ``Command`` is sent again until 
 ``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeVar
 
 import msgspec

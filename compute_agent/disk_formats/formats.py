@@ -3,8 +3,6 @@
 The control plane and hosts use this one table, so that nothing is taken from a user that no host could use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO

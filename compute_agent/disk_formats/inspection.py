@@ -4,8 +4,6 @@ A host trusts the format that is written down and opens images with it and nothi
 pass.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator
 from typing import IO, cast

@@ -4,8 +4,6 @@ https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst.  oslo
 its features, and whether it names a backing or a data file.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import IO

@@ -1,7 +1,5 @@
 """Reading a file that nobody vouches for: every module of a format uses these few names."""
 
-from __future__ import annotations
-
 from typing import IO
 
 SECTOR = 512

@@ -3,8 +3,6 @@
 https://gitlab.com/qemu-project/qemu/-/blob/master/block/vdi.c.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import IO
 

@@ -3,8 +3,6 @@
 https://learn.microsoft.com/windows/win32/vstor/about-vhd.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import IO
 

@@ -3,8 +3,6 @@
 https://learn.microsoft.com/openspecs/windows_protocols/ms-vhdx.
 """
 
-from __future__ import annotations
-
 import struct
 import uuid
 from typing import IO

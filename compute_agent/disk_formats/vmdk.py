@@ -5,8 +5,6 @@ inspector has looked for lines of the description that nobody knows; it takes a 
 file beside this one.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from typing import IO

@@ -1,7 +1,5 @@
 """What a command is carried out with: its steps, its cancellation, the host's threads."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

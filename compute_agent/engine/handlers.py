@@ -1,7 +1,5 @@
 """What registers with the engine: the kinds of subjects, and the handlers of their commands."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar

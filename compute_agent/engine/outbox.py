@@ -1,7 +1,5 @@
 """Events on their way to the portal: numbered, kept until recorded, and sent together when several are ready."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

@@ -1,7 +1,5 @@
 """How a command can end, as the portal is told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from compute_agent.virt.errors import HostError

@@ -1,7 +1,5 @@
 """Trying again until something works."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

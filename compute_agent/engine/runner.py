@@ -1,7 +1,5 @@
 """The commands of a host: one at a time for each subject in order of arrival, a removal before all others."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

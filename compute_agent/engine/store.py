@@ -6,8 +6,6 @@ a command) is synced to the disk before it is promised when the store is ``durab
 log, which outlives the process but not a power failure.  All methods are for one thread, the event loop's.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What a command is about: one thing of a kind (a server), in one generation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Worker threads for everything that may block."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

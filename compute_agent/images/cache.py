@@ -5,8 +5,6 @@ copied into a plain raw file, by a program with limits, so that nothing in it ca
 A kernel or a ramdisk is no disk: its file is kept as it came.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

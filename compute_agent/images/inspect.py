@@ -1,7 +1,5 @@
 """What kind of file a fetched image is, read from its bytes before any program opens it."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

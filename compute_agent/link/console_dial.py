@@ -1,7 +1,5 @@
 """Tunnels of consoles: between the socket of a guest on this host and the portal, which asked for it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Reaching the portal: addresses, and sockets that belong to the network the agent was started in."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Fetches an image's bits from the portal, for the image cache; the right to them comes with a command."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import time

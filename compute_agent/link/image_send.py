@@ -1,7 +1,5 @@
 """Sends the copy of a guest's disk to the portal as the data of an image; the right to it comes with a command."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import logging

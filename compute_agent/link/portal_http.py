@@ -1,7 +1,5 @@
 """Connections to the portal's HTTP side, with this host's credential."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from urllib.parse import quote, urlsplit

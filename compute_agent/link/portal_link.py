@@ -2,8 +2,6 @@
 breaks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """One connection to the portal, from ``Welcome`` until it breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """Remove every bridge, server, filter and namespace an agent made: part of ``bin/up --clean``."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

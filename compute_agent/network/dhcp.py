@@ -1,7 +1,5 @@
 """One dnsmasq for each bridge: it answers the interfaces it knows with their fixed addresses, and no other."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import os

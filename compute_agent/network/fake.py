@@ -1,7 +1,5 @@
 """The network of simulated hosts."""
 
-from __future__ import annotations
-
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Leftover
 from compute_agent.network.host_network import HostNetwork

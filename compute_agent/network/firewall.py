@@ -14,8 +14,6 @@ nothing holds it to its address.
 The whole ruleset is rendered from what is plugged and replaces the old one in one transaction; tracked flows go on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """The contract of the host's network: bridges, DHCP, taps and filters."""
 
-from __future__ import annotations
-
 import abc
 
 from compute_agent.contract.build import InstanceSpec, PortRef

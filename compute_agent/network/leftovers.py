@@ -1,7 +1,5 @@
 """What the host's network has that none of its guests accounts for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

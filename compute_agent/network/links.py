@@ -1,7 +1,5 @@
 """Bridges and interfaces of the kernel, through netlink; every function is idempotent."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The real network of a host: a bridge for each network, dnsmasq, nftables, and a way out."""
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import subprocess

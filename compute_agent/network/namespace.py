@@ -1,7 +1,5 @@
 """Network namespaces: enter one for good, and open a single socket in the one the process came from."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import threading

@@ -1,7 +1,5 @@
 """What is plugged on this host, kept on disk so that a restarted agent knows it."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The way out of the agent's network namespace: a veth pair to the machine's own network, with NAT on both sides."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import logging

@@ -1,7 +1,5 @@
 """The resource audit: what this host has, uses and runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from compute_agent.contract.messages import GuestState, ResourceAudit

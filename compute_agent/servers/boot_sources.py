@@ -1,7 +1,5 @@
 """What a guest is made from and boots from, fetched to this host."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Making a guest: the steps of a build, each with what undoes it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from compute_agent.contract.build import InstanceSpec

@@ -1,7 +1,5 @@
 """Questions the portal asks and waits for: console log, diagnostics, an open console.  They store nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import logging

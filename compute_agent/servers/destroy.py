@@ -1,7 +1,5 @@
 """Removing a server from its host."""
 
-from __future__ import annotations
-
 from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext

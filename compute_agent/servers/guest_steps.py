@@ -1,7 +1,5 @@
 """The steps in which a guest is made and started: the whole of a build, and parts of other commands."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from compute_agent.contract.build import InstanceSpec

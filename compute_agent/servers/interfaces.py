@@ -1,7 +1,5 @@
 """Interfaces that come and go, and what is allowed on them, while the guest goes on."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Servers as the engine knows them: the handlers of their commands, and what is done between commands."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from importlib import import_module

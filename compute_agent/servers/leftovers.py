@@ -1,7 +1,5 @@
 """What is on the host that none of its guests accounts for, as the audit lists it."""
 
-from __future__ import annotations
-
 import logging
 
 from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover

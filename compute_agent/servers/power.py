@@ -1,7 +1,5 @@
 """Power, and a password inside the guest."""
 
-from __future__ import annotations
-
 import contextlib
 
 from compute_agent.contract.build import InstanceSpec

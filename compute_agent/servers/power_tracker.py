@@ -1,7 +1,5 @@
 """What this host knows of its guests' power, and the reports of changes that no command made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from compute_agent.contract.messages import SERVER

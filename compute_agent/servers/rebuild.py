@@ -1,7 +1,5 @@
 """Disks made anew."""
 
-from __future__ import annotations
-
 from compute_agent.contract.commands import RebuildRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext

@@ -1,7 +1,5 @@
 """What the servers of this host are made of, kept as descriptions in the engine's store."""
 
-from __future__ import annotations
-
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, image_refs

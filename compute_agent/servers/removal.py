@@ -1,7 +1,5 @@
 """Removing what a host has of one attempt of a server, and insisting on it."""
 
-from __future__ import annotations
-
 from compute_agent.engine.retry import insist
 from compute_agent.engine.threads import in_thread
 from compute_agent.servers.services import HostServices

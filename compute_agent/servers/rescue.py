@@ -1,7 +1,5 @@
 """A guest that starts from another disk for a while."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Another size on the same host, kept or given up."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

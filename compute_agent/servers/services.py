@@ -1,7 +1,5 @@
 """What a host is put together from: hypervisor, network, image cache, ways out, threads."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Copying a guest's disk and sending it to the portal as an image."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from functools import partial

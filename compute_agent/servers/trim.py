@@ -1,7 +1,5 @@
 """Disk blocks that a guest no longer uses."""
 
-from __future__ import annotations
-
 from compute_agent.contract.commands import TrimRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext

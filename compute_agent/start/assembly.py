@@ -1,7 +1,5 @@
 """Puts a host together from its settings; what only real hypervisors need is imported only for them."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """``python -m compute_agent clean``: remove the guests, networks and files of an agent that no longer runs."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path

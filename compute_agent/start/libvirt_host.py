@@ -1,7 +1,5 @@
 """A real host: libvirt, the Linux network and the image cache.  Imported only when the driver is libvirt."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from compute_agent.engine.threads import Threads

@@ -1,7 +1,5 @@
 """What the process must do to its machine before it has threads: state folders, locks, network namespace, KVM."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import os

@@ -1,7 +1,5 @@
 """``python -m compute_agent``: one agent, or many simulated hosts, in one process and one event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

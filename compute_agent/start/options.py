@@ -1,7 +1,5 @@
 """The command line and the environment of ``python -m compute_agent``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

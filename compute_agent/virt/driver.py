@@ -6,8 +6,6 @@ never two at once for the same instance.  Every method is idempotent: after a cr
 start.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field

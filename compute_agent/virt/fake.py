@@ -4,8 +4,6 @@ be a cloud.
 Its guests survive the agent as real ones do.  It can be made to fail at a chosen step of every build (``FaultPoint``).
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Consoles of guests that are not there: a screen of one colour that changes with each key, and a line that echoes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """The disks of simulated guests as files: empty, and as large as they should be."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

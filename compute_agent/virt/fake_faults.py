@@ -1,7 +1,5 @@
 """Faults of a simulated host: one chosen step of every build fails."""
 
-from __future__ import annotations
-
 import threading
 
 from compute_agent.contract.steps import BUILD_STEPS

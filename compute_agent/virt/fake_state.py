@@ -1,7 +1,5 @@
 """The state of the fake hypervisor: its guests, what it keeps of each instance, and what a guest writes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Find and end the helper processes of this host: only those that are proved to be ours."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import logging

@@ -1,7 +1,5 @@
 """Run the small programs of the host, bounded in time, memory and processor."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """For how long this machine has run, in the words of ``uptime``."""
 
-from __future__ import annotations
-
 import os
 import time
 from datetime import timedelta

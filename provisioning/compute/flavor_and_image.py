@@ -1,7 +1,5 @@
 """Which flavor and which image a caller may use, and whether they fit; errors name the field of the Compute API."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Looking once or twice, and mending what is still wrong."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import time

@@ -1,7 +1,5 @@
 """What a check finds, and how checks are registered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """The doctor's rounds by the clock: a job in the queue, because looking at everything may take a while."""
 
-from __future__ import annotations
-
 import logging
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """How checks mend: in a transaction of their own, behind the instance's lock, after a last look."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """An examination and its record."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from typing import Literal

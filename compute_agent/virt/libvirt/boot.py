@@ -1,7 +1,5 @@
 """What a guest boots from: its own disk or a rescue disk, by its boot sector or by a kernel handed over by the host."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Making a guest's files and removing a guest with all of them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the host has and uses, as libvirt and the file system say."""
 
-from __future__ import annotations
-
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Remove every guest an agent made with the embedded driver: the last word of ``bin/up --clean``."""
 
-from __future__ import annotations
-
 import shutil
 
 from compute_agent.settings import AgentSettings

@@ -1,7 +1,5 @@
 """One connection to libvirt that mends itself, with libvirt's event loop in a thread of its own."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator

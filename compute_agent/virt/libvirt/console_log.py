@@ -4,8 +4,6 @@ QEMU appends for as long as the guest runs.  What is old is given back to the fi
 beginning of the file: its length, and so every offset, only ever grows, and no byte the guest writes meanwhile is lost.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """What can be seen of a guest: its console log, its sockets, its counters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from compute_agent.contract.messages import Diagnostics

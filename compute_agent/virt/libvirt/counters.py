@@ -1,7 +1,5 @@
 """What libvirt counts of a guest (``virConnectGetAllDomainStats``)."""
 
-from __future__ import annotations
-
 import time
 import xml.etree.ElementTree as ET
 from typing import Any

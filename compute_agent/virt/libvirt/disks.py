@@ -1,7 +1,5 @@
 """The disks of a guest: a qcow2 overlay on the cached image, and the flavor's ephemeral and swap disks."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

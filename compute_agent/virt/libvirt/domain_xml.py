@@ -1,7 +1,5 @@
 """The domain XML of a guest, built as a tree (libvirt's "Domain XML format"), and Novella's mark inside it."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass

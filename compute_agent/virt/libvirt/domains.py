@@ -1,7 +1,5 @@
 """The domains of this host that Novella made: how they are found, what state they are in, and how they end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import libvirt

@@ -1,7 +1,5 @@
 """The libvirt driver: real guests of QEMU, with KVM or without."""
 
-from __future__ import annotations
-
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.building import BuildOperations
 from compute_agent.virt.libvirt.consoles import ConsoleOperations

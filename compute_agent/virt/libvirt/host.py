@@ -1,7 +1,5 @@
 """The host itself: connected, measured, looked through for what is left over, its console logs kept small."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

@@ -1,7 +1,5 @@
 """Interfaces plugged into a guest and taken from it, while it runs and in its definition."""
 
-from __future__ import annotations
-
 import logging
 import time
 import xml.etree.ElementTree as ET

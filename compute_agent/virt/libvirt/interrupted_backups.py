@@ -5,8 +5,6 @@ the next one finds a job of nothing, which never ends: every other request to th
 of the job libvirt knows the guest as it is; what QEMU itself still copies is found by ``snapshots`` and ended.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ change lock".  The same holds for notes that outlived a restart of the machine. 
 shut off.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A ``/dev/kvm`` that opens but cannot run a guest makes libvirt probe it at every
 regular file bound read-only over it, in a mount namespace of the agent's own, makes libvirt take emulation at once.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What is on the host and is part of no guest of Novella's: folders without a domain, and domains of others."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

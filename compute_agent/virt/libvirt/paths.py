@@ -1,7 +1,5 @@
 """Where the libvirt driver keeps things, with short names for unix sockets, which the kernel limits to 107 bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Power, and what the agent inside the guest is asked for: a password, a trim of its disks."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Power states: libvirt's numbers into Nova's, and the newest state of each guest, on which threads can wait."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Collection

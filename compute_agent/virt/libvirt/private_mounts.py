@@ -1,7 +1,5 @@
 """A mount namespace of the agent's own, in which single files of the machine are covered by others."""
 
-from __future__ import annotations
-
 import ctypes
 import grp
 import os

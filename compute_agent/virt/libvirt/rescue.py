@@ -1,7 +1,5 @@
 """A guest that boots from another disk for a while."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec

@@ -6,8 +6,6 @@ then removes the file.  Every step may be cut off and done again: a disk that li
 place appears by a rename.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -6,8 +6,6 @@ config drive).
 The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and of Nova's "Metadata service" chapter.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

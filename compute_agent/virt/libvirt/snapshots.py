@@ -1,7 +1,5 @@
 """A whole copy of a guest's root disk: by QEMU itself while the guest is on, by qemu-img while it is off."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

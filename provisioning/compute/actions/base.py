@@ -2,8 +2,6 @@
 that a host carries out.
 """
 
-from __future__ import annotations
-
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

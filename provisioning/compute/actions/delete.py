@@ -1,7 +1,5 @@
 """Deleting: possible in every state, with the host up or down, and idempotent."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from copy import copy

@@ -5,8 +5,6 @@ change; its host carries out the commands of one instance one after the other; a
 interfaces there are to be.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from datetime import datetime, timedelta

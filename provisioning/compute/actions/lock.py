@@ -1,7 +1,5 @@
 """Locking a server against its own project's hands."""
 
-from __future__ import annotations
-
 import uuid
 from abc import abstractmethod
 

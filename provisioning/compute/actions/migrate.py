@@ -3,8 +3,6 @@
 Guests' disks lie on their hosts, and no two hosts share them yet.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Collection
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Power: start, stop, reboot, pause, suspend; a crash dump; a password set inside the guest."""
 
-from __future__ import annotations
-
 import uuid
 from typing import ClassVar, Literal
 

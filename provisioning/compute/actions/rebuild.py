@@ -1,7 +1,5 @@
 """Rebuild: a server's disks are made anew from an image; its id, its size, its interfaces and addresses stay."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The registry of server actions: every table that says what actions there are derives from it."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from compute_agent.contract.commands import CommandBody, DestroyRequest

@@ -1,7 +1,5 @@
 """Rescue: a server starts from another disk, with its own as the second one, until it is unrescued."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What operators set by hand when a server is stuck."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from copy import copy

@@ -5,8 +5,6 @@ and of its host: nothing is missing when it goes back.  ``Instance.old_flavor`` 
 done it, and the one before from then on.
 """
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 from datetime import datetime

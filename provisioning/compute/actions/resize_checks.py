@@ -1,7 +1,5 @@
 """What a new size must satisfy before anything is written (Compute API reference, "Resize server (resize action)")."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

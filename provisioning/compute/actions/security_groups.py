@@ -1,7 +1,5 @@
 """Security groups of a server: all its interfaces are in them."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.db import transaction

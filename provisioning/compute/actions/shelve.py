@@ -1,7 +1,5 @@
 """Putting a server on the shelf: stopped and copied, then taken off its host, which gets its room back."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Images of servers: a snapshot, or the next of a row of backups."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from abc import abstractmethod

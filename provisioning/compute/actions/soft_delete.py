@@ -3,8 +3,6 @@
 Such a server keeps its place, its addresses and its quota until it is reclaimed.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from compute_agent.contract.commands import CommandBody, PowerRequest

@@ -1,7 +1,5 @@
 """Trim: a guest gives back to its host the blocks of its disks that it no longer uses."""
 
-from __future__ import annotations
-
 from compute_agent.contract.commands import TrimRequest
 from provisioning.compute.actions.base import Button, Prepared, TasklessAction
 from provisioning.compute.actions.registry import register

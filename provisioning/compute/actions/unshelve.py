@@ -1,7 +1,5 @@
 """Taking a server off the shelf: started where it is, or built from the copy of its disk on any host that fits."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Allocate: ports and addresses for a guest whose host is known."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from provisioning.compute import instance_actions

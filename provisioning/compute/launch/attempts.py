@@ -1,7 +1,5 @@
 """The tries of a build: why each failed, kept step by step and told when the last one is over."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The two kinds of build of servers that are made on a host: a new server, and one that comes back from its shelf."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from provisioning.compute.models import Instance

@@ -1,7 +1,5 @@
 """What a launch must satisfy before anything is written; every error names the field of the Compute API it is about."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext

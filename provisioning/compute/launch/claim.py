@@ -1,7 +1,5 @@
 """Schedule and claim: from a request to room on one host, with a record of how it was found."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.utils import timezone
 

@@ -1,7 +1,5 @@
 """Launching: checks, quota, records, first event and the cast to the scheduler in one transaction."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.db import IntegrityError, transaction

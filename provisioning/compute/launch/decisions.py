@@ -1,7 +1,5 @@
 """Looks at the hosts for a place, and the records of what they found."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Where a launch wants its servers to be: a zone, for operators a host, and what the scheduler is to heed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from provisioning.common.context import RequestContext

@@ -1,7 +1,5 @@
 """Would it fit: the scheduler itself, on the rows of the hosts as they are now; nothing is written."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The end of a build: the server is active, comes off its shelf, or goes to another host or to ERROR."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What a guest is given for its first boot: user data, injected files and a public key."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Hand off: the whole guest as one durable command to its host."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest

@@ -1,7 +1,5 @@
 """A launch that is sent twice is one launch: its idempotency key decides the ids of the servers it makes."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import uuid

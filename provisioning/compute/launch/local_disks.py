@@ -1,7 +1,5 @@
 """Local disks that a launch asks for beside the root disk: the flavor says what there may be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from provisioning.common.errors import InvalidInputError

@@ -1,7 +1,5 @@
 """Which networks and ports the interfaces of a launch's servers are to be on."""
 
-from __future__ import annotations
-
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.network import selectors as network

@@ -1,7 +1,5 @@
 """How many servers the quota allows, and what each of them takes of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from provisioning.common.errors import OverQuotaError

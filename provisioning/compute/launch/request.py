@@ -1,7 +1,5 @@
 """What a face asks of the compute services, already free of HTTP and forms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """Reserve: the quota of each server that is asked for, and its record as it will be written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

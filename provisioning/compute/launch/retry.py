@@ -1,7 +1,5 @@
 """When a launch goes wrong: another host, or ERROR with a reason; nothing that was taken is forgotten."""
 
-from __future__ import annotations
-
 import uuid
 
 from django.conf import settings

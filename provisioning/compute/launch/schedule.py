@@ -2,8 +2,6 @@
 off.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 

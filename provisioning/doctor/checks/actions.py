@@ -1,7 +1,5 @@
 """What is still written down as going on with servers with which nothing goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet

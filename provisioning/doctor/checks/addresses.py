@@ -1,7 +1,5 @@
 """Ports and addresses: whose they are, and whether every server has as many as it asked for."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

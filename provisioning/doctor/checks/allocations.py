@@ -1,7 +1,5 @@
 """The room on hosts: what is counted, what is held, and by whom."""
 
-from __future__ import annotations
-
 import operator
 import uuid
 from collections.abc import Iterator

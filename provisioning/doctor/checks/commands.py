@@ -1,7 +1,5 @@
 """Commands that nobody awaits, and tasks that await a command that was never given, or two."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Why servers failed: whether anything says it, and in words for people."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

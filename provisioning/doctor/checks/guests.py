@@ -1,7 +1,5 @@
 """Servers whose guest is gone from its host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from provisioning.compute.models import Instance

@@ -1,7 +1,5 @@
 """Hosts that do not answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.db.models import Count, Q

@@ -1,7 +1,5 @@
 """Images of servers that nobody finishes, that are missing, or that nobody needs any more."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

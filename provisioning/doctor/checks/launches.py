@@ -1,7 +1,5 @@
 """Launches whose next step is in no queue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.db.models import F, Q

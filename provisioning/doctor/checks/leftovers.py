@@ -1,7 +1,5 @@
 """What hosts have that no server there accounts for, as they last said."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from collections.abc import Iterator

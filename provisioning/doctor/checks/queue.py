@@ -1,7 +1,5 @@
 """The queue, the workers, the work by the clock, and the way to the webhook."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

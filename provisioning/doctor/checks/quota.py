@@ -1,7 +1,5 @@
 """Quota: what is counted against what there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from provisioning.doctor.finding import Finding, check

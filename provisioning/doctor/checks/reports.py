@@ -1,7 +1,5 @@
 """Reports of hosts that could not be dealt with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from provisioning.doctor.finding import Finding, Mend, check

@@ -1,7 +1,5 @@
 """Tasks that nobody ends: without a deadline, or long past it; and states that do not exist."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """``POST /servers/{id}/action``: one key of the body names the action."""
 
-from __future__ import annotations
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
