@@ -16,6 +16,7 @@ from django.db import connection
 
 from provisioning.jobs.models import WorkerBeat
 from provisioning.jobs.worker_groups import name_of_group, process_mark
+from up.processes import descendants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180.0
@@ -35,18 +36,6 @@ def eventually(check: Callable[[], object], what: str, within: float = PATIENCE)
         if time.monotonic() > end:
             pytest.fail(f"{what}: not within {within} s")
         time.sleep(0.01)
-
-
-def descendants(pid: int) -> list[int]:
-    """Pids of the processes below one, parents first."""
-    found: list[int] = []
-    left = [pid]
-    while left:
-        children = Path(f"/proc/{left[0]}/task/{left[0]}/children")
-        more = [int(child) for child in children.read_text().split()] if children.exists() else []
-        found += more
-        left = [*left[1:], *more]
-    return found
 
 
 def kill_group(master: subprocess.Popen[bytes]) -> None:
