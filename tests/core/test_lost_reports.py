@@ -159,6 +159,7 @@ def test_a_power_order_that_was_given_up_is_not_sent_any_more(cloud: Cloud, alic
     assert state_of(instance) == ("active", None)
 
 
+@pytest.mark.doctor_finds("guests")
 def test_a_reinstalled_hosts_servers_are_found_stopped(cloud: Cloud, alice: RequestContext) -> None:
     """A host that joins anew says no hello; its audits must do."""
     agent = cloud.add_host("kelvin")
@@ -174,6 +175,7 @@ def test_a_reinstalled_hosts_servers_are_found_stopped(cloud: Cloud, alice: Requ
     assert cloud.fresh(instance).power_state == PowerState.NOSTATE
 
 
+@pytest.mark.doctor_finds("tasks")
 def test_one_servers_trouble_with_the_records_does_not_keep_the_others(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

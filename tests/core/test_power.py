@@ -101,6 +101,7 @@ def test_a_failed_stop_leaves_it_active_and_says_why(cloud: Cloud, running: Inst
     assert InstanceAction.objects.get(instance=running, action="stop").message == "The guest does not listen."
 
 
+@pytest.mark.doctor_finds("actions")
 def test_the_end_of_an_older_order_does_not_end_a_newer_task(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agents["kelvin"]
     power.reboot(context("alice"), running.id)

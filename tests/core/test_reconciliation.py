@@ -88,6 +88,7 @@ def test_the_owner_is_told_again_when_it_happens_again(cloud: Cloud, alice: Requ
     assert InstanceAction.objects.filter(message=GONE).count() == 2
 
 
+@pytest.mark.doctor_finds("guests")
 def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_told(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_tol
     assert InstanceAction.objects.filter(message=GONE).count() == 1
 
 
+@pytest.mark.doctor_finds("guests")
 def test_what_waits_paused_or_suspended_says_that_its_guest_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
     suspend(context("alice"), row.id)
@@ -142,6 +144,7 @@ def test_what_is_left_of_a_deleted_server_is_ordered_away_at_the_second_look(
     assert not Kept.objects.exists()
 
 
+@pytest.mark.doctor_finds("leftovers")
 def test_what_is_left_of_a_server_that_is_elsewhere_is_ordered_away(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
     other = cloud.add_host("two")
@@ -155,6 +158,7 @@ def test_what_is_left_of_a_server_that_is_elsewhere_is_ordered_away(cloud: Cloud
     assert str(row.id) in agent.guests
 
 
+@pytest.mark.doctor_finds("guests")
 def test_what_a_server_has_on_its_own_host_stays(cloud: Cloud, alice: RequestContext) -> None:
     """Somebody removed the domain and left the disk: the owner can start it."""
     row, agent = at_rest(cloud, alice)
@@ -166,6 +170,7 @@ def test_what_a_server_has_on_its_own_host_stays(cloud: Cloud, alice: RequestCon
     assert state_of(row) == ("stopped", None)
 
 
+@pytest.mark.doctor_finds("leftovers")
 def test_what_no_record_knows_is_kept_in_mind_and_left_alone(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("one")
     stranger, lost = str(uuid.uuid4()), uuid.uuid4()

@@ -416,6 +416,7 @@ def test_no_host_with_room_leaves_it_on_its_shelf(
     assert (action(offloaded, "unshelve").message or "").startswith("No valid host was found.")
 
 
+@pytest.mark.doctor_finds("shelves")
 def test_without_its_image_it_stays_on_its_shelf(cloud: Cloud, offloaded: Instance, alice: RequestContext) -> None:
     Image.objects.filter(id=offloaded.snapshot_image_id).update(status="deleted")
     unshelve(alice, offloaded.id)

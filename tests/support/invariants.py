@@ -11,11 +11,15 @@ OTHERS = {"workers", "queue", "foreign_messages", "periodic", "webhook", "hosts"
 """The doctor's checks of programs that tests do not run, and of words that tests make up."""
 
 
-def check() -> None:
-    """Fail with the doctor's sentences when anything does not add up; what it only notes is well."""
-    found = findings(checks.keys() - OTHERS)
-    wrong = [f"{each.check}: {each.subject}: {each.sentence}" for each in found if each.severity != "note"]
+def check(*expected: str) -> None:
+    """Fail with the doctor's sentences when anything does not add up; what it only notes is well.
+
+    ``expected``: the checks that have to find something, because the test has broken it.
+    """
+    found = [each for each in findings(checks.keys() - OTHERS) if each.severity != "note"]
+    wrong = [f"{each.check}: {each.subject}: {each.sentence}" for each in found if each.check not in expected]
     assert not wrong, "\n".join(wrong)
+    assert {each.check for each in found} == set(expected)
 
 
 def check_empty() -> None:

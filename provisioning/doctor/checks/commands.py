@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest
+from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest, PowerRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
 from provisioning.compute.host_commands import about_servers, of_tasks
@@ -65,6 +65,8 @@ def _awaits(instance: Instance, command: HostCommand) -> bool:
         return instance.task_state == TaskState.SPAWNING and build_kind_of(instance) is not None
     if isinstance(body, ConfirmResizeRequest) and instance.task_state in host_actions["resize"].tasks():
         return True  # it settles an earlier resize, which an operator's reset has cut off
+    if isinstance(body, PowerRequest) and body.action == "stop" and instance.vm_state == VmState.SOFT_DELETED:
+        return True  # its host was away when it was deleted, and stops the guest when it is back
     return awaiting(instance, body) is not None
 
 
