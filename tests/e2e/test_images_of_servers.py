@@ -71,10 +71,11 @@ def test_an_image_of_a_server_starts_another_one(cloud: OneMachine, user_data: P
     made = cloud.openstack_json("server", "image", "create", "--name", "copy", "--wait", "first")
     assert made["status"] == "active"
     assert show(cloud, "first")["status"] == "ACTIVE"
-    create(cloud, "second", "copy")
+    second = create(cloud, "second", "copy")
     says(cloud, "second", "the disk says: written by first.")
     for number in range(2):
         cloud.openstack("server", "backup", "create", "--name", f"day-{number}", "--rotate", "1", "--wait", "second")
+        reaches(cloud, str(second["id"]), "ACTIVE")
     wait_for(
         "the older backup is gone",
         lambda: (

@@ -342,6 +342,7 @@ def changes(parts: Parts, server: Any) -> None:
     assert {each.migration_type for each in compute.migrations()} == {"resize"}
     assert list(compute.server_migrations(server)) == []
     image = compute.create_server_image(server, "sdk-image", wait=True)
+    parts.until(server, "ACTIVE")  # the image is ready a moment before the server is at rest
     compute.backup_server(server, "sdk-backup", "daily", 1)
     parts.until(server, "ACTIVE")
     for each in parts.conn.image.images(name="sdk-backup"):
@@ -499,6 +500,7 @@ def cloud_server(conn: Connection, group: Any) -> None:
     assert isinstance(conn.get_server_console(made.id), str)
     snapshot = conn.create_image_snapshot("cloud-copy", made.id, wait=True, timeout=240)
     assert snapshot.status == "active"
+    wait_for("the server is at rest", lambda: not conn.compute.get_server(made.id).task_state)
     assert conn.rebuild_server(made.id, made.image.id, wait=True).status == "ACTIVE"
     assert conn.delete_image("cloud-copy", wait=True)
     conn.compute.delete_server(made.id, force=True)
