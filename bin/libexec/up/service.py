@@ -18,6 +18,7 @@ LOGS_KEPT = 3
 LINE_BYTES = 65_536
 """A longer line is broken."""
 MOST_LAST_READS = 1000
+LAST_LINE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 SETTLED_AFTER = 30.0
 """Seconds of life after which an end is a first end again."""
@@ -95,6 +96,8 @@ class Service:
     started: float = 0.0
     ends: int = 0
     """Ends in a row without a settled run between them."""
+    last_line: str = ""
+    """The last line of its output."""
     _partial: bytes = field(default=b"", repr=False)
 
     @property
@@ -143,6 +146,7 @@ class Service:
         if not line:
             return
         self.log.write(line + b"\n")
+        self.last_line = line.decode(errors="replace").strip()[:LAST_LINE]
         if IMPORTANT.search(line):
             self.show(self.name, line.decode(errors="replace"))
 

@@ -84,11 +84,13 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 
 def later_actions(actions: Sequence[InstanceAction]) -> list[ActionRow]:
-    """Return what happened after the launch, newest first."""
-    words = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
+    """Return what happened after the launch, newest first; what goes on or has failed is not called done."""
+    done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
+    names = {action.record: action.button.label for action in registered.values() if action.button}
     return [
         ActionRow(
-            label=words.get(action.action) or action.action.replace("_", " ").capitalize(),
+            label=(done if action.finished_at and not action.message else names).get(action.action)
+            or action.action.replace("_", " ").capitalize(),
             started=action.started_at,
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,
             failed=bool(action.message),

@@ -85,8 +85,12 @@ class LaunchForm(Form):
     @property
     def notices(self) -> list[tuple[str, str]]:
         """What is wrong, in sentences with the fields that they are about."""
-        found = [(field, str(errors[0])) for field, errors in self.errors.items()]
+        found = [(field, self._named(field, str(errors[0]))) for field, errors in self.errors.items()]
         return [*found, *([("quota", self.over_quota)] if self.over_quota else [])]
+
+    def _named(self, field: str, error: str) -> str:
+        """Say which field an error is about that stands away from it."""
+        return f"{self[field].label}: {error}" if field in self.fields else error
 
     def replace_error(self, field: str, sentence: str) -> None:
         """Say one thing about a field, and nothing else; also in a form that was not sent."""

@@ -371,6 +371,7 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         if self.notification:
             notify(instance, f"{self.notification}.start", Note(context))
         self.send(host, instance, self.command(instance, prepared))
+        state.announce_all(instance, [{}])
         return instance
 
     def send(self, host: Host, instance: Instance, body: CommandBody) -> None:

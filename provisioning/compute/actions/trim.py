@@ -24,7 +24,7 @@ class Trim(TasklessAction[None, TrimRequest]):
         "Trim",
         "scissors",
         "Trim the disks of {name}?",
-        "What its file systems no longer use is given back to its host. It goes on meanwhile.",
+        "Disk blocks that the guest no longer uses are given back to the host. The guest goes on meanwhile.",
         "{name} is trimming its disks.",
     )
 

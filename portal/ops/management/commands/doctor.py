@@ -32,6 +32,8 @@ class Command(BaseCommand):
         if options["list"]:
             self.stdout.write("\n".join(checks))
             return
+        if options["pause"] is not None and options["pause"] < 0:
+            raise CommandError("--pause must not be negative.")
         try:
             row = run("command", names=options["check"], repair=options["repair"], pause=options["pause"])
         except InvalidInputError as error:
