@@ -106,6 +106,8 @@ def test_a_hostile_login_name_stays_inside_its_quotes(at_alice: Client, alice: P
 
 def test_what_happened_since_is_listed(at_alice: Client, web: Instance, cloud: Cloud) -> None:
     at_alice.post(f"/instances/{web.id}/stop/")
+    (action,) = page_of(at_alice, web).context["later_actions"]
+    assert (action.label, action.seconds) == ("Stop", None)
     cloud.run()
     (action,) = page_of(at_alice, web).context["later_actions"]
     assert (action.label, action.failed) == ("Stopped", False)

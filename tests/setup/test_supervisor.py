@@ -259,3 +259,15 @@ def test_a_long_log_is_moved_aside(tmp_path: Path) -> None:
     kept = sorted(path.name for path in tmp_path.iterdir())
     assert kept == ["web.log", "web.log.1", "web.log.2", "web.log.3"]
     assert all(path.stat().st_size <= service.LOG_BYTES for path in tmp_path.iterdir())
+
+
+def test_the_last_words_of_a_service_are_kept(tmp_path: Path) -> None:
+    said: list[str] = []
+    program = service.Program("one", [sys.executable, "-c", "print('first'); print('Error: no such rule')"], {})
+    log = service.Log(tmp_path / "one.log")
+    one = service.Service(program, log, lambda _, line: said.append(line))
+    one.start()
+    assert one.process is not None
+    one.ended(os.waitpid(one.process.pid, 0)[1])
+    log.close()
+    assert (one.last_line, said) == ("Error: no such rule", [])

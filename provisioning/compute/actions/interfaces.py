@@ -151,15 +151,17 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         return DetachInterfaceRequest(instance=guest_spec(instance), port=prepared.value)
 
     def end(self, instance: Instance, body: DetachInterfaceRequest, outcome: Outcome) -> Instance | None:
-        """The interface is out, and its port goes; or the guest keeps it, also after commands that were given
-        meanwhile.
+        """The interface is out, and its port goes; or the guest keeps it.
+
+        Where the host may have taken it out all the same, or a command that follows would, the host is told to plug it
+        in again.
         """
         port = body.port
         if outcome.well:
             take_interface(instance, port.id)
         else:
             network.set_interface_leaving(port.id, leaving=False)
-            if host_commands.is_busy_with(instance.id):
+            if outcome.silent or host_commands.is_busy_with(instance.id):
                 _send_attach(instance, port.id)
         return super().end(instance, body, outcome)
 
@@ -216,7 +218,7 @@ def add_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, network_
                 raise NotFoundError(f"Network could not be found for instance {instance.id}.", field="networkId")
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="networkId") from error
-        order_refresh(instance)
+        send_refresh(instance)
 
 
 @when_broken_off
@@ -230,7 +232,7 @@ def remove_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, addre
         check_lock(context, instance)
         if not network.remove_address(instance.id, address):
             raise NotFoundError(f"Instance {instance.id} does not have fixed IP '{address}'.", field="address")
-        order_refresh(instance)
+        send_refresh(instance)
 
 
 # ----- inside the caller's transaction, with the instance locked -----------------------------------------------------
@@ -251,7 +253,7 @@ def take_interface(instance: Instance, port_id: str) -> None:
         _write_interfaces(instance, interfaces)
 
 
-def order_refresh(instance: Instance) -> None:
+def send_refresh(instance: Instance) -> None:
     """Let a server's host know what its interfaces may do now, unless it will be told by a command to come."""
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:

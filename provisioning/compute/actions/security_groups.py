@@ -8,7 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import state
-from provisioning.compute.actions.interfaces import locked_instance, order_refresh
+from provisioning.compute.actions.interfaces import locked_instance, send_refresh
 from provisioning.compute.models import Instance
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
@@ -50,4 +50,4 @@ def _group(context: RequestContext, instance: Instance, wanted: str) -> Security
 def _changed(instance: Instance, groups: list[str]) -> None:
     if not state.update(instance, {"security_groups": groups}):
         raise ConflictError("The server is changing too quickly; try again.")
-    order_refresh(instance)
+    send_refresh(instance)
