@@ -20,8 +20,10 @@ ALLOW_SKIP = "NOVELLA_TESTS_ALLOW_SKIP"
 """Set by bin/test on a machine that cannot install what the tests need; then a skip is only reported."""
 
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
-"""A shell starts what it sends to the background with SIGINT ignored, and programs that tests stop by it inherit it."""
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        # A shell in the background and nohup ignore them, and programs that tests stop by them would inherit that.
+        signal.signal(number, lambda *_: None)
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
