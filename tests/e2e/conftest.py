@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.support.one_machine import OneMachine, running
+from tests.support.one_machine import PATIENCE, OneMachine, running
 
 
 @pytest.fixture(scope="session", name="cloud")
@@ -46,7 +46,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Key:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A browser for one file: its event loop is the thread's own, and network code of later files needs that thread."""
-    expect.set_options()
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"),
