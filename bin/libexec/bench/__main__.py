@@ -185,7 +185,7 @@ def list_rows(lists: bench.servers.Lists) -> list[Row]:
 def allow_many(cloud: Cloud) -> None:
     """Raise the demo project's quotas for the measurement."""
     code = (
-        "from uuid import UUID; from provisioning.quotas.services import set_limit;"
+        "from uuid import UUID; from provisioning.quotas.services.limits import set_limit;"
         f"[set_limit(UUID({cloud.project('demo')!r}), resource, -1) for resource in ('instances', 'cores', 'ram')]"
     )
     cloud.manage("shell", "--verbosity", "0", "--command", code)

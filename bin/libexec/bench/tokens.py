@@ -18,11 +18,11 @@ SENDERS = 4
 
 _CHECKS = """
 import json, time
-from provisioning.identity import selectors
+from provisioning.identity.selectors.tokens import context_for_token
 value, seconds = {value!r}, []
 for number in range(2100):
     began = time.perf_counter()
-    selectors.context_for_token(value)
+    context_for_token(value)
     seconds.append(time.perf_counter() - began)
 print(json.dumps(seconds[100:]))
 """
