@@ -26,16 +26,20 @@ def operator() -> RequestContext:
     return context("operator", ADMIN)
 
 
-@pytest.fixture
-def cloud(db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
-    """A cloud in which all must be right when the test ends, but what the mark ``doctor_finds`` names."""
+def _looked_after(request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """Make a cloud; when the test ends all must be right in it but what the mark ``doctor_finds`` names."""
     yield Cloud.make()
     mark = request.node.get_closest_marker("doctor_finds")
     invariants.check(*(mark.args if mark else ()))
 
 
 @pytest.fixture
-def shared_cloud(transactional_db: None) -> Iterator[Cloud]:
+def cloud(db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """A cloud in which all must be right when the test ends."""
+    yield from _looked_after(request)
+
+
+@pytest.fixture
+def shared_cloud(transactional_db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
     """The same for tests whose threads must see each other's commits."""
-    yield Cloud.make()
-    invariants.check()
+    yield from _looked_after(request)

@@ -707,6 +707,11 @@ def command(*arguments: str) -> tuple[str, int]:
     return out.getvalue(), 0
 
 
+def test_the_command_takes_no_negative_pause(db: None) -> None:
+    with pytest.raises(CommandError, match="--pause"):
+        call_command("doctor", "--pause", "-1")
+
+
 def test_the_command_says_all_is_well(cloud: Cloud) -> None:
     text, status = command()
     assert (text.strip(), status) == (f"{len(checks)} checks: all is well.", 0)

@@ -246,6 +246,11 @@ def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: C
     assert "quota" in dict(answer.context["form"].notices)
 
 
+def test_a_notice_names_its_field(at_alice: Client, cloud: Cloud) -> None:
+    notices = refused(at_alice, typed(cloud, name="", count="0"))
+    assert (notices["name"].partition(":")[0], notices["count"].partition(":")[0]) == ("Name", "Number of instances")
+
+
 def test_sizes_that_do_not_fit_say_why(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
     create_flavor(operator.context, FlavorRequest("m1.nano", 1, 32, 1, flavorid="0"))
     set_limit(alice.project_id, "cores", 3)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pyroute2 import IPRoute, netns
 
-from compute_agent.contract.build import PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.network import cleanup as network_cleanup
 from compute_agent.network import namespace
 from compute_agent.settings import AgentSettings
@@ -110,6 +110,13 @@ class Lab:
     def inside(self) -> Space:
         assert self.settings.netns is not None
         return Space(self.settings.netns)
+
+    def ssh(self, key: Path, guest: InstanceSpec, command: str, *, check: bool = True) -> str:
+        """Run a command in a guest, over its first interface and from the host's own network namespace."""
+        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
+        address = guest.ports[0].fixed_ips[0].address
+        words = ["ssh", "-i", str(key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
+        return self.inside().run(*words, check=check)
 
     def clean(self) -> list[str]:
         """Remove all that the agent made, as ``--clean`` does, in the machine's namespace."""

@@ -55,10 +55,7 @@ class Stage:
 
     def ssh(self, command: str, *, check: bool = True) -> str:
         """Run a command in ``web``, from the host's own network namespace."""
-        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
-        address = self.web.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.inside.run(*words, check=check)
+        return self.lab.ssh(self.key, self.web, command, check=check)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from tests.host.test_guest import console, launch
 from tests.support.guest_image import GuestImage
 
 ADDRESS = "10.21.0.5"
-OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
 ASK = "udhcpc -i eth1 -n -q -t 5 -T 1 -s /etc/udhcpc.script"
 
 
@@ -39,9 +38,7 @@ class Stage:
 
     def ssh(self, command: str) -> str:
         """Run a command in the guest, over its first interface."""
-        address = self.web.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *OPTIONS, f"root@{address}", command]
-        return self.inside.run(*words)
+        return self.lab.ssh(self.key, self.web, command)
 
     def with_interface(self, rules: Sequence[SecurityRule]) -> InstanceSpec:
         """The guest with the second interface, which may do what ``rules`` say."""

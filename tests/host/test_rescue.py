@@ -115,10 +115,7 @@ class Stage:
 
     def ssh(self, command: str) -> str:
         """Run a command in the guest, from the host's own network namespace."""
-        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
-        address = self.spec.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.lab.inside().run(*words).strip()
+        return self.lab.ssh(self.key, self.spec, command).strip()
 
 
 @pytest.fixture

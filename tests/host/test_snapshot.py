@@ -41,10 +41,7 @@ class Stage:
 
     def ssh(self, command: str) -> str:
         """Run a command in the guest."""
-        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
-        address = self.spec.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.lab.inside().run(*words)
+        return self.lab.ssh(self.key, self.spec, command)
 
     def copy(self, name: str) -> Path:
         """Copy the guest's disk as the manager does, and look into the copy."""

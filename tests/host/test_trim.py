@@ -107,12 +107,16 @@ def test_the_page_has_a_button_where_there_is_an_agent(people: People, cloud: Cl
     browser, page = Client(), f"/instances/{server.id}/"
     sign_in_browser(browser, people.alice)
     assert "trim" in [button.name for button in browser.get(page).context["row"].buttons]
+    seen = Event.objects.filter(kind="instance").count()
     assert browser.post(f"{page}trim/").status_code == 303
+    assert Event.objects.filter(kind="instance").count() == seen + 1, "the page hears that it begins"
+    assert [action.label for action in browser.get(page).context["later_actions"]] == ["Trim"]
     cloud.run()
     labels = [action.label for action in browser.get(page).context["later_actions"]]
     assert labels == ["Trimmed"]
     Instance.objects.filter(id=server.id).update(image_properties={})
     assert "trim" not in [button.name for button in browser.get(page).context["row"].buttons]
+    assert b"it has no guest agent" in browser.get(f"{page}trim/").content
 
 
 # ----- at the fake host -----------------------------------------------------------------------------------------------
@@ -159,10 +163,7 @@ class Stage:
 
     def ssh(self, command: str) -> str:
         """Run a command in the guest."""
-        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
-        address = self.spec.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(self.key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.lab.inside().run(*words)
+        return self.lab.ssh(self.key, self.spec, command)
 
     def bytes_on_the_host(self) -> int:
         disk = HostPaths(self.lab.settings.state_dir.absolute()).instance(self.spec.uuid).root_disk

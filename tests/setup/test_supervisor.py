@@ -261,7 +261,7 @@ def test_a_long_log_is_moved_aside(tmp_path: Path) -> None:
     assert all(path.stat().st_size <= service.LOG_BYTES for path in tmp_path.iterdir())
 
 
-def test_the_last_words_of_a_service_are_kept(tmp_path: Path) -> None:
+def test_the_last_line_of_a_service_is_kept(tmp_path: Path) -> None:
     said: list[str] = []
     program = service.Program("one", [sys.executable, "-c", "print('first'); print('Error: no such rule')"], {})
     log = service.Log(tmp_path / "one.log")
