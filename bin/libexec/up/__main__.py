@@ -76,7 +76,7 @@ def complaint(supervisor: Supervisor, port: int) -> str:
     """Return why the cloud is not ready, in a clause."""
     for service in supervisor.services:
         if service.ends >= MOST_ENDS:
-            return f"{service.name} keeps ending, its last words were: {service.last_line}"
+            return f"{service.name} keeps ending; the last line of its log is: {service.last_line}"
     found = health.ask(port)
     if found is None:
         return f"web does not answer after {READY_WITHIN:.0f} s"
