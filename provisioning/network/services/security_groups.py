@@ -4,6 +4,7 @@ import uuid
 
 from django.db import transaction
 
+from provisioning.identity import owner_locks
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.quotas.services.ledger import hold, hold_all
 
@@ -21,6 +22,8 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
     if found is not None:
         return found
     with transaction.atomic():
+        # Held first: a group that another caller made cannot go with its project between our insert and our look.
+        owner_locks.lock_project(project_id)
         group, made = SecurityGroup.objects.get_or_create(
             project_id=project_id, name=DEFAULT_NAME, defaults={"description": "Default security group"}
         )
