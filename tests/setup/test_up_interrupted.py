@@ -54,6 +54,28 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     assert not command_line(child), "it has ended, though a slow init may still keep its entry"
 
 
+def test_a_signal_between_a_program_and_its_name_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[str]] = []
+
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            begun.append(self)
+            super().__init__(*args, **kwargs)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    data = DataFolder(tmp_path / "data", default=tmp_path / "var")
+    data.claim()
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Preparation(data, 8000, Hosts(["here"], simulated=False), Progress(0, 1))._call(["sleep", "60"])
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [each.returncode for each in begun] == [-signal.SIGKILL]
+
+
 def test_what_a_killed_build_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataFolder(tmp_path / "data", default=tmp_path / "var")
     data.claim()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,23 @@ from up.programs import CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
 
 GUEST_IMAGE = "guest/novella-guest.qcow2"
 LAST_LINES = 15
+INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Let a signal that interrupts this program do so at the end of the block: what is begun inside has a name then."""
+    held = [each for each in INTERRUPTING if signal.getsignal(each) is signal.default_int_handler]
+    came: list[int] = []
+    for each in held:
+        signal.signal(each, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for each in held:
+            signal.signal(each, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 class PreparationError(Exception):
@@ -145,19 +163,27 @@ class Preparation:
     def _call(self, command: list[str]) -> None:
         """Run a program to its end and keep its output in log/setup.log.  Raises PreparationError."""
         log = self.data.path / "log" / "setup.log"
-        done = subprocess.run(
-            command,
-            env=environment(self.data, self.port),
-            cwd=CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        process = None
+        try:
+            with signals_held_back():
+                process = subprocess.Popen(
+                    command,
+                    env=environment(self.data, self.port),
+                    cwd=CHECKOUT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                )
+            said, _ = process.communicate()
+        except BaseException:
+            if process is not None:
+                with process:  # its output is closed, and its end waited for
+                    process.kill()
+            raise
         with log.open("a") as file:
-            file.write(f"$ {' '.join(command)}\n{done.stdout}\n")
-        if done.returncode != 0:
-            tail = "\n".join(f"    {line}" for line in done.stdout.splitlines()[-LAST_LINES:])
+            file.write(f"$ {' '.join(command)}\n{said}\n")
+        if process.returncode != 0:
+            tail = "\n".join(f"    {line}" for line in said.splitlines()[-LAST_LINES:])
             raise PreparationError(f"{Path(command[0]).name} {command[1]} failed:\n{tail}\n    (all of it: {log})")
