@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 import psycopg
 import pytest
 from asgiref.local import Local
+from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections, transaction
@@ -31,6 +33,7 @@ from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from portal.environment import database as read_database
+from provisioning.common import threads
 from tests.support.postgresql_server import READY, TEMPLATE, url_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -143,13 +146,29 @@ _postgresql: list[Connections] = []
 
 @contextlib.contextmanager
 def _on(options: dict[str, Any], local: Local) -> Iterator[None]:
-    """Let ``default`` stand for a database, in every thread."""
+    """Let ``default`` stand for a database, in every thread.
+
+    Threads end first what a test has left to them: a transaction that begins on one database and ends on another
+    stays open, and locks the first one for good.
+    """
     before = connections.settings["default"], connections._connections
+    _let_threads_end()
     connections.settings["default"], connections._connections = options, local
     try:
         yield
     finally:
+        _let_threads_end()
         connections.settings["default"], connections._connections = before
+
+
+def _let_threads_end() -> None:
+    """Wait for the database work that event loops and ``sync_to_async`` have handed to threads."""
+    if threads._pool.cache_info().currsize:
+        all_of_them = threading.Barrier(threads.THREADS + 1)
+        for _ in range(threads.THREADS):
+            threads._pool().submit(all_of_them.wait, 60)
+        all_of_them.wait(60)
+    SyncToAsync.single_thread_executor.submit(lambda: None).result(60)
 
 
 @contextlib.contextmanager
