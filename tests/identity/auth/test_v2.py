@@ -153,7 +153,7 @@ def test_administrators_look_into_tokens(people: People) -> None:
     for who, status in ((people.alice, 403), (None, 401)):
         assert Api(who).get(f"{V2}/tokens/{value}").status_code == status
         assert Api(who).get(f"{V2}/tokens/{value}/endpoints").status_code == status
-    for bad in ("nonsense", value[:-2] + "xx", "%00"):
+    for bad in ("nonsense", value[::-1], "%00"):
         assert Api(people.operator).get(f"{V2}/tokens/{bad}").status_code == 404
 
 

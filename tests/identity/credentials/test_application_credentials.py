@@ -51,7 +51,7 @@ def test_secret_is_shown_once_and_kept_as_a_hash(alice: Person) -> None:
     assert [{name: rule[name] for name in RULE} for rule in made["access_rules"]] == [RULE]
     record = ApplicationCredential.objects.get()
     assert check_secret(record, made["secret"])
-    assert not check_secret(record, made["secret"][:-1] + "_")
+    assert not check_secret(record, made["secret"][:-1] + ("a" if made["secret"].endswith("_") else "_"))
     assert made["secret"] not in record.secret_hash
     assert record.secret_hash.startswith("sha256$")
     for answer in (Api(alice).get(path_of(alice.user)), Api(alice).get(f"{path_of(alice.user)}/{made['id']}")):
