@@ -17,10 +17,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
-from provisioning.compute.actions.base import Button, HostAction, ServerAction
+from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.registry import with_buttons
-from provisioning.compute.guest_agent import has_guest_agent
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 
@@ -170,9 +169,7 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button) -> 
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     if not can(instance, action):
-        lacking = isinstance(action, HostAction) and action.needs_agent and not has_guest_agent(instance)
-        why = "it has no guest agent" if lacking else "it is busy or in another state"
-        text = f"{instance.name} does not allow this now: {why}. {text}"
+        text = f"{instance.name} does not allow this now: {action.why_not(instance)}. {text}"
     return {
         "title": button.question.format(name=instance.name),
         "text": text,

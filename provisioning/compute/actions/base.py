@@ -129,6 +129,10 @@ class ServerAction(ABC, Generic[R]):
         """Whether a page offers it for a server in this state."""
         return True
 
+    def why_not(self, instance: Instance) -> str:
+        """Return why it is not offered, as a clause about the server."""
+        return "it is busy or in another state"
+
     def transitions(self) -> Iterable[Transition]:
         """Return the changes of state that it makes legal."""
         return ()
@@ -190,7 +194,13 @@ class HostAction(ServerAction[R], Generic[R, B]):
     def offered(self, instance: Instance) -> bool:
         """Whether the server is at rest in a state from which it may begin, and has the agent that it needs."""
         at_rest = instance.task_state is None and instance.vm_state in self.from_states
-        return at_rest and (not self.needs_agent or has_guest_agent(instance))
+        return at_rest and not self._lacks_agent(instance)
+
+    def why_not(self, instance: Instance) -> str:
+        return "it has no guest agent" if self._lacks_agent(instance) else super().why_not(instance)
+
+    def _lacks_agent(self, instance: Instance) -> bool:
+        return bool(self.needs_agent) and not has_guest_agent(instance)
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
         """Return the tasks whose failure sends its error notification."""
