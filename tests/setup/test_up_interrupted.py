@@ -54,7 +54,7 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     assert not command_line(child), "it has ended, though a slow init may still keep its entry"
 
 
-def test_a_signal_between_a_program_and_its_name_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_while_a_program_is_being_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[subprocess.Popen[str]] = []
 
     class Interrupted(subprocess.Popen[str]):

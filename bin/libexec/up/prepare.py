@@ -22,7 +22,10 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Let a signal that interrupts this program do so at the end of the block: what is begun inside has a name then."""
+    """Hold back signals that interrupt this program until the end of the block, then raise KeyboardInterrupt.
+
+    A process that is started inside is known to the program by then, and can be ended.
+    """
     held = [each for each in INTERRUPTING if signal.getsignal(each) is signal.default_int_handler]
     came: list[int] = []
     for each in held:

@@ -14,15 +14,15 @@ DEFAULT_NAME = "default"
 def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
     """Return the project's ``default`` group, making it with Neutron's rules if it is absent.
 
-    The rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the constraint
-    ``one_default_security_group`` lets one caller make it, with its rules in the same transaction.  It counts in the
-    quota and is never refused: no project can be without it.
+    The rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the project is
+    locked, so one caller makes it, with its rules in the same transaction, and it cannot go with the project meanwhile.
+    It counts in the quota and is never refused: no project can be without it.  Raises NotFoundError for a project that
+    is gone.
     """
     found = SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).first()
     if found is not None:
         return found
     with transaction.atomic():
-        # Held first: a group that another caller made cannot go with its project between our insert and our look.
         owner_locks.lock_project(project_id)
         group, made = SecurityGroup.objects.get_or_create(
             project_id=project_id, name=DEFAULT_NAME, defaults={"description": "Default security group"}
