@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+import re2
+
+from provisioning.common.patterns import compiled
+
 LONGEST_PATH = 1024
 """Characters; no resource has a longer one."""
 _PARTS = re.compile(r"(?P<deep>\*\*+)|(?P<one>\*|\{[^}]*\})|(?P<text>[^*{]+|\{)", re.DOTALL)
-_ONE, _DEEP = object(), object()
-_Pattern = tuple[object, ...]
 
 
 def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, path: str) -> bool:
@@ -20,50 +22,19 @@ def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, pat
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether the pattern has the path.
-
-    All places where the pattern may stand are followed at once, so that no pattern takes longer than its length times
-    the path's.
-    """
-    if len(path) > LONGEST_PATH:
-        return False
-    parts = _parts(pattern)
-    places = _opened({0}, parts)
-    for character in path:
-        reached = set()
-        for place in places:
-            part = parts[place] if place < len(parts) else None
-            if part is _DEEP:
-                reached.add(place)
-            elif part is _ONE and character != "/":
-                reached |= {place, place + 1}
-            elif part == character:
-                reached.add(place + 1)
-        places = _opened(reached, parts)
-        if not places:
-            return False
-    return len(parts) in places
-
-
-def _opened(places: set[int], parts: _Pattern) -> set[int]:
-    """Add the places that are reached without a character: those behind ``**``."""
-    found = set(places)
-    for place in places:
-        following = place
-        while following < len(parts) and parts[following] is _DEEP:
-            following += 1
-            found.add(following)
-    return found
+    """Whether the pattern has the path, in a time that grows with the path's length."""
+    return len(path) <= LONGEST_PATH and compiled(_expression(pattern)).fullmatch(path) is not None
 
 
 @lru_cache(maxsize=1024)
-def _parts(pattern: str) -> _Pattern:
-    parts: list[object] = []
+def _expression(pattern: str) -> str:
+    """Return the pattern as a regular expression."""
+    parts = []
     for found in _PARTS.finditer(pattern):
         if found["deep"]:
-            parts.append(_DEEP)
+            parts.append(".*")
         elif found["one"]:
-            parts.append(_ONE)
+            parts.append("[^/]+")
         else:
-            parts.extend(found["text"])
-    return tuple(parts)
+            parts.append(re2.escape(found["text"]))
+    return "".join(parts)

@@ -174,6 +174,27 @@ def test_names_are_patterns(people: People, alice_api: Api, pattern: str, found:
     assert names(alice_api, "2.1", name=pattern) == found
 
 
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("(.|a)" * 49 + "b", ["aaaa"]),
+        ("(.|a)" * 49 + "c", []),
+        ("(a|a|a|a|a|a|a|a|a|a)" * 10 + "b$", ["aaaa"]),
+        (r"e\W\w", ["one\ntwo"]),
+        ("ä.ö", ["ä-ö"]),
+        ("one.two|b$", ["aaaa", "one\ntwo"]),
+    ],
+)
+def test_a_pattern_takes_no_longer_than_its_text(
+    people: People, alice_api: Api, database: str, pattern: str, found: list[str]
+) -> None:
+    for name in ("aaaa", "ä-ö", "one\ntwo"):
+        put_server(people.alice, name.replace("aaaa", "a" * 254 + "b"))
+    there = [name.replace("a" * 254 + "b", "aaaa") for name in names(alice_api, "2.1", name=pattern)]
+    assert there == found
+
+
 @pytest.mark.parametrize(
     "pattern", ["(", "(a+)+$", "a**", "[", "x{999}", "(?i)a", "\\1", "a.*b.*c.*d", "[[a]", "." * 256]
 )

@@ -28,6 +28,8 @@ from typing import Any, cast
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
+from provisioning.common.patterns import sqlite_regexp
+
 SHORTEST, LONGEST = 0.0005, 0.004
 """Seconds between two looks; random, so that nobody is always second."""
 
@@ -91,6 +93,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = super().get_new_connection({"factory": PatientConnection, **conn_params})
         connection.patience = conn_params.get("timeout", PatientConnection.patience)
         connection.execute("PRAGMA busy_timeout = 0")
+        connection.create_function("REGEXP", 2, sqlite_regexp, deterministic=True)
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
