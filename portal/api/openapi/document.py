@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+import yaml
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.request import Request
@@ -99,19 +100,29 @@ def make_document(version: Version, service: str | None = None) -> Document:
     return document
 
 
-_kept: dict[tuple[Version, str | None], bytes] = {}
+_kept: dict[tuple[Version, str | None, str], bytes] = {}
 _lock = threading.Lock()
 
 
-def packed(version: Version, service: str | None = None) -> bytes:
-    """Return the document as JSON in gzip's form, made once in each process.
+def packed(version: Version, service: str | None = None, form: str = "json") -> bytes:
+    """Return the document as JSON or YAML (``form``) in gzip's form, made once in each process.
 
     Only Compute has microversions: the documents of the others are the same for all of them.
     """
     version = version if service in {None, "compute"} else MICROVERSIONS.maximum
-    key = (version, service)
+    key = (version, service, form)
     if key not in _kept:
         with _lock:
             if key not in _kept:
-                _kept[key] = zlib.compress(orjson.dumps(make_document(version, service)), wbits=31)
+                document = make_document(version, service)
+                _kept[key] = zlib.compress(_FORMS[form](document), wbits=31)
     return _kept[key]
+
+
+def _yaml(document: dict[str, Any]) -> bytes:
+    plain = orjson.loads(orjson.dumps(document))  # the dumper knows plain types only
+    text: str = yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()
+
+
+_FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {"json": orjson.dumps, "yaml": _yaml}
