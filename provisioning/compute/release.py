@@ -22,6 +22,16 @@ from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit, release
 from provisioning.quotas.services.sizes import shrink
 
+FORGOTTEN = {
+    "user_data": None,
+    "injected_files": [],
+    "public_key": None,
+    "metadata": {},
+    "scheduler_hints": {},
+    "requested_networks": [],
+    "password": "",
+}
+"""What a deleted server keeps of what its owner gave it: nothing that may be secret, or large."""
 _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
 
 
@@ -96,6 +106,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     )
     if gone is None:
         return None
+    Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # only now: the notification of the delete has metadata
     if confirmed:
         release(gone.id)
         release_place(gone.id, keep_quota=True)  # there is none left

@@ -17,6 +17,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import stop
 from provisioning.compute.launch import claim, schedule
+from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host
@@ -58,6 +59,28 @@ def test_an_active_server_is_deleted_when_its_host_has_destroyed_it(cloud: Cloud
     with pytest.raises(NotFoundError):
         selectors.instance_for(alice, instance.id)
     invariants.check_empty()
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["confirmed", "host away"])
+def test_what_may_be_secret_goes_with_the_server(cloud: Cloud, alice: RequestContext, silent: bool) -> None:
+    cloud.add_host("kelvin")
+    instance = cloud.launch(
+        alice,
+        user_data="c2VjcmV0",
+        metadata={"join": "token"},
+        injected_files=(InjectedFile("/etc/secret", "c2VjcmV0"),),
+    )
+    cloud.run()
+    Instance.objects.filter(id=instance.id).update(public_key="ssh-ed25519 AAAA", password="sealed by the guest")
+    if silent:
+        silence(cloud)
+    delete(alice, instance.id)
+    cloud.run()
+    assert state_of(instance) == ("deleted", None)
+    row = cloud.fresh(instance)
+    kept = (row.user_data, row.injected_files, row.metadata, row.scheduler_hints, row.public_key, row.password)
+    assert kept == (None, [], {}, {}, None, "")
+    assert row.requested_networks == []
 
 
 def test_a_deleted_server_is_seen_by_operators_who_ask(
