@@ -1,11 +1,11 @@
-"""Daphne's access log without the tokens that stand in addresses of consoles."""
+"""Daphne's access log without the tokens that stand in addresses: of consoles, and of Identity v2.0."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from daphne.access import AccessLogGenerator
 
-HIDDEN = ("/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/")
+HIDDEN = ("/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/", "/identity/v2.0/tokens/")
 """Beginnings of the paths of which only the beginning is written down."""
 
 _write = AccessLogGenerator.__call__
