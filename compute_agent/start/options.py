@@ -1,6 +1,7 @@
 """The command line and the environment of ``python -m compute_agent``."""
 
 import argparse
+import ipaddress
 import os
 import re
 import socket
@@ -58,12 +59,14 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--host", default=default("HOST", socket.gethostname()), help="the host's name in the cloud")
     add("--state-dir", type=Path, default=default("STATE_DIR"), help="where the agent keeps everything (required)")
     add("--portal", default=default("PORTAL", "http://127.0.0.1:8000"), metavar="URL", help="the portal's address")
+    allowed = default("PLAIN_HTTP") == "1"
+    add("--plain-http", action="store_true", default=allowed, help="speak to a portal elsewhere without TLS")
     add("--driver", default=default("DRIVER", "libvirt"), help="libvirt, fake or fake:STEP[:retryable|:fatal|:hang]")
     add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, or a libvirt URI")
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
-    add("--workers", default=default("WORKERS", "3"), help="commands carried out at the same time")
+    add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
     add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
@@ -81,7 +84,7 @@ def _options(given: argparse.Namespace) -> Options:
     one = AgentSettings(
         host=_checked(_HOST_NAME, given.host, "--host"),
         state_dir=Path(given.state_dir).absolute(),
-        portal_url=_portal(given.portal),
+        portal_url=_portal(given.portal, plain_http=given.plain_http),
         driver=_driver(driver),
         libvirt_uri=given.libvirt_uri,
         virt_type=given.virt_type,
@@ -111,11 +114,27 @@ def _checked(pattern: re.Pattern[str], value: str, option: str) -> str:
     return value
 
 
-def _portal(value: str) -> str:
+def _portal(value: str, *, plain_http: bool) -> str:
     url = urlsplit(value)
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ValueError(f"--portal {value!r} is not an address like http://127.0.0.1:8000")
+    if url.scheme == "http" and not plain_http and not _is_this_machine(url.hostname):
+        raise ValueError(
+            f"--portal {value!r} is another machine without TLS: whoever is between could read passwords and disks,"
+            " and command this host as root. Use https://, or say --plain-http (NOVELLA_AGENT_PLAIN_HTTP=1) on a"
+            " network that nobody else reaches"
+        )
     return value.rstrip("/")
+
+
+def _is_this_machine(name: str) -> bool:
+    """Whether a host name or address is of the loopback interface by its form."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _driver(value: str) -> str:

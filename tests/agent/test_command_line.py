@@ -74,6 +74,8 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         ([], "--state-dir is missing"),
         (["--host", "a b"], "is not a name"),
         (["--portal", "ftp://x"], "is not an address like"),
+        (["--portal", "http://cloud.example:8000"], "another machine without TLS"),
+        (["--portal", "http://192.0.2.7"], "another machine without TLS"),
         (["--driver", "xen"], "is neither libvirt nor fake"),
         (["--driver", "libvirt:define_domain"], "is neither libvirt nor fake"),
         (["--driver", "fake:coffee"], "there is no build step 'coffee'"),
@@ -92,6 +94,18 @@ def test_a_wrong_setting_is_named(
         parse([*folder, *given], {})
     assert stop.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "portal", ["http://localhost:8000", "http://127.3.2.1", "http://[::1]:8000", "https://cloud.example"]
+)
+def test_plain_http_is_for_the_same_machine(portal: str, tmp_path: Path) -> None:
+    (settings,) = parse(["--state-dir", str(tmp_path), "--portal", portal], {}).hosts
+    assert settings.portal_url == portal
+    remote = ["--state-dir", str(tmp_path), "--portal", "http://cloud.example"]
+    for given, environ in (([*remote, "--plain-http"], {}), (remote, {"NOVELLA_AGENT_PLAIN_HTTP": "1"})):
+        (settings,) = parse(given, environ).hosts
+        assert settings.portal_url == "http://cloud.example"
 
 
 async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:

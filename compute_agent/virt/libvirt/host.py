@@ -8,7 +8,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.libvirt import capacity, console_log, leftovers
 from compute_agent.virt.libvirt.connection import translated
-from compute_agent.virt.libvirt.domain_xml import VirtType
+from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.processes import Reaper
 
@@ -53,7 +53,12 @@ class HostOperations(Domains):
     def _keep_logs_small(self) -> None:
         while not self._closing.wait(TRIM_INTERVAL):
             for uuid in self._states.known():
-                try:
-                    console_log.trim(self._paths.instance(uuid).console_log)
-                except OSError:
-                    log.exception("the console log of %s could not be cut", uuid)
+                self._keep_small(uuid)
+
+    def _keep_small(self, uuid: str) -> None:
+        """Cut what the guest writes, and what QEMU says of it: a guest can make it say anything without end."""
+        for path in (self._paths.instance(uuid).console_log, self._paths.emulator_log(domain_name(uuid))):
+            try:
+                console_log.trim(path)
+            except OSError:
+                log.exception("the log %s could not be cut", path)
