@@ -75,6 +75,7 @@ class Host:
         await self._until_it_works("prepare the network", services.network.init_host)
         specs = self.servers.load(await self._until_it_works("list the guests", services.driver.guests))
         await self._until_it_works("restore the network", lambda: services.network.restore(specs))
+        self._services.images.sweep()
         if self._services.outgoing is not None:
             self._services.outgoing.sweep()
         self._checking = loop.create_task(self._check_forever(), name=f"checks of {self.name}")
@@ -157,8 +158,8 @@ class Host:
     async def prune(self) -> None:
         """Forget commands that ended long ago, and remove images that no guest is made of and nobody asks for."""
         self._store.prune()
-        keep, images = self.servers.records.images(), self._services.images
-        for image in await in_thread(self._services.threads.calls, lambda: images.prune(keep, IMAGE_AGE)):
+        images = self._services.images
+        for image in await in_thread(self._services.threads.calls, lambda: images.prune(IMAGE_AGE)):
             log.info("%s: removed image %s from the cache.", self.name, image)
 
     async def check(self) -> None:

@@ -26,8 +26,8 @@ class AgentSettings:
     """Network namespace for bridges, DHCP, filters and guests; None: the one the agent was started in."""
     uplink: bool = True
     """Give guests a way out of ``netns`` through a veth pair and NAT."""
-    workers: int = 3
-    """Commands carried out at the same time (for different instances)."""
+    workers: int = 4
+    """Builds and copies of disks at the same time; one project has at most all but one of them."""
     boot_timeout: float = 60.0
     join_token: str | None = None
     join_token_file: Path | None = None

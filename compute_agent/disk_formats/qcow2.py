@@ -5,6 +5,8 @@ its features, and whether it names a backing or a data file.
 """
 
 import struct
+import sys
+from array import array
 from dataclasses import dataclass
 from typing import IO
 
@@ -13,8 +15,21 @@ from compute_agent.disk_formats.reading import PIECE, read_at, require
 HEADER = struct.Struct(">4sIQIIQIIQQII")
 """magic version backing_offset backing_size cluster_bits size crypt_method l1_size l1_offset refcount_offset
 refcount_clusters snapshots."""
+MAGIC = b"QFI\xfb"
+LONGEST_NAME = 1023
+"""Bytes of a backing file's name."""
 MAX_TABLE = 32 << 20
 """Bytes of an L1 table or a refcount table; QEMU's own limit of the former."""
+MOST_EXPANSION = 100
+"""Bytes of the disk for each byte of the file; compressed systems have 2 to 5."""
+ALWAYS_ALLOWED = 256 << 20
+"""Bytes of a disk that a file may have however small it is: the same text again and again."""
+COMPRESSED = 1 << 62
+"""The bit of an entry whose cluster is compressed."""
+SHARED = "is damaged: parts of it are named more than once"
+EXPANDS = f"becomes more than {MOST_EXPANSION} times as large when it is laid out"
+EXTENDED_L2 = 1 << 4
+"""The bit of the incompatible features."""
 OFFSET_MASK = 0x00FF_FFFF_FFFF_FE00
 """The bits of a table entry that are an offset."""
 
@@ -28,12 +43,28 @@ def check(file: IO[bytes], size: int) -> int:
     require(not encryption, "is encrypted")
     order: int = struct.unpack(">I", read_at(file, 96, 4))[0] if version > 2 else 4
     require(order <= 6)
-    qcow2 = _File(file, size, cluster=1 << bits)
+    features: int = struct.unpack(">Q", read_at(file, 72, 8))[0] if version > 2 else 0
+    qcow2 = _File(file, size, cluster=1 << bits, has_bitmaps=bool(features & EXTENDED_L2))
     require(0 < disk <= l1_entries * qcow2.cluster * (qcow2.cluster // 8))
     require(qcow2.has_table(l1, l1_entries * 8) and qcow2.has_table(refcounts, clusters * qcow2.cluster))
     require(qcow2.has_l2_tables(l1, l1_entries * 8))
+    qcow2.check_expansion(l1, l1_entries * 8)
     require(qcow2.last_cluster(refcounts, clusters * qcow2.cluster, order) * qcow2.cluster < size)
     return int(disk)
+
+
+def backing_file(file: IO[bytes]) -> str:
+    """Return what the header names as the file below; empty for none, and for a file that is no qcow2.
+
+    Raises DiskFormatError.
+    """
+    header = file.read(HEADER.size)
+    if header[:4] != MAGIC:
+        return ""
+    require(len(header) == HEADER.size)
+    _, _, offset, length, *_ = HEADER.unpack(header)
+    require(length <= LONGEST_NAME)
+    return read_at(file, offset, length).decode(errors="replace") if offset else ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +73,8 @@ class _File:
     size: int
     cluster: int
     """Bytes."""
+    has_bitmaps: bool
+    """Whether an entry of an L2 table is followed by a bitmap of the parts of its cluster."""
 
     def has_table(self, offset: int, length: int) -> bool:
         """Whether a table is aligned, of sane length and within the file; the header's own cluster is no place."""
@@ -56,6 +89,32 @@ class _File:
             if any(offset and not self.has_table(offset, self.cluster) for offset in offsets):
                 return False
         return True
+
+    def check_expansion(self, l1: int, length: int) -> None:
+        """Refuse a file of which clusters are named more than once, or that becomes far larger when it is laid out.
+
+        In one disk no table and no cluster has two places, so all that are named fit into the file together; compressed
+        ones may stand for ``MOST_EXPANSION`` times the file.
+        """
+        tables = plain = compressed = 0
+        for place in range(l1, l1 + length, PIECE):
+            piece = read_at(self.file, place, min(PIECE, l1 + length - place))
+            for (entry,) in struct.iter_unpack(">Q", piece):
+                offset = entry & OFFSET_MASK
+                if not offset:
+                    continue
+                tables += 1
+                require(tables * self.cluster <= self.size, SHARED)
+                entries = array("Q", read_at(self.file, offset, self.cluster))
+                if sys.byteorder == "little":
+                    entries.byteswap()
+                for each in entries[:: 2 if self.has_bitmaps else 1]:
+                    if each & COMPRESSED:
+                        compressed += 1
+                    elif each & OFFSET_MASK:
+                        plain += 1
+                require(plain * self.cluster <= self.size, SHARED)
+                require((plain + compressed) * self.cluster <= MOST_EXPANSION * self.size + ALWAYS_ALLOWED, EXPANDS)
 
     def last_cluster(self, refcounts: int, length: int, order: int) -> int:
         """Return the number of the last cluster in use: the refcounts know, and the file must reach as far."""

@@ -33,6 +33,10 @@ class CommandHandler(abc.ABC, Generic[B]):
         What it raises is reported as the command's failure; the subject must be as it was, or the error say so.
         """
 
+    def owner(self, context: CommandContext, body: B) -> str:
+        """Return whose command it is, of those who share the host's workers; empty for nobody's."""
+        return ""
+
     async def refuse(self, context: CommandContext, body: B, failure: Failure) -> Outcome:
         """Answer a command that is not carried out: superseded, late, or cancelled while it waited for a worker.
 

@@ -16,6 +16,7 @@ from compute_agent.engine.outcomes import CANCELLED, LATE, SUPERSEDED, UNKNOWN, 
 from compute_agent.engine.store import StateStore, StoredCommand, SubjectRecord
 from compute_agent.engine.subjects import Subject, generation_of, subject_of
 from compute_agent.engine.threads import AfterStep, Threads
+from compute_agent.engine.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class CommandRunner:
         self._after_step = after_step
         self._kinds: dict[str, SubjectKind] = {}
         self._lanes: dict[Subject, Lane] = {}
-        self._workers = asyncio.Semaphore(threads.workers)
+        self._workers = Workers(threads.workers)
         self._stopping = False
         self._open = False
 
@@ -241,7 +242,8 @@ class CommandRunner:
     async def _run(self, running: Running) -> Outcome:
         """Wait for a worker, or until the command is told to stop; note the beginning; let the handler work."""
         handler, context = running.handler, running.context
-        if handler.heavy and not await self._worker(context):
+        owner = handler.owner(context, context.command.body) if handler.heavy else ""
+        if handler.heavy and not await self._workers.take(owner, context.cancellation):
             return await handler.refuse(context, context.command.body, context.cancellation.failure)
         try:
             self._store.begin(context.command, removes=handler.removes)
@@ -251,26 +253,4 @@ class CommandRunner:
                 return Outcome(context.explain(error, COMMAND_FAILED))
         finally:
             if handler.heavy:
-                self._workers.release()
-
-    async def _worker(self, context: CommandContext) -> bool:
-        """Take one of the host's workers; False when the command is told to stop while it waits."""
-        acquired = asyncio.ensure_future(self._workers.acquire())
-        cancelled = asyncio.ensure_future(context.cancellation.wait())
-        try:
-            await asyncio.wait((acquired, cancelled), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self._give_back(acquired)
-            raise
-        finally:
-            cancelled.cancel()
-        if context.cancelled:
-            self._give_back(acquired)
-            return False
-        return True
-
-    def _give_back(self, acquired: asyncio.Future[Any]) -> None:
-        if acquired.done() and not acquired.cancelled():
-            self._workers.release()
-        else:
-            acquired.cancel()
+                self._workers.give_back(owner)

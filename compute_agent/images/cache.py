@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,8 +19,10 @@ from pathlib import Path
 from compute_agent.contract.build import ImageRef
 from compute_agent.disk_formats.formats import FORMATS
 from compute_agent.images.inspect import inspect
-from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError
-from compute_agent.virt.programs import Limits, ProgramError, run_program
+from compute_agent.images.use import NAME, UnreadableDiskError, bases_of
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
+from compute_agent.virt.programs import Limits, ProgramError, run_long
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +30,15 @@ Fetch = Callable[[ImageRef, str], Iterable[bytes]]
 """Gives the bits of an image in pieces, by the right of the instance whose uuid is the second argument."""
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
-NAME = re.compile(r"^[a-z0-9]+-[0-9a-f]{32,128}(-[a-z0-9]+)?$")
 SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
 """Formats that no bits can be two of, or that are kept as they are: what is held is the same by any of these names."""
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
+DOWNLOAD, FLAT = ".fetched", ".flat"
+"""What files are called while an image is made."""
+JUST_USED = 900.0
+"""Seconds since somebody asked for an image in which his disk may not have been laid on it yet."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks whether another has done with an image."""
 RESERVE = 128 << 20
 """Bytes that an image must leave free on the cache's file system."""
 
@@ -51,24 +57,25 @@ class CachedImage:
 class ImageCache:
     """The cache in one folder; several threads and processes may use it at the same time."""
 
-    def __init__(self, folder: Path, fetch: Fetch) -> None:
-        """Keep the images in ``folder/_base``, by the hash of their bits."""
+    def __init__(self, folder: Path, fetch: Fetch, disks: Path) -> None:
+        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may lie on them."""
         self._base = folder.absolute() / "_base"
         self._fetch = fetch
+        self._disks = disks
 
-    def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
+    def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> CachedImage:
         """Return the image's bits, fetched for the instance if they are not here.
 
         Callers that want the same bits wait for the first to fetch them.  Raises ImageUnacceptableError when the bits
-        are not what the record says, ImageFetchError when they do not come, RetryableHostError without room.  After an
-        error nothing is left.
+        are not what the record says, ImageFetchError when they do not come, RetryableHostError without room,
+        StoppedError when ``stopped`` returns True before the end.  After an error nothing is left.
         """
         name = _name(image)
         path = self._base / name
-        with self._locked(name):
+        with self._locked_when_free(name, stopped):
             cached = path.exists()
             if not cached:
-                self._make(image, instance_uuid, path)
+                self._make(image, instance_uuid, path, stopped)
             self._note_use(path, image.id)
         return CachedImage(path=path, cached=cached, size=image.size)
 
@@ -79,23 +86,47 @@ class ImageCache:
             found |= self._ids(path)
         return sorted(found)
 
-    def prune(self, keep: set[str], max_age: float) -> list[str]:
-        """Remove the images that nobody has asked for in ``max_age`` seconds; return their ids.
+    def prune(self, max_age: float) -> list[str]:
+        """Remove the images on which no disk of this host lies and for which nobody has asked in ``max_age`` seconds.
 
-        ``keep`` holds the ids of the images that guests of this host were made from: their disks need them still.
+        Returns their ids.  Nothing is removed while a disk cannot be read.
         """
         removed: set[str] = set()
-        for path in self._images():
-            ids = self._ids(path)
-            if ids & keep or time.time() - path.stat().st_mtime < max_age:
-                continue
-            with contextlib.suppress(BlockingIOError), self._locked(path.name, wait=False):
-                path.unlink(missing_ok=True)
-                path.with_suffix(".json").unlink(missing_ok=True)
-                removed |= ids
+        for _, ids in self._removed(max_age):
+            removed |= ids
         return sorted(removed)
 
+    def sweep(self) -> None:
+        """Remove what fetches of an agent that was killed have left."""
+        for suffix in (DOWNLOAD, FLAT):
+            for left in self._base.glob(f"*{suffix}"):
+                with contextlib.suppress(BlockingIOError), self._locked(left.name.removesuffix(suffix), wait=False):
+                    left.unlink(missing_ok=True)
+
+    @property
+    def allocated(self) -> int:
+        """Return how many bytes of the file system the images take."""
+        return sum(path.stat().st_blocks * 512 for path in self._images())
+
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _removed(self, max_age: float) -> Iterator[tuple[str, set[str]]]:
+        """Remove, one after the other and the longest unused first, what is not needed; yield names and ids."""
+        try:
+            needed = bases_of(self._disks)
+        except UnreadableDiskError as error:
+            log.warning("No image is removed from the cache, for a disk cannot be read: %s", error)
+            return
+        for path in sorted(self._images(), key=_age, reverse=True):
+            if path.name in needed or _age(path) < max_age:
+                continue
+            with contextlib.suppress(BlockingIOError), self._locked(path.name, wait=False):
+                if _age(path) < max_age:  # somebody has asked for it meanwhile
+                    continue
+                ids = self._ids(path)
+                path.unlink(missing_ok=True)
+                path.with_suffix(".json").unlink(missing_ok=True)
+                yield path.name, ids
 
     def _images(self) -> list[Path]:
         return [path for path in sorted(self._base.glob("*")) if NAME.fullmatch(path.name)]
@@ -125,16 +156,29 @@ class ImageCache:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             yield
 
-    def _make(self, image: ImageRef, instance_uuid: str, path: Path) -> None:
-        download, flat = path.with_suffix(".fetched"), path.with_suffix(".flat")
+    @contextlib.contextmanager
+    def _locked_when_free(self, name: str, stopped: Stopped) -> Iterator[None]:
+        """Wait for the lock, but not longer than one is told to."""
+        with contextlib.ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(self._locked(name, wait=False))
+                    break
+                except BlockingIOError:
+                    _go_on(stopped)
+                    time.sleep(LOOK_EVERY)
+            yield
+
+    def _make(self, image: ImageRef, instance_uuid: str, path: Path, stopped: Stopped) -> None:
+        download, flat = path.with_suffix(DOWNLOAD), path.with_suffix(FLAT)
         try:
-            self._download(image, instance_uuid, download)
+            self._download(image, instance_uuid, download, stopped)
             virtual_size = inspect(download, image)
             if FORMATS[image.disk_format].driver is None:
                 download.replace(flat)
             else:
                 self._check_room(virtual_size)
-                _flatten(download, flat, image, virtual_size)
+                _flatten(download, flat, image, virtual_size, stopped)
             flat.chmod(0o400)
             flat.replace(path)
         except OSError as error:
@@ -143,7 +187,7 @@ class ImageCache:
             download.unlink(missing_ok=True)
             flat.unlink(missing_ok=True)
 
-    def _download(self, image: ImageRef, instance_uuid: str, target: Path) -> None:
+    def _download(self, image: ImageRef, instance_uuid: str, target: Path, stopped: Stopped) -> None:
         """Write the bits to ``target``, never more of them than the record says, and check size and hash."""
         self._check_room(image.size)
         digest = hashlib.new(image.hash_algo)
@@ -151,6 +195,7 @@ class ImageCache:
         with target.open("wb") as out:
             target.chmod(0o600)
             for piece in self._fetch(image, instance_uuid):
+                _go_on(stopped)
                 size += len(piece)
                 if size > image.size:
                     raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record says.")
@@ -162,9 +207,26 @@ class ImageCache:
             raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
 
     def _check_room(self, size: int) -> None:
+        """Make room where there is none, of images that no disk needs; RetryableHostError when that is not enough."""
+        if self._has_room(size):
+            return
+        for name, _ in self._removed(JUST_USED):
+            log.info("Removed the image %s from the cache, for another needs the room.", name)
+            if self._has_room(size):
+                return
+        raise RetryableHostError("The host has no room for the image.", detail=f"{size} bytes are needed")
+
+    def _has_room(self, size: int) -> bool:
         room = os.statvfs(self._base)
-        if size + RESERVE > room.f_bavail * room.f_frsize:
-            raise RetryableHostError("The host has no room for the image.", detail=f"{size} bytes are needed")
+        return size + RESERVE <= room.f_bavail * room.f_frsize
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since somebody asked for the image last; 0 when it has gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _name(image: ImageRef) -> str:
@@ -176,7 +238,13 @@ def _name(image: ImageRef) -> str:
     return name
 
 
-def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int) -> None:
+def _go_on(stopped: Stopped) -> None:
+    """Raise StoppedError when nobody wants the image any more."""
+    if stopped():
+        raise StoppedError("The image was not fetched to its end.")
+
+
+def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
     """Copy the content into a sparse raw file; the format is said, never guessed, and no other file is opened."""
     target.unlink(missing_ok=True)
     driver: dict[str, object] = {
@@ -192,8 +260,9 @@ def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int) -> 
     words = ("-O", "raw", "-S", "4k", f"json:{json.dumps(driver)}", str(target))
     command = ("qemu-img", "convert", "-q", *words)
     try:
-        run_program(*command, limits=CONVERT)
+        run_long(*command, limits=CONVERT, stopped=stopped)
     except ProgramError as error:
+        _go_on(stopped)
         raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
     if target.stat().st_size < virtual_size:
         raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")

@@ -39,6 +39,11 @@ class ServerHandler(CommandHandler[B]):
         self.records = records
         self.powers = powers
 
+    def owner(self, context: CommandContext, body: B) -> str:
+        """Return the server's project."""
+        spec = spec_of(body) or self.records.spec(context.subject.id)
+        return spec.project_id if spec is not None else ""
+
     async def power_state(self, context: CommandContext) -> PowerState:
         """Ask the hypervisor for the guest's power state.  Raises InstanceNotFoundError."""
         return await context.work(lambda: self.driver.power_state(context.subject.id))

@@ -36,7 +36,7 @@ class Build(ServerHandler[BuildRequest]):
             if not (earlier and await self._runs_already(context)):
                 context.describe(described(request.instance))
                 # What an earlier process has made may be more than the steps that are begun now: then all is removed.
-                steps = self._steps(request.instance, context.generation, None if earlier else removal)
+                steps = self._steps(context, request.instance, None if earlier else removal)
                 await context.take(steps, always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, BUILD_FAILED)
@@ -46,8 +46,9 @@ class Build(ServerHandler[BuildRequest]):
         self.powers.reported(Guest(uuid, context.generation, PowerState.RUNNING))
         return Outcome(power_state=PowerState.RUNNING)
 
-    def _steps(self, spec: InstanceSpec, attempt: int, removal: Removal | None) -> list[Step]:
-        steps = make_steps(self.host, spec, attempt) + start_steps(self.host, spec.uuid)
+    def _steps(self, context: CommandContext, spec: InstanceSpec, removal: Removal | None) -> list[Step]:
+        made = make_steps(self.host, spec, context.generation, context.stopped)
+        steps = made + start_steps(self.host, spec.uuid)
         if removal is None:
             return steps
         undo = {PLUG_NETWORK: removal.network, CREATE_DISK: removal.guest, START_GUEST: removal.expect_running}

@@ -15,11 +15,14 @@ from compute_agent.contract.steps import (
 from compute_agent.engine.context import Step
 from compute_agent.servers.boot_sources import BootSources
 from compute_agent.servers.services import HostServices
+from compute_agent.virt.driver import Stopped
 
 
-def make_steps(host: HostServices, spec: InstanceSpec, attempt: int, *, keep_ephemeral: bool = False) -> list[Step]:
+def make_steps(
+    host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
+) -> list[Step]:
     """Return the steps that make a stopped guest; what is there of it is replaced."""
-    sources = BootSources(host.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk)
+    sources = BootSources(host.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk, stopped)
 
     def create_disk() -> None:
         host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)

@@ -18,7 +18,9 @@ class Rebuild(GuestHandler[RebuildRequest]):
 
     async def change(self, context: CommandContext, request: RebuildRequest) -> PowerState:
         spec = request.instance
-        steps = make_steps(self.host, spec, context.generation, keep_ephemeral=request.preserve_ephemeral)
+        steps = make_steps(
+            self.host, spec, context.generation, context.stopped, keep_ephemeral=request.preserve_ephemeral
+        )
         if request.start:
             steps += start_steps(self.host, spec.uuid)
         await context.take(steps)

@@ -27,7 +27,7 @@ class Rescue(GuestHandler[RescueRequest]):
         if image is None:
             raise HostError("The command to rescue the server names no image.")
         await self.power_state(context)  # a guest that is not here cannot be given back what it had
-        sources = BootSources(self.host.images, spec.uuid, image.image, image.kernel, image.ramdisk)
+        sources = BootSources(self.host.images, spec.uuid, image.image, image.kernel, image.ramdisk, context.stopped)
 
         async def go_back(error: Exception) -> None:
             await context.work(lambda: self._go_back(request, context.generation))

@@ -8,7 +8,7 @@ from typing import Protocol
 from compute_agent.contract.build import ImageRef
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.network.host_network import HostNetwork
-from compute_agent.virt.driver import ComputeDriver, Stopped
+from compute_agent.virt.driver import ComputeDriver, Stopped, never
 
 
 class CachedImage(Protocol):
@@ -30,14 +30,21 @@ class CachedImage(Protocol):
 class ImageStore(Protocol):
     """The image cache, as the handlers need it."""
 
-    def get(self, image: ImageRef, instance_uuid: str) -> CachedImage:
-        """Return the image's bits, fetched once and checked.  Raises ImageUnacceptableError, ImageFetchError."""
+    def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> CachedImage:
+        """Return the image's bits, fetched once and checked.
+
+        Raises ImageUnacceptableError, ImageFetchError, and StoppedError when ``stopped`` returns True before they are
+        here.
+        """
 
     def cached(self) -> list[str]:
         """Return the ids of the images held."""
 
-    def prune(self, keep: set[str], max_age: float) -> list[str]:
-        """Remove what nobody has asked for in ``max_age`` seconds, but not the images ``keep``; return their ids."""
+    def prune(self, max_age: float) -> list[str]:
+        """Remove what no disk needs and nobody has asked for in ``max_age`` seconds; return the images' ids."""
+
+    def sweep(self) -> None:
+        """Remove what an agent that was killed has left."""
 
 
 class ImageOutlet(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
+from compute_agent.virt.driver import Stopped, never
 
 
 class FakeImageCache:
@@ -16,7 +17,7 @@ class FakeImageCache:
         self._lock = threading.Lock()
         self._images: dict[str, ImageRef] = {}
 
-    def get(self, image: ImageRef, instance_uuid: str) -> FakeCachedImage:
+    def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> FakeCachedImage:
         """Note the image; the first time it counts as fetched, later as cached."""
         with self._lock:
             cached = image.id in self._images
@@ -28,9 +29,12 @@ class FakeImageCache:
         with self._lock:
             return sorted(self._images)
 
-    def prune(self, keep: set[str], max_age: float) -> list[str]:
+    def prune(self, max_age: float) -> list[str]:
         """Remove nothing: what is not there takes no room."""
         return []
+
+    def sweep(self) -> None:
+        """Nothing is left by fetches that never were."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
@@ -197,7 +198,9 @@ async def test_builds_use_no_more_workers_than_allowed(tmp_path: Path) -> None:
             inside -= 1
 
     async with on_stage(make_stage(tmp_path, after_step=count, workers=2)) as stage:
-        commands = [build(make_spec(number=number)) for number in range(1, 9)]
+        projects = ("0" * 32, "7" * 32)
+        specs = [replace(make_spec(number=each), project_id=projects[each % 2]) for each in range(1, 9)]
+        commands = [build(spec) for spec in specs]
         for command in commands:
             stage.host.accept(command)
         for command in commands:

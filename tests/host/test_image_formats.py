@@ -20,7 +20,7 @@ def portal() -> Portal:
 
 @pytest.fixture
 def cache(tmp_path: Path, portal: Portal) -> ImageCache:
-    return ImageCache(tmp_path / "state", portal)
+    return ImageCache(tmp_path / "state", portal, tmp_path / "guests")
 
 
 @pytest.mark.parametrize("name", disks.GOOD)

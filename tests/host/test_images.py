@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.images.cache import ImageCache
-from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError
+from compute_agent.images.cache import _name as cache_name
+from compute_agent.virt import programs
+from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
 
 INSTANCE = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d"
 SECRET = b"the host's own secret"
@@ -58,7 +61,13 @@ def portal() -> Portal:
 
 @pytest.fixture
 def cache(tmp_path: Path, portal: Portal) -> ImageCache:
-    return ImageCache(tmp_path / "state", portal)
+    return ImageCache(tmp_path / "state", portal, tmp_path / "guests")
+
+
+@pytest.fixture
+def guests(tmp_path: Path) -> Path:
+    """Where the guests' disks are."""
+    return tmp_path / "guests"
 
 
 @pytest.fixture
@@ -116,7 +125,7 @@ def test_builds_that_ask_at_once_share_one_fetch(
     cache: ImageCache, portal: Portal, qcow2: Path, tmp_path: Path
 ) -> None:
     image = portal.offer(qcow2, "qcow2")
-    other = ImageCache(tmp_path / "state", portal)  # as another process would use it
+    other = ImageCache(tmp_path / "state", portal, tmp_path)  # as another process would use it
     portal.gate = threading.Event()
     with ThreadPoolExecutor(6) as pool:
         waiting = [pool.submit(which.get, image, INSTANCE) for which in (cache, other) * 3]
@@ -239,7 +248,7 @@ def test_a_disk_too_large_for_the_host_is_not_laid_out(cache: ImageCache, portal
     assert left(tmp_path) == []
 
 
-def test_a_failed_fetch_can_be_tried_again(cache: ImageCache, portal: Portal, qcow2: Path) -> None:
+def test_a_failed_fetch_can_be_tried_again(cache: ImageCache, portal: Portal, qcow2: Path, tmp_path: Path) -> None:
     image = portal.offer(qcow2, "qcow2")
 
     def broken(_image: ImageRef, _instance: str) -> Iterator[bytes]:
@@ -247,17 +256,125 @@ def test_a_failed_fetch_can_be_tried_again(cache: ImageCache, portal: Portal, qc
         raise ImageFetchError("The image could not be fetched.")
 
     with pytest.raises(ImageFetchError):
-        ImageCache(cache._base.parent, broken).get(image, INSTANCE)
+        ImageCache(cache._base.parent, broken, tmp_path).get(image, INSTANCE)
     assert not cache.get(image, INSTANCE).cached
 
 
-def test_only_old_and_unused_images_are_pruned(cache: ImageCache, portal: Portal, qcow2: Path, disk: Path) -> None:
+def test_a_fetch_that_nobody_wants_any_more_ends(
+    cache: ImageCache, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conversion that would go on for a minute is killed."""
+    path = tmp_path / "slow.qcow2"
+    qemu_img("create", "-f", "qcow2", path, "1M")
+    slow = tmp_path / "bin" / "qemu-img"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(programs, "SYSTEM_PATH", f"{slow.parent}:{programs.SYSTEM_PATH}")
+    asked = iter([False] * 5)
+
+    def stopped() -> bool:
+        return next(asked, True)
+
+    with pytest.raises(StoppedError):
+        cache.get(portal.offer(path, "qcow2"), INSTANCE, stopped)
+    assert left(tmp_path) == []
+
+
+def test_who_waits_for_another_fetch_can_be_stopped(cache: ImageCache, portal: Portal, qcow2: Path) -> None:
+    image = portal.offer(qcow2, "qcow2")
+    with cache._locked(cache_name(image)), pytest.raises(StoppedError):
+        cache.get(image, INSTANCE, lambda: True)
+    assert not cache.get(image, INSTANCE).cached
+
+
+def lay(base: Path, guests: Path, name: str = "disk.qcow2") -> Path:
+    """Make a guest's disk over a base."""
+    guest = guests / INSTANCE
+    guest.mkdir(parents=True, exist_ok=True)
+    qemu_img("create", "-f", "qcow2", "-b", base, "-F", "raw", guest / name)
+    return guest / name
+
+
+def test_only_old_and_unused_images_are_pruned(
+    cache: ImageCache, guests: Path, portal: Portal, qcow2: Path, disk: Path
+) -> None:
     used = cache.get(portal.offer(qcow2, "qcow2", "used"), INSTANCE)
     old = cache.get(portal.offer(disk, "raw", "old"), INSTANCE)
-    assert cache.prune(set(), 3600) == []
+    lay(used.path, guests)
+    assert cache.prune(3600) == []
     for image in (used, old):
         os.utime(image.path, (0, 0))
-    assert cache.prune({"used"}, 3600) == ["old"]
+    assert cache.prune(3600) == ["old"]
     assert cache.cached() == ["used"]
     assert used.path.exists()
     assert not old.path.exists()
+
+
+@pytest.mark.parametrize("note", ["", "{", None])
+def test_a_base_stays_whatever_became_of_its_note(
+    cache: ImageCache, guests: Path, portal: Portal, qcow2: Path, note: str | None
+) -> None:
+    base = cache.get(portal.offer(qcow2, "qcow2"), INSTANCE).path
+    lay(lay(base, guests), guests, "disk.qcow2.new")  # a disk that lies on another, which lies on the base
+    os.utime(base, (0, 0))
+    if note is None:
+        base.with_suffix(".json").unlink()
+    else:
+        base.with_suffix(".json").write_text(note)
+    assert cache.prune(0.0) == []
+    assert base.exists()
+
+
+def test_nothing_is_pruned_while_a_disk_cannot_be_read(
+    cache: ImageCache, guests: Path, portal: Portal, qcow2: Path
+) -> None:
+    base = cache.get(portal.offer(qcow2, "qcow2", "old"), INSTANCE).path
+    os.utime(base, (0, 0))
+    damaged = lay(base, guests)
+    damaged.write_bytes(damaged.read_bytes()[:30])
+    assert cache.prune(0.0) == []
+    damaged.unlink()
+    assert cache.prune(0.0) == ["old"]
+
+
+def test_an_image_asked_for_while_others_are_looked_at_stays(
+    cache: ImageCache, portal: Portal, qcow2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = portal.offer(qcow2, "qcow2")
+    base = cache.get(image, INSTANCE).path
+    os.utime(base, (0, 0))
+    locked = ImageCache._locked
+
+    def asked_before(self: ImageCache, name: str, *, wait: bool = True) -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        cache.get(image, INSTANCE)
+        return locked(self, name, wait=wait)
+
+    monkeypatch.setattr(ImageCache, "_locked", asked_before)
+    assert cache.prune(3600) == []
+    assert base.exists()
+
+
+def test_room_is_made_of_what_no_disk_needs(
+    cache: ImageCache, guests: Path, portal: Portal, qcow2: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = cache.get(portal.offer(qcow2, "qcow2", "used"), INSTANCE).path
+    unused = cache.get(portal.offer(disk, "raw", "unused"), INSTANCE).path
+    lay(used, guests)
+    os.utime(used, (0, 0))
+    os.utime(unused, (0, 0))
+    monkeypatch.setattr(ImageCache, "_has_room", lambda self, size: not unused.exists())
+    cache._check_room(1)
+    assert (used.exists(), unused.exists()) == (True, False)
+
+
+def test_what_a_killed_fetch_left_is_swept(cache: ImageCache, portal: Portal, qcow2: Path) -> None:
+    base = cache.get(portal.offer(qcow2, "qcow2"), INSTANCE).path
+    for suffix in (".fetched", ".flat"):
+        base.with_suffix(suffix).write_bytes(b"left")
+    with cache._locked(base.name):
+        cache.sweep()
+        assert base.with_suffix(".flat").exists(), "its fetch goes on"
+    cache.sweep()
+    assert sorted(path.suffix for path in base.parent.glob("*-*")) == ["", ".json"]

@@ -64,7 +64,7 @@ class Stage:
             hash_algo="sha512",
             hash_value=hashlib.sha512(bits).hexdigest(),
         )
-        return ImageCache(self.folder / "cache", lambda *_: [bits]).get(image, self.spec.uuid).path
+        return ImageCache(self.folder / "cache", lambda *_: [bits], self.folder).get(image, self.spec.uuid).path
 
     def boot(self, spec: InstanceSpec, base: Path, attempt: int) -> None:
         """Build a guest on a base of its own and wait for its login prompt."""

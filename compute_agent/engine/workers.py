@@ -1,0 +1,67 @@
+"""The workers of a host: how many commands that move much data are carried out at a time, and whose."""
+
+import asyncio
+from collections import Counter, deque
+
+from compute_agent.engine.context import Cancellation
+
+
+class Workers:
+    """A number of workers, taken in order of arrival; no owner has the last free one beside others of his own.
+
+    For the event loop's thread only.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._share = max(number - 1, 1)
+        """What one owner may have at a time: one worker is always for others, where there are several."""
+        self._held: Counter[str] = Counter()
+        self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
+
+    async def take(self, owner: str, cancellation: Cancellation) -> bool:
+        """Wait for a worker; False, without one, when the command is told to stop before.
+
+        ``owner``: whose command it is; empty for nobody's, who has no share.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((owner, turn))
+        self._serve()
+        stop = asyncio.ensure_future(cancellation.wait())
+        try:
+            await asyncio.wait((turn, stop), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._leave(owner, turn)
+            raise
+        finally:
+            stop.cancel()
+        if cancellation.event.is_set():
+            self._leave(owner, turn)
+            return False
+        return True
+
+    def give_back(self, owner: str) -> None:
+        """Let the next one have the worker."""
+        self._free += 1
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
+        self._serve()
+
+    def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:
+        """Wait no longer; a worker that has come by now goes to the next."""
+        if turn.done():
+            self.give_back(owner)
+        else:
+            self._waiting.remove((owner, turn))
+
+    def _serve(self) -> None:
+        for owner, turn in list(self._waiting):
+            if not self._free:
+                return
+            if owner and self._held[owner] >= self._share:
+                continue
+            self._waiting.remove((owner, turn))
+            self._free -= 1
+            self._held[owner] += 1
+            turn.set_result(None)

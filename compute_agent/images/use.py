@@ -1,0 +1,34 @@
+"""Which images of the cache the disks of this host lie on: read from the disks themselves, for notes can be lost."""
+
+import re
+from pathlib import Path
+
+from compute_agent.disk_formats import qcow2
+from compute_agent.disk_formats.reading import DiskFormatError
+
+NAME = re.compile(r"[a-z0-9]+-[0-9a-f]{32,128}(?:-[a-z0-9]+)?")
+"""The name of an image's file in the cache."""
+
+
+class UnreadableDiskError(Exception):
+    """A disk does not tell what it lies on."""
+
+
+def bases_of(folder: Path) -> set[str]:
+    """Return the names of the cached images that files anywhere below ``folder`` lie on.
+
+    Raises UnreadableDiskError for a qcow2 file that is damaged: nothing can be said of what it needs then.
+    """
+    found: set[str] = set()
+    for path in folder.rglob("*"):
+        try:
+            if not path.is_file() or path.is_symlink():
+                continue
+            with path.open("rb") as file:
+                backing = qcow2.backing_file(file)
+        except FileNotFoundError:
+            continue  # its guest was deleted a moment ago
+        except (OSError, DiskFormatError) as error:
+            raise UnreadableDiskError(f"{path}: {error}") from error
+        found.update(NAME.findall(backing))
+    return found
