@@ -150,7 +150,8 @@ def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
         }
     found: dict[str, Any] = env.db_url_config(url)
     if role == "web":
-        found.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
+        most = integer("NOVELLA_DATABASE_POOL", 24, 8, 1000)
+        found.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": most}
         found["CONN_MAX_AGE"] = 0
     else:
         found["CONN_MAX_AGE"] = 600

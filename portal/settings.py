@@ -338,6 +338,12 @@ ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=
 """Whether a launch or a rebuild by the API without a password makes one, and says it once."""
 MAX_IMAGE_SIZE = integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
+UPLOADS_AT_ONCE = integer("NOVELLA_UPLOADS_AT_ONCE", 8, 1, 64)
+"""Uploads of images at the same time: of one user, and of one project, in each web process."""
+UPLOAD_LEAST_RATE = integer("NOVELLA_UPLOAD_LEAST_RATE", 1024, 0, 1 << 30)
+"""Bytes a second below which a client that sends is not waited for."""
+UPLOAD_TIMEOUT = integer("NOVELLA_UPLOAD_TIMEOUT", 21_600, 60, 604_800)
+"""Seconds that one upload may take."""
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
 IMAGE_STORE_ID = env.str("NOVELLA_IMAGE_STORE_ID", default="local")
 """The name by which the Image API shows the one store."""

@@ -68,8 +68,8 @@ def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, imag
 def _body(request: HttpRequest) -> Iterator[bytes]:
     try:
         yield from body_of(request)
-    except (BodyInterruptedError, OSError) as error:
-        raise InterruptedUploadError("The upload was interrupted: not all of the data arrived.") from error
+    except BodyInterruptedError as error:
+        raise InterruptedUploadError(str(error)) from error
 
 
 def _said(status: int, text: str) -> HttpResponse:

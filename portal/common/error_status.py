@@ -13,12 +13,14 @@ from provisioning.common.errors import (
     NotOfferedError,
     OverQuotaError,
     TooLargeError,
+    TooManyRequestsError,
     UnavailableError,
 )
 from provisioning.identity.errors import TooManyAttemptsError
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TooManyAttemptsError, 429),
+    (TooManyRequestsError, 429),
     (InvalidInputError, 400),
     (NotAuthenticatedError, 401),
     (ForbiddenError, 403),

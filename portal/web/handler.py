@@ -23,6 +23,10 @@ THREADS = 16
 """Requests that are worked on at the same time; some of them wait for hosts."""
 UPLOAD_THREADS = 64
 """Uploads at the same time: each waits for its client, so they have threads of their own."""
+HOST_THREADS = 16
+"""Requests of hosts at the same time: no user's upload holds up a snapshot."""
+HOSTS = "/agent/"
+"""Where the paths of hosts begin."""
 
 
 class PooledHandler(ASGIHandler):
@@ -33,6 +37,7 @@ class PooledHandler(ASGIHandler):
         self.load_middleware(is_async=False)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="http")
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
+        self._hosts = ThreadPoolExecutor(HOST_THREADS, thread_name_prefix="host")
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         try:
@@ -40,7 +45,7 @@ class PooledHandler(ASGIHandler):
         except RequestAborted:
             return
         loop = asyncio.get_running_loop()
-        pool = self._uploads if _is_upload(scope) else self._pool
+        pool = self._pool_for(scope)
         context = contextvars.copy_context()
         response = await loop.run_in_executor(pool, functools.partial(context.run, self._respond, scope, body))
         try:
@@ -48,6 +53,11 @@ class PooledHandler(ASGIHandler):
         finally:
             if response.streaming:
                 await loop.run_in_executor(pool, response.close)
+
+    def _pool_for(self, scope: dict[str, Any]) -> ThreadPoolExecutor:
+        if scope["path"].startswith(HOSTS):
+            return self._hosts
+        return self._uploads if _is_upload(scope) else self._pool
 
     def _respond(self, scope: dict[str, Any], body: IO[bytes] | SpooledTemporaryFile[bytes]) -> HttpResponseBase:
         """Carry the request to its response, in a thread; all but a streamed one is closed here."""

@@ -6,22 +6,31 @@ without that server (tests, WSGI) the same functions use Django's own request an
 
 import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+
+from provisioning.common.connections import give_back
 
 HEADER = "X-Novella-Exchange"
 """Names the exchange inside the process; the web server drops it from what clients send."""
 HIGH_WATER = 4 << 20
 """Bytes of an upload that wait in memory before the sender is held back."""
 PIECE = 256 << 10
+WINDOW = 30.0
+"""Seconds of waiting over which a client's rate is taken."""
 
 
 class BodyInterruptedError(Exception):
-    """The client went away before the end of its request's body."""
+    """The body of a request ended before its end: the client went away, or sent too slowly to be waited for."""
+
+    def __init__(self, message: str = "The upload was interrupted: not all of the data arrived.") -> None:
+        super().__init__(message)
 
 
 class Exchange:
@@ -73,10 +82,14 @@ class Exchange:
         if held is not None:
             held[0].close()
 
-    def read(self) -> bytes:
-        """Return the next bytes, waiting for them; empty at the end.  Raises BodyInterruptedError."""
+    def read(self, timeout: float | None = None) -> bytes:
+        """Return the next bytes, waiting for them; empty at the end.
+
+        Raises BodyInterruptedError, and TimeoutError when nothing came in ``timeout`` seconds.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self.complete or self._failed)
+            if not self._changed.wait_for(lambda: self._waiting or self.complete or self._failed, timeout):
+                raise TimeoutError
             if self._failed:
                 raise BodyInterruptedError
             if not self._waiting:
@@ -104,19 +117,62 @@ class Exchange:
 _open: dict[str, Exchange] = {}
 
 
+class _Patience:
+    """How long a client that sends is waited for: only the time counts in which there was nothing to do."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + settings.UPLOAD_TIMEOUT
+        self._waited = 0.0
+        self._came = 0
+
+    def read(self, exchange: Exchange) -> bytes:
+        """Return the next bytes; raises BodyInterruptedError for a client that is too slow."""
+        began = time.monotonic()
+        give_back()
+        try:
+            data = exchange.read(max(min(WINDOW - self._waited, self._end - began), 0.0))
+        except TimeoutError:
+            data = None
+        now = time.monotonic()
+        self._waited += now - began
+        self._came += len(data or b"")
+        if now >= self._end:
+            raise BodyInterruptedError(f"The upload took more than {settings.UPLOAD_TIMEOUT} seconds.")
+        if self._waited >= WINDOW:
+            if data != b"" and self._came < settings.UPLOAD_LEAST_RATE * WINDOW:
+                text = f"The upload was ended: fewer than {settings.UPLOAD_LEAST_RATE} bytes a second arrived."
+                raise BodyInterruptedError(text)
+            self._waited, self._came = 0.0, 0
+        return self.read(exchange) if data is None else data
+
+
 def body_of(request: HttpRequest) -> Iterator[bytes]:
-    """Yield a request's body as it arrives.  Raises BodyInterruptedError when it ends before its announced length."""
+    """Yield a request's body as it arrives.
+
+    No database connection is held meanwhile.  Raises BodyInterruptedError when it ends before its announced length, and
+    for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes a second or for longer than ``UPLOAD_TIMEOUT``.
+    """
     token = request.headers.get(HEADER)
     exchange = _open.get(token) if token else None
     if token and exchange is None:
         raise BodyInterruptedError
     announced = request.headers.get("Content-Length", "")
     total = 0
-    for data in iter(exchange.read if exchange and exchange.streamed else lambda: request.read(PIECE), b""):
+    patience = _Patience()
+    streamed = exchange if exchange is not None and exchange.streamed else None
+    for data in iter(lambda: patience.read(streamed) if streamed else _plain(request), b""):
         total += len(data)
         yield data
     if announced.isdigit() and total != int(announced):
         raise BodyInterruptedError
+
+
+def _plain(request: HttpRequest) -> bytes:
+    """Read from Django's own request."""
+    try:
+        return request.read(PIECE)
+    except OSError as error:
+        raise BodyInterruptedError from error
 
 
 def file_response(request: HttpRequest, file: IO[bytes], length: int) -> HttpResponseBase:

@@ -78,6 +78,17 @@ class UnavailableError(NovellaError):
     code = "unavailable"
 
 
+class TooManyRequestsError(NovellaError):
+    """More at once, or in so short a time, than one project or person may ask for (429)."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        """``retry_after``: seconds, from 1."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class NotOfferedError(NovellaError):
     """Known to the API, and not done by this cloud (501)."""
 

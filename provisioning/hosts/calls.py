@@ -19,6 +19,7 @@ from compute_agent.contract.messages import (
     decode_call_result,
     encode,
 )
+from provisioning.common.connections import give_back
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id
 from provisioning.common.threads import in_thread
@@ -58,6 +59,7 @@ def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
     subscription = tailer().subscribe([_reply_topic(question)], lambda _: answered.set())
     try:
         _ask(question, host_id, body, timeout)
+        give_back()
         answered.wait(timeout)
         return _take_answer(question)
     finally:

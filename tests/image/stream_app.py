@@ -17,7 +17,14 @@ from django.urls import path
 from portal.web import daphne_internals, streams
 
 settings.configure(
-    ROOT_URLCONF=__name__, ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="x" * 50, MIDDLEWARE=[], USE_TZ=True, DEBUG=False
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["127.0.0.1"],
+    SECRET_KEY="x" * 50,
+    MIDDLEWARE=[],
+    USE_TZ=True,
+    DEBUG=False,
+    UPLOAD_TIMEOUT=600,
+    UPLOAD_LEAST_RATE=1,
 )
 django.setup()
 LOG = Path(os.environ["STREAM_LOG"])

@@ -5,51 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from portal.web import websockets
 from provisioning.events.services import record
-from tests.jobs.conftest import ROOT, eventually
 from tests.support.cast import People
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def port(transactional_db: None, tmp_path: Path) -> Iterator[int]:
-    """A real web server on the tests' database."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(number), "--verbosity", "0"]
-    environment = {**os.environ, "TESTS_DATABASE": str(connection.settings_dict["NAME"]), "NOVELLA_ROLE": "web"}
-    output = tmp_path / "web.log"
-    with output.open("wb") as file:
-        process = subprocess.Popen(
-            [*command, "tests.web.server:application"],
-            cwd=ROOT,
-            env={**environment, "DJANGO_SETTINGS_MODULE": "portal.settings"},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        eventually(lambda: process.poll() is not None or _listens(number), "the server listens")
-        assert process.poll() is None, output.read_text()
-        yield number
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def open_raw(port: int, token: str) -> socket.socket:

@@ -17,7 +17,7 @@ from portal.api.common.parsing import JSONNegotiation, JSONParser
 from portal.api.common.rendering import JSONRenderer
 from portal.api.common.validation import Schema, validate
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import NotFoundError, TooManyRequestsError
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
@@ -157,7 +157,7 @@ class ServiceView(APIView):
         response.exception = True
         if status == 401:
             response["WWW-Authenticate"] = challenge(self.request)
-        if isinstance(error, TooManyAttemptsError):
+        if isinstance(error, TooManyAttemptsError | TooManyRequestsError):
             response["Retry-After"] = str(error.retry_after)
         return response
 

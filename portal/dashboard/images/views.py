@@ -13,6 +13,7 @@ from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.rows import rows_for
 from portal.dashboard.pages import FormPage, Page
+from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.identity import policy
@@ -101,10 +102,11 @@ class ImageData(ImagePage):
         """Store and inspect it.  A file that is refused takes its record along: the person begins anew."""
         image = selectors.image_for(self.context, image_id)
         try:
-            services.upload(self.context, image.id, body_of(request))
-        except BodyInterruptedError:
+            with upload_shares.share_of(self.context):
+                services.upload(self.context, image.id, body_of(request))
+        except BodyInterruptedError as error:
             self._forget(image.id)
-            return JsonResponse({"message": "The upload was interrupted."}, status=400)
+            return JsonResponse({"message": str(error)}, status=400)
         except NovellaError as error:
             if image.status == Image.Status.QUEUED:
                 self._forget(image.id)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from portal.api.image.base import ImageView
 from portal.api.image.images.ranges import UnsatisfiableRangeError, part_of
-from portal.web import streams
+from portal.web import streams, upload_shares
 from provisioning.common.errors import InvalidInputError, TooLargeError
 from provisioning.images import selectors, services
 from provisioning.images.errors import InterruptedUploadError, NoImageDataError
@@ -38,7 +38,8 @@ class ImageFile(DataView):
         """Take the data of a queued image; 204 when it is whole, safe and what it was declared to be."""
         size = _announced(request)
         check_store(request.headers.get("X-Image-Meta-Store"))
-        services.upload(self.context, image_id, _body(request), expected_size=size)
+        with upload_shares.share_of(self.context):
+            services.upload(self.context, image_id, _body(request), expected_size=size)
         return Response(status=204)
 
     def get(self, request: Request, image_id: str) -> HttpResponseBase:
@@ -76,7 +77,8 @@ class ImageStage(DataView):
 
     def put(self, request: Request, image_id: str) -> Response:
         """Keep the data of a queued image, which is ``uploading`` from then on."""
-        services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
+        with upload_shares.share_of(self.context):
+            services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
         return Response(status=204)
 
 
@@ -104,8 +106,8 @@ def _announced(request: Request) -> int | None:
 
 
 def _body(request: Request) -> Iterator[bytes]:
-    """Yield the data as it arrives; InterruptedUploadError when the client goes away."""
+    """Yield the data as it arrives; InterruptedUploadError when the client goes away or is too slow."""
     try:
         yield from streams.body_of(request._request)
-    except (streams.BodyInterruptedError, OSError) as error:
-        raise InterruptedUploadError("The upload was interrupted: not all of the data arrived.") from error
+    except streams.BodyInterruptedError as error:
+        raise InterruptedUploadError(str(error)) from error
