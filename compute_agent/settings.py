@@ -5,6 +5,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+CONNECTED = "connected"
+"""Stands for the networks of the machine's own interfaces."""
+NETWORKS_BY_NAME = {
+    "link-local": ("169.254.0.0/16",),
+    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+    "none": (),
+}
+"""Words for networks (RFC 3927, RFC 1918)."""
+
 
 @dataclass(frozen=True)
 class AgentSettings:
@@ -26,6 +35,10 @@ class AgentSettings:
     """Network namespace for bridges, DHCP, filters and guests; None: the one the agent was started in."""
     uplink: bool = True
     """Give guests a way out of ``netns`` through a veth pair and NAT."""
+    blocked_networks: tuple[str, ...] = ("link-local", CONNECTED)
+    """Where guests' packets are dropped on their way out: IPv4 networks, or words for some."""
+    reachable_networks: tuple[str, ...] = ()
+    """Parts of the blocked networks that guests reach nevertheless, for example an inner name server."""
     workers: int = 4
     """Builds and copies of disks at the same time; one project has at most all but one of them."""
     boot_timeout: float = 60.0

@@ -4,7 +4,7 @@
 addresses, no DHCP server, nothing but IPv4 and ARP (IPv6 is not offered to guests).  ``table inet`` sees the flows,
 bridged ones by br_netfilter, with connection tracking: what no rule of the port allows is dropped, towards the guest or
 from it, whether it comes from another guest, from outside or from this host.  DHCP always works.  Networks do not see
-each other.
+each other, and what leaves them for a blocked network (see ``reach``) is dropped, whatever the port's rules say.
 
 A rule whose remote is a group admits the addresses of the group's ports on the same network, and only while they are on
 the network's bridge: a packet from elsewhere with a member's address is none of the group's.  Members on other hosts
@@ -24,6 +24,7 @@ from uuid import UUID
 from compute_agent.contract.build import PortRef, SecurityRule
 from compute_agent.network.dhcp import MAC
 from compute_agent.network.links import interface_name
+from compute_agent.network.reach import Reach
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.programs import ProgramError, run_program
 
@@ -35,8 +36,10 @@ NUMBERS = {"ah": 51, "dccp": 33, "egp": 8, "esp": 50, "gre": 47, "igmp": 2, "ipi
            "rsvp": 46, "sctp": 132, "tcp": 6, "udp": 17, "udplite": 136, "vrrp": 112}  # fmt: skip
 """Names of protocols that the Network API knows, by number (IANA)."""
 
+EVERYTHING = Reach()
 
-def ruleset(ports: Sequence[PortRef], uplink: str | None) -> str:
+
+def ruleset(ports: Sequence[PortRef], uplink: str | None, reach: Reach = EVERYTHING) -> str:
     """Render the ruleset for these ports; ``uplink`` is the interface behind which guests are hidden by NAT.
 
     Raises ValueError for an address or name that is none: nothing unchecked reaches nft.
@@ -48,6 +51,7 @@ def ruleset(ports: Sequence[PortRef], uplink: str | None) -> str:
     lines += [f"table inet {TABLE} {{"]
     lines += _set("bridges", "ifname", [f'"{name}"' for name in bridges])
     lines += _set("closed", "ifname", [f'"{name}"' for name in bridges if name not in open_bridges])
+    lines += _networks("blocked", reach.blocked) + _networks("reachable", reach.reachable)
     for bridge in bridges:
         lines += _group_sets(bridge, [port for port in filtered if port.network.bridge == bridge])
         lines += [f"  chain from-{bridge} {{", f'    oifname "{bridge}" return', "    oifname @bridges drop", "  }"]
@@ -113,6 +117,11 @@ def _set(name: str, kind: str, elements: Iterable[str]) -> list[str]:
     return [f"  set {name} {{ type {kind}{body}; }}"]
 
 
+def _networks(name: str, networks: Sequence[str]) -> list[str]:
+    listed = ", ".join(str(ipaddress.IPv4Network(network)) for network in networks)
+    return [f"  set {name} {{ type ipv4_addr; flags interval; {f'elements = {{ {listed} }}; ' if listed else ''}}}"]
+
+
 def _group_sets(bridge: str, ports: Sequence[PortRef]) -> list[str]:
     """Render, for each group that a rule on the bridge names, the set of its members; it may be empty."""
     members: dict[str, list[str]] = {}
@@ -169,6 +178,7 @@ def _base_chains(bridges: Sequence[str], uplink: str | None) -> list[str]:
         "    type filter hook forward priority filter; policy accept;",
         "    ct state established,related accept",
         "    ct state invalid drop",
+        "    iifname @bridges oifname != @bridges ip daddr != @reachable ip daddr @blocked drop",
         "    iifname . ip saddr vmap @egress",
         *([f"    iifname vmap {{ {between} }}"] if between else []),
         "    oifname . ip daddr vmap @ingress",

@@ -11,6 +11,7 @@ from compute_agent.contract.messages import Leftover
 from compute_agent.network import firewall, leftovers, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
 from compute_agent.network.host_network import HostNetwork
+from compute_agent.network.reach import Reach, reach_of
 from compute_agent.network.records import Records
 from compute_agent.network.uplink import INSIDE, Uplink
 from compute_agent.settings import AgentSettings
@@ -32,6 +33,8 @@ class LinuxNetwork(HostNetwork):
     def __init__(self, settings: AgentSettings) -> None:
         """Keep the books in the state folder; call ``namespace.enter`` before when the settings name a namespace."""
         self._folder = settings.state_dir.absolute() / "network"
+        self._settings = settings
+        self._reach: Reach | None = None
         self._original = namespace.left()
         wanted = settings.netns is not None and settings.uplink and self._original is not None
         self._uplink = Uplink(settings.netns) if wanted and settings.netns else None
@@ -113,6 +116,9 @@ class LinuxNetwork(HostNetwork):
             if not firewall.installed():
                 self._filter()
                 mended.append("filters")
+            elif self._reach != self._reach_now():
+                self._filter()
+                mended.append("networks that guests do not reach")
             return mended
 
     def leftovers(self, guests: set[str]) -> list[Leftover]:
@@ -173,7 +179,12 @@ class LinuxNetwork(HostNetwork):
                 self._dhcp(port.network.bridge).release(address, lease)
 
     def _filter(self) -> None:
-        firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None))
+        reach = self._reach_now()
+        firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None, reach))
+        self._reach = reach
+
+    def _reach_now(self) -> Reach:
+        return reach_of(self._settings, self._original, self._records.networks())
 
     @staticmethod
     def _check_spec(spec: InstanceSpec) -> None:

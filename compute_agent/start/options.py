@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from compute_agent.settings import AgentSettings
+from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
 from compute_agent.virt.fake_faults import FaultPoint
 
 ENVIRONMENT = "NOVELLA_AGENT_"
@@ -66,6 +66,11 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
+    words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
+    add("--blocked-networks", default=default("BLOCKED_NETWORKS", f"link-local,{CONNECTED}"), metavar="LIST",
+        help=f"networks that guests do not reach: {words}")  # fmt: skip
+    add("--reachable-networks", default=default("REACHABLE_NETWORKS", "none"), metavar="LIST",
+        help="parts of the blocked networks that they reach nevertheless")  # fmt: skip
     add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
@@ -90,6 +95,8 @@ def _options(given: argparse.Namespace) -> Options:
         virt_type=given.virt_type,
         netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
         uplink=not given.no_uplink,
+        blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
+        reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),
         workers=_number(given.workers, "--workers", 64),
         join_token=given.join_token,
         join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
@@ -135,6 +142,20 @@ def _is_this_machine(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _networks(value: str, option: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in value.split(","))
+    for word in words:
+        if word == CONNECTED or word in NETWORKS_BY_NAME:
+            continue
+        try:
+            ipaddress.IPv4Network(word)
+        except ValueError as error:
+            raise ValueError(
+                f"{option} {word!r} is neither an IPv4 network like 10.0.0.0/8 nor a known word"
+            ) from error
+    return words
 
 
 def _driver(value: str) -> str:

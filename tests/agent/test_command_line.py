@@ -57,6 +57,16 @@ def test_options_win_over_the_environment(tmp_path: Path) -> None:
     assert (settings.host, settings.portal_url, settings.uplink) == ("given", "https://cloud.example", False)
 
 
+def test_networks_that_guests_do_not_reach(tmp_path: Path) -> None:
+    environ = {"NOVELLA_AGENT_STATE_DIR": str(tmp_path)}
+    (settings,) = parse([], environ).hosts
+    assert settings.blocked_networks == ("link-local", "connected")
+    environ["NOVELLA_AGENT_BLOCKED_NETWORKS"] = "link-local, private,203.0.113.0/24"
+    (settings,) = parse(["--reachable-networks", "10.0.0.53/32"], environ).hosts
+    assert settings.blocked_networks == ("link-local", "private", "203.0.113.0/24")
+    assert settings.reachable_networks == ("10.0.0.53/32",)
+
+
 def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
     options = parse(
         ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"], {}
@@ -73,6 +83,8 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
     [
         ([], "--state-dir is missing"),
         (["--host", "a b"], "is not a name"),
+        (["--blocked-networks", "10.0.0.1/8"], "neither an IPv4 network"),
+        (["--reachable-networks", "private,everything"], "neither an IPv4 network"),
         (["--portal", "ftp://x"], "is not an address like"),
         (["--portal", "http://cloud.example:8000"], "another machine without TLS"),
         (["--portal", "http://192.0.2.7"], "another machine without TLS"),

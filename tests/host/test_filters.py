@@ -299,6 +299,73 @@ def test_the_host_gives_guests_nothing_but_dhcp_and_names(plug: Plug, inside: Sp
     assert interface.space.connects("10.20.0.1", 53)
 
 
+# --- the way out ----------------------------------------------------------------------------------
+
+NEIGHBOUR, METADATA, WORLD = "192.168.77.2", "169.254.169.254", "203.0.113.9"
+
+
+@pytest.fixture
+def office(lab: Lab) -> Iterator[Space]:
+    """The machine's own network: a neighbour on it, its provider's metadata, and a router to the world."""
+    space = Space(f"{lab.machine.name}-office")
+    lab.machine.run("ip", "link", "add", "lan", "type", "veth", "peer", "name", "eth0", "netns", str(space.path))
+    lab.machine.run("ip", "addr", "add", "192.168.77.1/24", "dev", "lan")
+    lab.machine.run("ip", "link", "set", "lan", "up")
+    space.run("ip", "addr", "add", f"{NEIGHBOUR}/24", "dev", "eth0")
+    space.run("ip", "link", "set", "eth0", "up")
+    for address in (METADATA, WORLD):
+        space.run("ip", "addr", "add", f"{address}/32", "dev", "lo")
+        lab.machine.run("ip", "route", "add", address, "via", NEIGHBOUR)
+    yield space
+    space.remove()
+    until(lambda: "lan" not in links(lab.machine), "the machine's card is gone")
+
+
+def reached(guest: Interface, office: Space) -> list[str]:
+    """The addresses of the office that accept a guest's connection."""
+    found = []
+    for address in (NEIGHBOUR, METADATA, WORLD):
+        with office.listens(address, 80):
+            if guest.space.connects(address, 80, 0.5):
+                found.append(address)
+    return found
+
+
+def test_guests_reach_the_world_but_neither_link_local_addresses_nor_the_hosts_own_networks(
+    plug: Plug, host: HostProcess, inside: Space, office: Space
+) -> None:
+    # The network came while the agent ran.
+    assert host.network.check() == ["networks that guests do not reach"]
+    assert host.network.check() == []
+    guest = ready(plug, Wish(1))
+    assert reached(guest, office) == [WORLD]
+    assert reached(ready(plug, Wish(2, port_security=False)), office) == [WORLD]
+    # The name server asks on for them.
+    with office.listens(NEIGHBOUR, 53):
+        assert inside.connects(NEIGHBOUR, 53)
+
+
+def test_the_operator_says_what_guests_do_not_reach(
+    plug: Plug, host: HostProcess, office: Space, plugged: list[InstanceSpec]
+) -> None:
+    def settle(blocked: tuple[str, ...], reachable: tuple[str, ...]) -> None:
+        host.kill()
+        host.settings = replace_wish(before, blocked_networks=blocked, reachable_networks=reachable)
+        host.start()
+        host.network.init_host()
+        host.network.restore(plugged)
+
+    before = host.settings
+    guest = ready(plug, Wish(1))
+    try:
+        settle(("none",), ("none",))
+        assert reached(guest, office) == [NEIGHBOUR, METADATA, WORLD]
+        settle(("private", "203.0.113.0/24"), (f"{NEIGHBOUR}/32",))
+        assert reached(guest, office) == [NEIGHBOUR, METADATA]
+    finally:
+        settle(before.blocked_networks, before.reachable_networks)
+
+
 # --- DHCP -----------------------------------------------------------------------------------------
 
 

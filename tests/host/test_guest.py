@@ -132,9 +132,12 @@ def test_guests_reach_the_world_and_the_world_not_them(stage: Stage) -> None:
         world.run("ip", "link", "set", "eth0", "up")
         world.run("ip", "route", "add", "10.20.0.0/24", "via", "198.51.100.1")
         machine.run("ip", "route", "add", "10.20.0.0/24", "via", inside_address(stage))
-        with world.listens("198.51.100.2", 7000) as server:
+        # Behind a router: the host's own networks are not for guests.
+        world.run("ip", "addr", "add", "203.0.113.9/32", "dev", "lo")
+        machine.run("ip", "route", "add", "203.0.113.9", "via", "198.51.100.2")
+        with world.listens("203.0.113.9", 7000) as server:
             server.settimeout(5)
-            stage.ssh("timeout 1 nc 198.51.100.2 7000 </dev/null", check=False)
+            stage.ssh("timeout 1 nc 203.0.113.9 7000 </dev/null", check=False)
             conversation, caller = server.accept()
             conversation.close()
             assert caller[0] == "198.51.100.1"

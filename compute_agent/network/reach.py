@@ -1,0 +1,54 @@
+"""Which networks guests may not reach through this host: by default link-local addresses and the host's own networks.
+
+A cloud that the machine itself is in gives out credentials at 169.254.169.254, and the networks a host is connected to
+are its operator's: portal, database, other hosts.
+"""
+
+import ipaddress
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from compute_agent.network import links, namespace
+from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Networks in CIDR notation, IPv4 only: guests send nothing else."""
+
+    blocked: tuple[str, ...] = ()
+    reachable: tuple[str, ...] = ()
+    """Reached although they lie in a blocked network."""
+
+
+def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[str]) -> Reach:
+    """Resolve the settings' words now: the host's addresses may change.
+
+    ``original`` is the machine's own network namespace when the agent has left it; ``bridges`` are Novella's own.
+    Raises RetryableHostError.
+    """
+
+    def resolve(words: Iterable[str]) -> tuple[str, ...]:
+        found: set[str] = set()
+        for word in words:
+            if word == CONNECTED:
+                found |= connected(bridges)
+                if original is not None:
+                    found |= namespace.open_in(original, lambda: connected(()))
+            else:
+                found |= set(NETWORKS_BY_NAME.get(word, (word,)))
+        return tuple(map(str, ipaddress.collapse_addresses(map(ipaddress.IPv4Network, sorted(found)))))
+
+    return Reach(resolve(settings.blocked_networks), resolve(settings.reachable_networks))
+
+
+def connected(bridges: Collection[str]) -> set[str]:
+    """Return the networks of the interfaces in the calling thread's namespace, without loopback and ``bridges``."""
+    with links.netlink("list its addresses") as route:
+        names = {link["index"]: link.get_attr("IFLA_IFNAME") for link in route.get_links()}
+        addresses = [(row["index"], row.get_attr("IFA_ADDRESS"), row["prefixlen"]) for row in route.get_addr(family=2)]
+    return {
+        str(ipaddress.IPv4Network((address, length), strict=False))
+        for index, address, length in addresses
+        if names.get(index) not in {"lo", None, *bridges} and length > 0
+    }
