@@ -22,7 +22,7 @@ from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit, release
 from provisioning.quotas.services.sizes import shrink
 
-FORGOTTEN = {
+FORGOTTEN: dict[str, object] = {
     "user_data": None,
     "injected_files": [],
     "public_key": None,
