@@ -33,11 +33,11 @@ from tests.agent_link.test_link import CREDENTIAL, eventually
 from tests.sockets.test_consoles import ask, server_of
 from tests.support.cast import People
 from tests.support.sockets import in_db
-from tests.web.test_backpressure import port
+from tests.web.conftest import port, serve
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["port"]
+__all__ = ["port", "serve"]
 FLOOD = 48 << 20
 
 
