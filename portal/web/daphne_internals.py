@@ -6,7 +6,7 @@ Replaced by ``install``:
 
 * ``daphne.http_protocol.WebRequest`` by ``http_requests.StreamingRequest``
 * ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
-* ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits for a paced peer
+* ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer has read
 * ``daphne.access.AccessLogGenerator.__call__(protocol, action, details)`` by ``access_log.log``
 
 Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLength``, ``handleContentChunk``,
@@ -15,9 +15,9 @@ Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLe
 ``_disconnected``, ``write``, ``registerProducer``, ``unregisterProducer``, ``loseConnection``; of its channel
 ``_command``, ``_path``, ``_version``, ``persistent``, ``timeOut``, ``setTimeout``, ``transport``.
 
-Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessage``, ``onClose``,
-``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state`` and ``STATE_OPEN``,
-``sendClose``, ``dropConnection``, ``maxFramePayloadSize``, ``maxMessagePayloadSize``, and of the transport
+Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessageFrameBegin``,
+``onMessage``, ``onClose``, ``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state``,
+``STATE_OPEN``, ``sendClose``, ``dropConnection``, ``message_data_total_length``, and of the transport
 ``producer``, ``registerProducer``, ``unregisterProducer``, ``pauseProducing``, ``resumeProducing``.
 
 Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_request``, ``send_response``,

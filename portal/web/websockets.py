@@ -1,8 +1,9 @@
 """Daphne's WebSocket with bounds: a peer that reads slowly, or writes faster than we handle, is disconnected.
 
 Daphne alone keeps whatever it cannot send yet, and whatever the application has not taken yet, in memory without end.
-A browser comes back by itself and catches up; an agent gets its commands again.  Consoles are paced instead: who sends
-waits until the peer has read, and a peer is not read from while the application has enough to do.
+A browser comes back by itself and catches up; an agent gets its commands again.  For everybody but agents' links, who
+sends waits until the peer has read, so that one frame waits and not many.  Consoles are paced in the other direction,
+too: a peer is not read from while the application has enough to do.
 """
 
 import asyncio
@@ -16,10 +17,15 @@ from zope.interface import implementer
 
 MOST_UNSENT = 4 << 20
 """Bytes that wait for one slow reader."""
+LINK = b"/ws/agent"
+"""The path of agents' links: nobody waits until a host has read."""
 MOST_UNHANDLED = 400
 """Frames of one peer that wait for the application."""
 MOST_UNHANDLED_BYTES = 8 << 20
-"""Bytes of these frames; who has shown no credential yet can send them too."""
+"""Bytes of these frames, and of a single message however it is cut; who has shown no credential yet can send them too.
+"""
+MOST_SAID = 64 << 10
+"""Bytes of a message from a page or a program, of which nothing is expected."""
 
 PACED = (b"/ws/console", b"/ws/agent/consoles/")
 """Beginnings of the paths of sockets whose two ends wait for each other."""
@@ -27,7 +33,7 @@ ENOUGH, FEW = 16, 4
 """Frames waiting for the application at which a paced peer is read from no more, and again."""
 LOOK_AGAIN = 0.01
 STALLED = 60.0
-"""Seconds in which a paced peer must have read what was sent."""
+"""Seconds in which a peer must have read what was sent."""
 MOST_PACED = 1 << 20
 """Bytes of one message of a paced peer."""
 
@@ -70,6 +76,13 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         """Whether both sides wait for each other."""
         return bool(self.path.startswith(PACED))
 
+    @property
+    def most(self) -> int:
+        """Bytes of one message that comes in."""
+        if self.paced:
+            return MOST_PACED
+        return MOST_UNHANDLED_BYTES if self.path == LINK else MOST_SAID
+
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
         """Register for word of how the peer keeps up, in the place of the HTTP channel that the connection began as."""
         super().onOpen()
@@ -77,8 +90,6 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         self.transport.unregisterProducer()
         self.transport.registerProducer(flow, True)  # noqa: FBT003 - it pushes
         self._flow = flow
-        if self.paced:
-            self.maxFramePayloadSize = self.maxMessagePayloadSize = MOST_PACED
 
     def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
         """Let go whoever waits for this peer."""
@@ -87,8 +98,8 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         super().onClose(wasClean, code, reason)
 
     async def drained(self) -> None:
-        """Wait until a paced peer has read what was sent; one that does not is disconnected."""
-        if self._flow is None or not self.paced:
+        """Wait until a peer other than an agent has read what was sent; one that does not is disconnected."""
+        if self._flow is None or self.path == LINK:
             return
         try:
             async with asyncio.timeout(STALLED):
@@ -112,6 +123,13 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             if self._flow.unsent > MOST_UNSENT:
                 logger.warning("A client of %s reads too slowly; it is disconnected.", self.path.decode())
                 self.dropConnection(abort=True)
+
+    def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802 - Autobahn's name
+        """Refuse a message that is too long at its first byte too many; it would be kept until its end."""
+        super().onMessageFrameBegin(length)
+        if self.message_data_total_length > self.most:
+            logger.warning("A client of %s sends too long a message; it is disconnected.", self.path.decode())
+            self.dropConnection(abort=True)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
         """Pass a frame on, unless too many wait already."""
@@ -151,7 +169,7 @@ _send = server.Server.handle_reply
 
 
 async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
-    """Send what the application says; to a paced peer, wait until there is room for more."""
+    """Send what the application says, and wait until there is room for more."""
     await _send(self, protocol, message)
     if isinstance(protocol, BoundedWebSocket) and message["type"] == "websocket.send":
         await protocol.drained()

@@ -3,47 +3,51 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import socket
+import struct
+import time
 
 import pytest
 
 from portal.web import websockets
 from provisioning.events.services import record
 from tests.support.cast import People
+from tests.web.conftest import Serve
 
 pytestmark = pytest.mark.slow
 
 
-def open_raw(port: int, token: str) -> socket.socket:
-    """A WebSocket of which nothing is read but the handshake."""
+PIECE = 200_000
+PIECES = 3 * websockets.MOST_UNSENT // PIECE
+
+
+def open_raw(port: int, token: str = "", path: str = "/ws/v1/events") -> socket.socket:
+    """A WebSocket of which nothing is read but the handshake, and the hello that follows events' handshakes."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(10)
     client.connect(("127.0.0.1", port))
     key = base64.b64encode(os.urandom(16)).decode()
     client.sendall(
-        f"GET /ws/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nX-Auth-Token: {token}\r\n\r\n".encode()
     )
-    answer = b""
-    while b'"hello"' not in answer:
+    answer, wanted = b"", b'"hello"' if token else b"\r\n\r\n"
+    while wanted not in answer:
         answer += client.recv(4096)
     assert answer.startswith(b"HTTP/1.1 101")
     return client
 
 
-def is_dropped(client: socket.socket) -> bool:
-    """Read on; whether the server hung up before it had sent everything."""
+def read_on(client: socket.socket, enough: int) -> int:
+    """Read until there is enough; returns how many bytes came before the server hung up."""
     read = 0
-    try:
-        while piece := client.recv(1 << 16):
+    with contextlib.suppress(ConnectionResetError):
+        while read < enough and (piece := client.recv(1 << 16)):
             read += len(piece)
-    except TimeoutError:
-        return False
-    except ConnectionResetError:
-        return True
-    return read < 2 * websockets.MOST_UNSENT
+    return read
 
 
 def write_frames(client: socket.socket, count: int) -> None:
@@ -53,11 +57,46 @@ def write_frames(client: socket.socket, count: int) -> None:
         client.sendall(frame * 5000)
 
 
-def test_a_client_that_reads_nothing_is_dropped(port: int, people: People) -> None:
+def begin_message(client: socket.socket, size: int, *, whole: bool) -> None:
+    """Send so many bytes of one message, as one frame or as many."""
+    piece = b"x" * (1 << 20)
+    for number in range(size // len(piece)):
+        if not number or not whole:
+            kind = 0x82 if whole else 0x00 if number else 0x02
+            client.sendall(bytes([kind, 0xFF]) + struct.pack("!Q", size if whole else len(piece)) + b"\0\0\0\0")
+        client.sendall(piece)
+
+
+def happen(people: People) -> int:
+    """Make more events than are kept for a slow reader; returns how many bytes they are."""
+    for _ in range(PIECES):
+        record(f"project:{people.alice.project_id}", "note", {"text": "x" * PIECE})
+    return PIECES * PIECE
+
+
+def test_a_client_that_reads_nothing_is_dropped(serve: Serve, people: People) -> None:
+    client = open_raw(serve(TESTS_STALLED="0.3"), people.alice.token)
+    whole = happen(people)
+    time.sleep(1.5)
+    assert read_on(client, whole) < whole
+    client.close()
+
+
+def test_a_client_that_pauses_is_waited_for_and_gets_everything(port: int, people: People) -> None:
     client = open_raw(port, people.alice.token)
-    for _ in range(3 * websockets.MOST_UNSENT // 200_000):
-        record(f"project:{people.alice.project_id}", "note", {"text": "x" * 200_000})
-    assert is_dropped(client)
+    whole = happen(people)
+    time.sleep(1.5)  # what is sent without waiting is sent by now
+    assert read_on(client, whole) >= whole
+    client.close()
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one frame", "many frames"])
+@pytest.mark.parametrize("path", ["/ws/agent", "/ws/v1/events"])
+def test_a_message_without_end_is_refused_before_it_is_kept(port: int, people: People, path: str, whole: bool) -> None:
+    """Who has shown no credential yet can begin one, too."""
+    client = open_raw(port, "" if path == "/ws/agent" else people.alice.token, path)
+    with pytest.raises((ConnectionResetError, BrokenPipeError)):
+        begin_message(client, 64 << 20, whole=whole)
     client.close()
 
 

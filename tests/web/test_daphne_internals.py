@@ -64,7 +64,9 @@ def test_a_request_overrides_what_there_is(name: str) -> None:
     assert parameters(getattr(http_requests.StreamingRequest, name)) == parameters(getattr(REQUEST, name))
 
 
-@pytest.mark.parametrize("name", ["onOpen", "onMessage", "onClose", "handle_reply", "serverSend"])
+@pytest.mark.parametrize(
+    "name", ["onOpen", "onMessageFrameBegin", "onMessage", "onClose", "handle_reply", "serverSend"]
+)
 def test_a_socket_overrides_what_there_is(name: str) -> None:
     assert parameters(getattr(websockets.BoundedWebSocket, name)) == parameters(getattr(SOCKET, name))
 
@@ -91,8 +93,11 @@ def test_what_is_used_of_a_socket_and_its_transport() -> None:
     socket = factory.buildProtocol(None)
     socket.makeConnection(StringTransport())
     assert socket.state == socket.STATE_CONNECTING != socket.STATE_OPEN
-    for name in ("sendClose", "dropConnection", "sendMessage", "maxFramePayloadSize", "maxMessagePayloadSize"):
+    for name in ("sendClose", "dropConnection", "sendMessage"):
         assert hasattr(socket, name), name
+    socket.onMessageBegin(True)
+    socket.onMessageFrameBegin(7)
+    assert socket.message_data_total_length == 7
     socket.application_queue, socket.client_addr = asyncio.Queue(), None
     socket.onMessage(b"a", True)
     assert socket.application_queue.get_nowait() == {"type": "websocket.receive", "bytes": b"a"}
