@@ -128,7 +128,8 @@ class Host:
         services, described, busy = self._services, self.servers.records.described(), self._runner.at_work()
 
         def measure() -> ResourceAudit:
-            report = resource_audit(services.driver, services.images, host=self.name, host_ip=host_ip)
+            cached = services.images.cached()
+            report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
             return replace(report, leftovers=leftovers.find(services, described))
 
         report = await in_thread(services.threads.calls, measure)

@@ -311,6 +311,10 @@ CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte either way after which an open console is closed; 0: never."""
 CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
 """Consoles that one user may have open at a time, in each web process."""
+SOCKETS_PER_USER = integer("NOVELLA_SOCKETS_PER_USER", 50, 1, 100_000)
+"""WebSockets that one user may have open at a time, in each web process: live pages, consoles, scripts."""
+SOCKETS_PER_SESSION = integer("NOVELLA_SOCKETS_PER_SESSION", 20, 1, 100_000)
+"""As many of one session: one browser, one token or one application credential."""
 CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
 """Seconds that a queue job may be silent about an instance before it is cast again."""
 POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)

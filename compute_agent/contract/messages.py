@@ -231,7 +231,6 @@ class ResourceAudit(Message, frozen=True):
     architecture: str = "x86_64"
     host_ip: str = ""
     cached_images: list[str] = []
-    disk_gb_images: int = 0  # what images take on which guests' disks lie, rounded up
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for

@@ -103,16 +103,10 @@ class ImageCache:
                 with contextlib.suppress(BlockingIOError), self._locked(left.name.removesuffix(suffix), wait=False):
                     left.unlink(missing_ok=True)
 
-    def in_use(self) -> int:
-        """Return how many bytes of the file system the images take on which disks lie.
-
-        The others go when room is short.  All count while a disk cannot be read.
-        """
-        try:
-            needed = bases_of(self._disks)
-        except UnreadableDiskError:
-            needed = {path.name for path in self._images()}
-        return sum(_allocated(path) for path in self._images() if path.name in needed)
+    @property
+    def allocated(self) -> int:
+        """Return how many bytes of the file system the images take."""
+        return sum(path.stat().st_blocks * 512 for path in self._images())
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -225,14 +219,6 @@ class ImageCache:
     def _has_room(self, size: int) -> bool:
         room = os.statvfs(self._base)
         return size + RESERVE <= room.f_bavail * room.f_frsize
-
-
-def _allocated(path: Path) -> int:
-    """Return the bytes that the image takes, holes left out; 0 when it has gone."""
-    try:
-        return path.stat().st_blocks * 512
-    except FileNotFoundError:
-        return 0
 
 
 def _age(path: Path) -> float:

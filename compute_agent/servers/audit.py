@@ -1,13 +1,9 @@
 """The resource audit: what this host has, uses and runs."""
 
-import math
 from collections.abc import Iterable
 
 from compute_agent.contract.messages import GuestState, ResourceAudit
-from compute_agent.servers.services import ImageStore
 from compute_agent.virt.driver import ComputeDriver, Guest
-
-GIB = 1 << 30
 
 
 def guest_states(guests: Iterable[Guest]) -> list[GuestState]:
@@ -17,7 +13,7 @@ def guest_states(guests: Iterable[Guest]) -> list[GuestState]:
     ]
 
 
-def resource_audit(driver: ComputeDriver, images: ImageStore, *, host: str, host_ip: str) -> ResourceAudit:
+def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_images: list[str]) -> ResourceAudit:
     """Measure the host; blocks on the hypervisor.  Raises HypervisorUnavailableError."""
     capacity = driver.capacity()
     return ResourceAudit(
@@ -34,8 +30,7 @@ def resource_audit(driver: ComputeDriver, images: ImageStore, *, host: str, host
         cpu_info=capacity.cpu_info,
         architecture=capacity.architecture,
         host_ip=host_ip,
-        cached_images=images.cached(),
-        disk_gb_images=math.ceil(images.in_use() / GIB),
+        cached_images=cached_images,
         guests=guest_states(driver.guests()),
         uptime=capacity.uptime,
     )

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, image_refs
 from compute_agent.contract.commands import AttachInterfaceRequest
 from compute_agent.contract.messages import SERVER
 from compute_agent.engine.store import StateStore
@@ -34,6 +34,10 @@ class ServerRecords:
     def described(self) -> set[str]:
         """Return the servers of which this host knows what they are made of."""
         return set(self._store.descriptions(SERVER))
+
+    def images(self) -> set[str]:
+        """Return the ids of the images that servers of this host are made of, or boot from."""
+        return {image.id for spec in self.specs().values() for image in image_refs(spec)}
 
     def being_attached(self) -> dict[str, InstanceSpec]:
         """Return servers with the interfaces that an earlier process may have plugged in, by commands that go on."""

@@ -43,9 +43,6 @@ class ImageStore(Protocol):
     def prune(self, max_age: float) -> list[str]:
         """Remove what no disk needs and nobody has asked for in ``max_age`` seconds; return the images' ids."""
 
-    def in_use(self) -> int:
-        """Return how many bytes of the disk the images take on which guests' disks lie."""
-
     def sweep(self) -> None:
         """Remove what an agent that was killed has left."""
 

@@ -33,10 +33,6 @@ class FakeImageCache:
         """Remove nothing: what is not there takes no room."""
         return []
 
-    def in_use(self) -> int:
-        """Return 0: there are no bits."""
-        return 0
-
     def sweep(self) -> None:
         """Nothing is left by fetches that never were."""
 

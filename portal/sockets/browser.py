@@ -1,20 +1,12 @@
 """A page's socket: the page's own partials, sent again for whatever changed."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
 
 from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
-from provisioning.common.context import RequestContext
-from provisioning.common.threads import in_thread
+from portal.sockets.renders import Renders
 from provisioning.events.selectors import LoggedEvent
-
-Render = Callable[[str, Sequence[LoggedEvent], RequestContext], str]
-"""From a page's name, the events and the caller to HTML elements with ids; state is read when it is called."""
-PAUSE = 0.04
-"""Seconds between two frames of one socket, so that a burst of events makes few of them."""
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +20,10 @@ class BrowserConsumer(Follower):
 
     rule = "novella:events:follow"
 
-    def __init__(self, *, render: Render) -> None:
-        """``render`` is the dashboard's, given by the root routing: faces do not import each other."""
+    def __init__(self, *, renders: Renders) -> None:
+        """``renders`` are shared by all of these sockets."""
         super().__init__()
-        self._render = render
+        self._renders = renders
 
     def token(self) -> str:
         return token_of_cookies(handshake.cookies(self.scope))
@@ -42,20 +34,18 @@ class BrowserConsumer(Follower):
 
     async def serve(self) -> None:
         """Send what was missed, then what happens."""
-        events = await self.begin()
+        await self._show(await self.begin(), caught_up=True)
         while True:
-            await self._show(events)
-            await asyncio.sleep(PAUSE)
-            events = await self.news()
+            await self._show(await self.news())
 
-    async def _show(self, events: list[LoggedEvent] | None) -> None:
+    async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False) -> None:
         """Send one frame; None asks for a fresh page."""
         if events == []:
             return
         number = self.cursor
         if events is not None:
             try:
-                html = await in_thread(self._render, self._page, events, self.context)
+                html = await self._renders.html(self._page, events, self.context, caught_up=caught_up)
             except Exception:
                 logger.exception("The page %s cannot be brought up to date.", self._page)
             else:

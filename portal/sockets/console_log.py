@@ -8,7 +8,7 @@ from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
 from provisioning.common.errors import UnavailableError
-from provisioning.common.threads import in_thread
+from provisioning.common.threads import SOCKETS
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.hosts import calls
@@ -55,7 +55,7 @@ class ConsoleLogConsumer(Follower):
                 await asyncio.sleep(PAUSE)
                 continue
             await asyncio.sleep(result)
-            await in_thread(self.admit)  # it may be on another host now, or gone
+            await SOCKETS.run(self.admit)  # it may be on another host now, or gone
 
     async def _ask(self, offset: int | None) -> ConsoleOutput | float:
         """The next piece, or the seconds until it makes sense to ask again."""

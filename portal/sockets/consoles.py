@@ -13,15 +13,15 @@ from django.conf import settings
 from compute_agent.contract.messages import CallError, ConsoleOpened, OpenConsoleCall
 from portal.common import handshake
 from portal.common.tunnels import HostEnd, Tunnel, tunnels
-from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, Follower, code_of
+from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, TOO_MANY, Follower, code_of
 from provisioning.common.errors import NovellaError, UnavailableError
-from provisioning.common.threads import in_thread
+from provisioning.common.threads import SOCKETS
 from provisioning.compute.services import remote_consoles
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts import calls
 from provisioning.identity.token_store import recall
 
-OVER, IDLE, NO_GUEST, BUSY, TOO_MANY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4429, 4504
+OVER, IDLE, NO_GUEST, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4504
 """Codes the socket is closed with, beside those of every follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
@@ -189,7 +189,7 @@ class ConsoleConsumer(Follower):
                 async with asyncio.timeout(left):
                     await self._over.wait()
             if self._over.is_set():
-                await in_thread(self._admit)  # it may have ended because the guest did
+                await SOCKETS.run(self._admit)  # it may have ended because the guest did
                 raise ConsoleEndedError(OVER, "The guest's console has closed.")
 
     async def _guard(self, work: Callable[[], Any]) -> None:

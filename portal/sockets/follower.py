@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from portal.common import handshake
 from portal.common.consumer import Consumer
+from portal.sockets.places import Place, TooManySocketsError, places
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import (
     ConflictError,
@@ -22,16 +23,16 @@ from provisioning.common.errors import (
     NotFoundError,
     NovellaError,
 )
-from provisioning.common.threads import in_thread
+from provisioning.common.threads import SOCKETS
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
 from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import context_for_token, token_data
 
-ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, FAILED = 4401, 4403, 4404, 4409, 4500
-"""Codes a socket is closed with; the first four as HTTP's with 4000 added."""
-REFUSALS = (NotAuthenticatedError, ForbiddenError, NotFoundError, ConflictError)
+ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FAILED = 4401, 4403, 4404, 4409, 4429, 4500
+"""Codes a socket is closed with, as HTTP's with 4000 added."""
+REFUSALS = (NotAuthenticatedError, ForbiddenError, NotFoundError, ConflictError, TooManySocketsError)
 AUTH = "auth"
 LOOK_EVERY = 2.0
 """Seconds between two questions whether the rules have changed."""
@@ -44,12 +45,24 @@ logger = logging.getLogger(__name__)
 class Follower(Consumer):
     """A socket with a token.  Subclasses say where the token is (``token``), the policy ``rule``, what to ``serve``.
 
-    In order: origin · token and rule · subscribe · accept · ``serve`` in a task, until the client or the token is gone.
+    In order: origin · token and rule · place among the caller's sockets · subscribe · accept · ``serve`` in a task,
+    until the client or the token is gone.
     """
 
     rule = ""
     own_pages_only = True
     context: RequestContext
+
+    _places: Sequence[Place] = ()
+    _subscription: Subscription | None = None
+    _tasks: Sequence[asyncio.Task[None]] = ()
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Run the socket to its end, whichever way that comes; nothing of it is left."""
+        try:
+            await super().__call__(*args, **kwargs)
+        finally:
+            self._leave()
 
     async def connect(self) -> None:
         """Let the caller in, or close with the reason's code."""
@@ -59,14 +72,13 @@ class Follower(Consumer):
         self._overrun = False
         self._news = asyncio.Event()
         self._recheck = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._subscription: Subscription | None = None
         if self.own_pages_only and not handshake.is_own_page(self.scope):
             await self.close()
             return
         try:
-            expires_at = await in_thread(self._admit)
-            await in_thread(self._subscribe, asyncio.get_running_loop())
+            expires_at = await SOCKETS.run(self._admit)
+            self._places = places.take(self.context)
+            await SOCKETS.run(self._subscribe, asyncio.get_running_loop())
             self._recheck.set()  # what was taken away between the two
         except REFUSALS as error:
             await self.accept()
@@ -79,10 +91,7 @@ class Follower(Consumer):
         ]
 
     async def disconnect(self, code: int) -> None:
-        if self._subscription is not None:
-            self._subscription.close()
-        for task in self._tasks:
-            task.cancel()
+        self._leave()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Nothing is expected from this side."""
@@ -101,7 +110,7 @@ class Follower(Consumer):
 
     def reason_of(self, error: NovellaError) -> str | None:
         """Return what the socket says when it is closed for this; None: nothing beside the code."""
-        return None
+        return error.message if isinstance(error, TooManySocketsError) else None
 
     def rules_changed(self) -> None:
         """Do what is right when other policy rules are in force and the caller is still let in."""
@@ -120,7 +129,7 @@ class Follower(Consumer):
         after = handshake.number(self.scope, "since")
         if after is None:
             return []
-        missed = await in_thread(_missed, self.topic, after, self.where)
+        missed = await SOCKETS.run(_missed, self.topic, after, self.where)
         self._replayed = {event.id for event in missed or ()}
         return missed
 
@@ -152,6 +161,15 @@ class Follower(Consumer):
         return True
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        """End what works for this socket, and give its place to another; more than once does no harm."""
+        if self._subscription is not None:
+            self._subscription.close()
+        for task in self._tasks:
+            task.cancel()
+        places.leave(self._places)
+        self._places = ()
 
     def _admit(self) -> datetime:
         """Check token, rule and request; returns when the token ends.  In a thread."""
@@ -205,7 +223,7 @@ class Follower(Consumer):
                 continue
             self._recheck.clear()
             before, rules = rules, policy.version()
-            expires_at = await in_thread(self._admit)
+            expires_at = await SOCKETS.run(self._admit)
             if rules != before:
                 self.rules_changed()
 
@@ -227,6 +245,8 @@ def code_of(error: Exception) -> int:
         return ENDED
     if isinstance(error, ConflictError):
         return CONFLICT
+    if isinstance(error, TooManySocketsError):
+        return TOO_MANY
     return FORBIDDEN if isinstance(error, ForbiddenError) else NOT_FOUND
 
 

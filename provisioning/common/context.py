@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field, replace
 
+from provisioning.common.ids import NOBODY
+
 
 def new_request_id() -> str:
     """Return a request id in OpenStack's form, ``req-`` and a UUID."""
@@ -48,6 +50,26 @@ class RequestContext:
     def in_project(self, project_id: uuid.UUID) -> RequestContext:
         """The same caller acting in another project; for jobs that carry on a user's request."""
         return replace(self, project_id=project_id)
+
+    def without_person(self) -> RequestContext:
+        """The same rights without the person who has them, for what is shown to everybody who has these rights.
+
+        Two contexts that differ in nothing else are equal.  A policy rule that asks for the person refuses an answer.
+        """
+        return RequestContext(
+            user_id=NOBODY,
+            user_name="",
+            user_domain_id="",
+            project_id=self.project_id,
+            project_name=self.project_name,
+            project_domain_id=self.project_domain_id,
+            domain_id=self.domain_id,
+            system=self.system,
+            roles=self.roles,
+            request_id="",
+            unrestricted=self.unrestricted,
+            access_rules=self.access_rules,
+        )
 
 
 def system_context() -> RequestContext:

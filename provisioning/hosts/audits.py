@@ -25,7 +25,6 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         disk_gb_total=_amount(report.disk_gb),
         memory_mb_used=_amount(report.memory_mb_used),
         disk_gb_used=_amount(report.disk_gb_used),
-        disk_gb_images=_amount(report.disk_gb_images),
         running_vms=_amount(report.running_vms),
         hypervisor_type=one_line(report.hypervisor_type, 40),
         hypervisor_version=_amount(report.hypervisor_version),

@@ -22,7 +22,7 @@ from compute_agent.contract.messages import (
 from provisioning.common.connections import give_back
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id
-from provisioning.common.threads import in_thread
+from provisioning.common.threads import SOCKETS
 from provisioning.events import services as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import tailer
@@ -75,12 +75,12 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
     def wake(_: LoggedEvent) -> None:
         loop.call_soon_threadsafe(answered.set)
 
-    subscription = await in_thread(tailer().subscribe, [_reply_topic(question)], wake)
+    subscription = await SOCKETS.run(tailer().subscribe, [_reply_topic(question)], wake)
     try:
-        await in_thread(_ask, question, host_id, body, timeout)
+        await SOCKETS.run(_ask, question, host_id, body, timeout)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(answered.wait(), timeout)
-        return await in_thread(_take_answer, question)
+        return await SOCKETS.run(_take_answer, question)
     finally:
         subscription.close()
 

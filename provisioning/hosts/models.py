@@ -36,7 +36,6 @@ class Host(models.Model):
     disk_gb_total = models.PositiveIntegerField(default=0)
     memory_mb_used = models.PositiveIntegerField(default=0)  # measured by the agent
     disk_gb_used = models.PositiveIntegerField(default=0)
-    disk_gb_images = models.PositiveIntegerField(default=0)  # base images that disks lie on; not for servers
     running_vms = models.PositiveIntegerField(default=0)
     vcpus_allocated = models.PositiveIntegerField(default=0)
     memory_mb_allocated = models.PositiveIntegerField(default=0)

@@ -22,13 +22,13 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity import policy_file
 from provisioning.identity.policies import RULES
 from provisioning.identity.policies.base import PROJECT, Rule
 from provisioning.identity.policy_file import PolicyFileError
 
-__all__ = ["RULES", "Rule", "allows", "enforce", "load", "version"]
+__all__ = ["RULES", "PersonalRuleError", "Rule", "allows", "enforce", "load", "version"]
 
 Target = Mapping[str, object]
 LOOK_EVERY = 0.5
@@ -42,12 +42,16 @@ _turn = threading.Lock()
 logger = logging.getLogger(__name__)
 
 
+class PersonalRuleError(Exception):
+    """The rule asks who the caller is, and the context says only what the caller may (``without_person``)."""
+
+
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
     """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule.
 
     A rule about what a project owns is asked about the caller's own project unless ``target`` names another, and a rule
     about what a user owns (key pairs) about the caller.
-    The cloud itself, which is no user, may do what it does as an administrator.
+    The cloud itself, which is no user, may do what it does as an administrator.  Raises PersonalRuleError.
     """
     scopes, scope = RULES[rule].scopes, _scope_of(context)
     if context.user_id is None:
@@ -61,6 +65,8 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
     rules = _current()
     question: tuple[object, ...] = (rule, context.roles, scope)
     if rule not in rules.by_role:
+        if context.user_id == NOBODY:
+            raise PersonalRuleError(rule)
         question += (
             context.user_id, context.user_domain_id, context.project_id, context.project_domain_id, context.domain_id,
             *target.items(),

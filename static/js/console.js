@@ -54,6 +54,10 @@ function connect() {
     });
     socket.addEventListener("close", (event) => {
         if ([4401, 4403, 4404].includes(event.code)) return; // trying again would not help
+        if (event.code === 4429) {
+            state.textContent = event.reason;
+            wait = LONGEST_WAIT;
+        }
         setTimeout(connect, wait);
         wait = Math.min(wait * 2, LONGEST_WAIT);
     });

@@ -7,6 +7,7 @@ const mark = document.getElementById("live-mark");
 const announcer = document.getElementById("announcer");
 const ENDED = 4401; // the sign-in is over
 const REFUSED = [4403, 4404]; // trying again would not help
+const TOO_MANY = 4429; // as many pages are live as may be; one of them may be closed later
 const LONGEST_WAIT = 15000;
 
 let since = Number(main?.dataset.livePage && main.dataset.liveSince);
@@ -88,7 +89,8 @@ function connect() {
             show("ended", "Not live");
             return;
         }
-        show("offline", "Reconnecting");
+        if (event.code === TOO_MANY) wait = LONGEST_WAIT;
+        show("offline", event.code === TOO_MANY ? "Not live: too many pages are open" : "Reconnecting");
         timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
         wait = Math.min(wait * 2, LONGEST_WAIT);
     });

@@ -10,15 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.contract.build import (
-    FixedAddress,
-    FlavorRef,
-    ImageRef,
-    InstanceSpec,
-    NetworkRef,
-    PortRef,
-    image_refs,
-)
+from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, PowerRequest
 from compute_agent.contract.messages import SERVER, AgentEvent, Command, Owned, Ownership
 from compute_agent.engine.subjects import subject_of
@@ -26,7 +18,6 @@ from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.network.host_network import HostNetwork
-from compute_agent.servers.records import ServerRecords
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake_images import FakeImageCache
@@ -70,11 +61,6 @@ def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1,
         flavor=FlavorRef(name="m1.nano", vcpus=1, memory_mb=96, root_gb=root_gb),
         ports=[port],
     )
-
-
-def images_on_record(records: ServerRecords) -> set[str]:
-    """The ids of the images that the servers of a host are made of, or boot from."""
-    return {image.id for spec in records.specs().values() for image in image_refs(spec)}
 
 
 def make_command(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:

@@ -20,7 +20,6 @@ from tests.agent.cast import (
     Stage,
     build,
     destroy,
-    images_on_record,
     make_command,
     make_spec,
     make_stage,
@@ -83,7 +82,7 @@ async def test_a_build_fetches_the_kernel_and_the_ramdisk(tmp_path: Path) -> Non
         spec = replace(make_spec(), kernel=image(4, "aki"), ramdisk=image(5, "ari"))
         assert (await stage.do(build(spec))).kind == "finished"
         assert set(stage.images.cached()) == {spec.image.id, image(4).id, image(5).id}
-        assert images_on_record(stage.host.servers.records) == set(stage.images.cached())
+        assert stage.host.servers.records.images() == set(stage.images.cached())
 
 
 async def test_a_guest_is_rescued_and_comes_back(tmp_path: Path) -> None:
@@ -96,13 +95,13 @@ async def test_a_guest_is_rescued_and_comes_back(tmp_path: Path) -> None:
         assert stage.steps(command) == list(RESCUE_STEPS)
         assert rescued(stage) == {spec.uuid}
         kept = {spec.image.id, image(1).id, image(2).id, image(3).id}
-        assert images_on_record(stage.host.servers.records) == kept, "its disk lies on the image"
+        assert stage.host.servers.records.images() == kept, "its disk lies on the image"
         command = unrescue(spec)
         end = await stage.do(command)
         assert (end.kind, end.power_state) == ("finished", PowerState.RUNNING)
         assert stage.steps(command) == list(UNRESCUE_STEPS)
         assert rescued(stage) == set()
-        assert images_on_record(stage.host.servers.records) == {spec.image.id}
+        assert stage.host.servers.records.images() == {spec.image.id}
 
 
 async def test_a_rescued_guest_outlives_the_agent(tmp_path: Path) -> None:
@@ -115,7 +114,7 @@ async def test_a_rescued_guest_outlives_the_agent(tmp_path: Path) -> None:
         assert state_of(stage) == [PowerState.RUNNING]
         assert isinstance(stage.network, FakeNetwork)
         assert stage.network.plugged == {spec.uuid}
-        assert image(1).id in images_on_record(stage.host.servers.records)
+        assert image(1).id in stage.host.servers.records.images()
         await stage.do(unrescue(spec))
         assert rescued(stage) == set()
 
@@ -161,7 +160,7 @@ async def test_a_rebuild_broken_off_is_finished_by_the_next_process(tmp_path: Pa
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.end_of(command)
         assert (end.kind, end.power_state) == ("finished", PowerState.RUNNING)
-        assert images_on_record(stage.host.servers.records) == {image(7).id}
+        assert stage.host.servers.records.images() == {image(7).id}
         assert isinstance(stage.network, FakeNetwork)
         assert stage.network.plugged == stage.network.filtered == {spec.uuid}
 
@@ -207,7 +206,7 @@ async def test_a_rescue_that_fails_gives_the_guest_its_own_disk_back(tmp_path: P
         assert (end.kind, end.message) == ("failed", "The host has no room.")
         assert rescued(stage) == set()
         assert state_of(stage) == [PowerState.RUNNING if ran else PowerState.SHUTDOWN]
-        assert images_on_record(stage.host.servers.records) == {spec.image.id}
+        assert stage.host.servers.records.images() == {spec.image.id}
         assert (await stage.do(rescue(spec, ran=ran))).kind == "finished"
 
 
@@ -249,4 +248,4 @@ async def test_a_rescued_guest_is_rebuilt_without_its_rescue(tmp_path: Path) -> 
         await stage.do(rescue(spec))
         await stage.do(rebuild(spec))
         assert rescued(stage) == set()
-        assert images_on_record(stage.host.servers.records) == {spec.image.id}
+        assert stage.host.servers.records.images() == {spec.image.id}

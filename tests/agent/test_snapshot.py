@@ -28,7 +28,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import Gate, Stage, build, images_on_record, make_command, make_spec, make_stage, on_stage
+from tests.agent.cast import Gate, Stage, build, make_command, make_spec, make_stage, on_stage
 from tests.agent.watched_driver import WatchedDriver
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"
@@ -263,7 +263,7 @@ async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(
         await stage.do(make_command(body, spec.uuid))
         records = stage.host.servers.records
         assert records.specs()[spec.uuid].ports == renamed.ports
-        assert images_on_record(records) == {spec.image.id}
+        assert records.images() == {spec.image.id}
 
 
 def as_fields(spec: object) -> dict[str, object]:

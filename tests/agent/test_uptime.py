@@ -10,7 +10,6 @@ import pytest
 
 from compute_agent.servers.audit import resource_audit
 from compute_agent.virt import uptime
-from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.watched_driver import WatchedDriver
 
 CLIENTS = re.compile(r"\s*(.+)\sup\s+(.+),\s+(.+)\susers?,\s+load average:\s(.+)")
@@ -49,7 +48,7 @@ def test_a_kernel_that_does_not_tell_is_no_trouble(monkeypatch: pytest.MonkeyPat
 def test_an_audit_of_the_fake_driver_tells_uptime_and_topology() -> None:
     driver = WatchedDriver(vcpus=6)
     driver.init_host()
-    audit = resource_audit(driver, FakeImageCache(), host="h1", host_ip="")
+    audit = resource_audit(driver, host="h1", host_ip="", cached_images=[])
     assert CLIENTS.fullmatch(audit.uptime)
     assert [audit.cpu_info[name] for name in ("sockets", "cores", "threads")] == ["6", "1", "1"]
     assert "fake" in audit.cpu_info["features"].split(",")

@@ -85,7 +85,7 @@ def test_the_processor_is_a_text_before_2_28_and_an_object_from_then(people: Peo
 
 
 def test_what_is_promised_to_servers_counts_as_used(people: People, host: Host, api: Api, cloud: Cloud) -> None:
-    Host.objects.update(reserved_memory_mb=512, reserved_disk_gb=7, disk_gb_images=3, disk_gb_used=30)
+    Host.objects.update(reserved_memory_mb=512, reserved_disk_gb=10, disk_gb_used=30)
     launch(api, cloud)
     server = launch(api, cloud)
     Instance.objects.filter(id=server).update(task_state="powering-off", task_deadline=timezone.now())

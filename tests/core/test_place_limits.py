@@ -7,9 +7,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from hypothesis import HealthCheck, given
@@ -27,7 +26,6 @@ from provisioning.compute.selectors.hosts import state_of as as_the_scheduler_se
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.sizes import Room
-from provisioning.hosts import audits
 from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
@@ -67,7 +65,6 @@ def columns(name: str) -> tuple[Any, ...]:
 @given(
     totals=st.tuples(total, total, total),
     reserved=st.tuples(total, total),
-    images=total,
     own=st.tuples(odd, odd, odd),
     by_aggregates=st.tuples(maybe, maybe, maybe),
 )
@@ -75,7 +72,6 @@ def test_rows_and_models_say_the_same(
     db: None,
     totals: tuple[int, int, int],
     reserved: tuple[int, int],
-    images: int,
     own: tuple[float, float, float],
     by_aggregates: tuple[float | None, float | None, float | None],
 ) -> None:
@@ -87,7 +83,6 @@ def test_rows_and_models_say_the_same(
         disk_gb_total=totals[2],
         reserved_memory_mb=reserved[0],
         reserved_disk_gb=reserved[1],
-        disk_gb_images=images,
         cpu_allocation_ratio=own[0],
         ram_allocation_ratio=own[1],
         disk_allocation_ratio=own[2],
@@ -130,19 +125,6 @@ def test_the_claim_takes_what_the_rows_say_and_no_more(db: None, room: int, rati
             Host.objects.filter(id=host.id).update(**{"vcpus_allocated": 0, f"{column}_allocated": held})
             assert take_room(asked, host.id) == (fits and limit - held >= amount), (column, limit, left)
         Host.objects.filter(id=host.id).update(memory_mb_allocated=0, disk_gb_allocated=0)
-
-
-def test_images_that_disks_lie_on_leave_less_for_servers(cloud: Cloud) -> None:
-    agent = cloud.add_host("kelvin")
-    report = agent.audit(8, 8192, 40)
-    for images, most in ((0, 40), (15, 25)):
-        audits.audit(agent.host.id, msgspec.structs.replace(report, disk_gb_images=images))
-        assert [state.disk_gb_limit for state in host_states()] == [most]
-        assert not take_room(Room(1, 1, most + 1), agent.host.id)
-    with transaction.atomic():
-        assert take_room(Room(1, 1, 25), agent.host.id)
-        assert not take_room(Room(1, 1, 1), agent.host.id)
-        transaction.set_rollback(True)  # nobody holds it
 
 
 def test_a_host_that_keeps_back_more_than_it_has_takes_nothing(db: None) -> None:

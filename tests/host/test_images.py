@@ -311,19 +311,6 @@ def test_only_old_and_unused_images_are_pruned(
     assert not old.path.exists()
 
 
-def test_images_that_disks_lie_on_are_measured(
-    cache: ImageCache, guests: Path, portal: Portal, qcow2: Path, disk: Path
-) -> None:
-    used = cache.get(portal.offer(qcow2, "qcow2", "used"), INSTANCE).path
-    cache.get(portal.offer(disk, "raw", "old"), INSTANCE)
-    assert cache.in_use() == 0
-    overlay = lay(used, guests)
-    assert cache.in_use() == used.stat().st_blocks * 512 > 0
-    whole = overlay.read_bytes()
-    overlay.write_bytes(whole[:40])
-    assert cache.in_use() > used.stat().st_blocks * 512
-
-
 @pytest.mark.parametrize("note", ["", "{", None])
 def test_a_base_stays_whatever_became_of_its_note(
     cache: ImageCache, guests: Path, portal: Portal, qcow2: Path, note: str | None

@@ -14,9 +14,11 @@ from portal.sockets import follower
 from provisioning.events.models import Event
 from provisioning.events.selectors import latest_id
 from provisioning.events.services import record
+from provisioning.events.tailer import tailer
 from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import token_data
 from provisioning.identity.services.tokens import issue_token, revoke_token
+from tests.agent_link.test_link import eventually
 from tests.support.cast import People, Person
 from tests.support.roles import remove_role
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
@@ -42,7 +44,7 @@ async def test_a_change_of_the_project_arrives_rendered_for_the_page(open_socket
     await in_db(happen)(people.charlie, 1)
     await in_db(happen)(people.alice, 2)
     frame = await socket.json()
-    assert frame == {"id": await in_db(latest_id)(), "html": "instances|alice|2"}
+    assert frame == {"id": await in_db(latest_id)(), "html": "instances|wonderland|2"}
 
 
 async def test_every_page_of_the_project_is_told(open_socket: Open, people: People) -> None:
@@ -51,9 +53,9 @@ async def test_every_page_of_the_project_is_told(open_socket: Open, people: Peop
         await socket.json()
     await in_db(happen)(people.alice, 7)
     assert [(await socket.json())["html"] for socket in sockets] == [
-        "instances|alice|7",
-        "instances|bob|7",
-        "instances|alice|7",
+        "instances|wonderland|7",
+        "instances|wonderland|7",
+        "instances|wonderland|7",
     ]
 
 
@@ -91,7 +93,7 @@ async def test_a_revoked_token_closes_the_socket_and_no_other(open_socket: Open,
     await in_db(revoke_token)(data)
     assert await socket.closed() == follower.ENDED
     await in_db(happen)(people.alice, 3)
-    assert (await other.json())["html"] == "instances|alice|3"
+    assert (await other.json())["html"] == "instances|wonderland|3"
 
 
 async def test_a_lost_role_closes_the_socket(open_socket: Open, people: People) -> None:
@@ -114,9 +116,9 @@ async def test_what_was_missed_comes_first(open_socket: Open, people: People) ->
     await in_db(happen)(people.charlie, 4)
     socket = await browser(open_socket, people.alice, f"{PAGE}&since={seen}")
     await socket.json()
-    assert (await socket.json())["html"] == "instances|alice|2,3"
+    assert (await socket.json())["html"] == "instances|wonderland|2,3"
     await in_db(happen)(people.alice, 5)
-    assert (await socket.json())["html"] == "instances|alice|5"
+    assert (await socket.json())["html"] == "instances|wonderland|5"
 
 
 async def test_a_page_older_than_the_log_is_fetched_anew(open_socket: Open, people: People) -> None:
@@ -139,7 +141,7 @@ async def test_a_senseless_number_is_no_number(open_socket: Open, people: People
     socket = await browser(open_socket, people.alice, f"{PAGE}&since={since}")
     await socket.json()
     await in_db(happen)(people.alice, 1)
-    assert (await socket.json())["html"] == "instances|alice|1"
+    assert (await socket.json())["html"] == "instances|wonderland|1"
 
 
 async def test_a_burst_makes_few_frames_and_loses_nothing(open_socket: Open, people: People) -> None:
@@ -172,6 +174,8 @@ async def test_a_reader_that_falls_far_behind_starts_anew(open_socket: Open, peo
     many = follower.MOST_PENDING + 50
     await in_db(happen)(people.alice, *range(many))
     await in_db(happen)(people.alice, -1)
+    newest = await in_db(latest_id)()
+    await eventually(lambda: tailer().cursor >= newest)
     go_on.set()
     assert (await socket.json())["html"] == "slow"
     assert (await socket.json())["resync"] is True

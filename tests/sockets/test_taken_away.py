@@ -58,7 +58,7 @@ async def test_a_session_that_is_ended_closes_its_pages_only(open_socket: Open, 
     await in_db(end_sign_in)(min(sessions, key=lambda each: each.created_at))
     assert await ended.closed() == follower.ENDED
     await in_db(happen)(people.alice, 3)
-    assert (await kept.json())["html"] == "instances|alice|3"
+    assert (await kept.json())["html"] == "instances|wonderland|3"
 
 
 async def test_signing_out_closes_the_pages_of_that_browser(open_socket: Open, people: People) -> None:
@@ -84,7 +84,7 @@ async def test_leaving_a_group_closes_what_the_group_opened(open_socket: Open, p
     await in_db(remove_from_group)(group, people.charlie.user)
     assert await there.closed() in {follower.ENDED, follower.FORBIDDEN}
     await in_db(happen)(people.charlie, 3)
-    assert (await home.json())["html"] == "instances|charlie|3"
+    assert (await home.json())["html"] == "instances|factory|3"
 
 
 async def test_deleting_an_application_credential_closes_its_sockets(open_socket: Open, people: People) -> None:

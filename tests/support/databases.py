@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -163,11 +162,8 @@ def _on(options: dict[str, Any], local: Local) -> Iterator[None]:
 
 def _let_threads_end() -> None:
     """Wait for the database work that event loops and ``sync_to_async`` have handed to threads."""
-    if threads._pool.cache_info().currsize:
-        all_of_them = threading.Barrier(threads.THREADS + 1)
-        for _ in range(threads.THREADS):
-            threads._pool().submit(all_of_them.wait, 60)
-        all_of_them.wait(60)
+    for pool in (threads.LINKS, threads.SOCKETS, threads.RENDERS):
+        pool.settle()
     SyncToAsync.single_thread_executor.submit(lambda: None).result(60)
 
 

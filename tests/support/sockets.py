@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ in_db = sync_to_async
 
 def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
     """A page that names what it was rendered for."""
-    return f"{page}|{context.user_name}|{','.join(str(event.payload['n']) for event in events)}"
+    return f"{page}|{context.project_name}|{','.join(str(event.payload['n']) for event in events)}"
 
 
 class Socket(WebsocketCommunicator):
@@ -66,11 +67,12 @@ def _no_tailer_left() -> Iterator[None]:
 async def open_socket(transactional_db: None) -> AsyncIterator[Open]:
     """Open sockets; all are closed at the end."""
     opened: list[Socket] = []
+    router_of = functools.cache(websocket_router)
 
     async def opener(path: str, *, page: Any = render, **headers: str) -> Socket:
         sent = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
         pairs = [(name.encode(), value.encode()) for name, value in sent.items()]
-        socket = Socket(websocket_router(page), path, headers=pairs)
+        socket = Socket(router_of(page), path, headers=pairs)
         socket.accepted, socket.denied_with = await socket.connect(WITHIN)  # type: ignore[attr-defined]
         opened.append(socket)
         return socket

@@ -29,8 +29,8 @@ from provisioning.hosts.selectors import is_alive
 MEASURED = (
     "name", "id", "state", "last_seen_at", "agent_version", "contract_version", "hypervisor_type", "hypervisor_version",
     "hypervisor_hostname", "architecture", "host_ip", "forced_down", "uptime", "vcpus_total", "memory_mb_total",
-    "disk_gb_total", "memory_mb_used", "disk_gb_used", "disk_gb_images", "running_vms", "vcpus_allocated",
-    "memory_mb_allocated", "disk_gb_allocated", "instances_allocated", "created_at",
+    "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
+    "disk_gb_allocated", "instances_allocated", "created_at",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -94,7 +94,7 @@ class HostAdmin(Written):
         (
             "In use",
             {"fields": ("vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated",
-                        "memory_mb_used", "disk_gb_used", "disk_gb_images", "running_vms")},
+                        "memory_mb_used", "disk_gb_used", "running_vms")},
         ),
         (
             "Agent",

@@ -47,8 +47,8 @@ def memory_limit() -> Whole:
 
 
 def disk_limit() -> Whole:
-    """Return how many GiB of disk may be allocated; what base images take that disks lie on is not there to give."""
-    return _whole(F("disk_gb_total") - F("reserved_disk_gb") - F("disk_gb_images"), "disk")
+    """Return how many GiB of disk may be allocated."""
+    return _whole(F("disk_gb_total") - F("reserved_disk_gb"), "disk")
 
 
 def limits_of(host: Host) -> tuple[int, int, int]:
@@ -57,7 +57,7 @@ def limits_of(host: Host) -> tuple[int, int, int]:
     return (
         int(host.vcpus_total * cpu),
         int((host.memory_mb_total - host.reserved_memory_mb) * ram),
-        int((host.disk_gb_total - host.reserved_disk_gb - host.disk_gb_images) * disk),
+        int((host.disk_gb_total - host.reserved_disk_gb) * disk),
     )
 
 

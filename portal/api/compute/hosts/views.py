@@ -70,7 +70,7 @@ class HostView(HostBase):
                 "(used_now)",
                 host.vcpus_allocated,
                 host.memory_mb_allocated + host.reserved_memory_mb,
-                host.disk_gb_allocated + host.reserved_disk_gb + host.disk_gb_images,
+                host.disk_gb_allocated + host.reserved_disk_gb,
             ),
             ("(used_max)", *most, sum(share.disk_gb for share in shares)),
             *((share.project_id.hex, share.vcpus, share.memory_mb, share.disk_gb) for share in shares),

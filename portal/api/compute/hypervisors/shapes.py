@@ -62,11 +62,9 @@ def uptime(host: Host) -> str | None:
 
 
 def resources(host: Host, workload: int) -> dict[str, int]:
-    """What a hypervisor has and gives; what is promised to servers counts as used, and so does what is kept back, and
-    what base images take.
-    """
+    """What a hypervisor has and gives; what is promised to servers counts as used, and so does what is kept back."""
     memory_used = host.memory_mb_allocated + host.reserved_memory_mb
-    disk_used = host.disk_gb_allocated + host.reserved_disk_gb + host.disk_gb_images
+    disk_used = host.disk_gb_allocated + host.reserved_disk_gb
     return {
         "vcpus": host.vcpus_total,
         "vcpus_used": host.vcpus_allocated,
