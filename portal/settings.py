@@ -338,6 +338,15 @@ DOCTOR_REPAIR = env.bool("NOVELLA_DOCTOR_REPAIR", default=False)
 """Whether those mend what they find."""
 EVENT_RETENTION = integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that come back."""
+RETENTION_DAYS = integer("NOVELLA_RETENTION_DAYS", 90, 0, 36_500)
+"""Days that deleted servers and images, the history of servers and the like are kept; 0: for ever."""
+_AUDITED = {"hour": 1, "day": 1, "month": 31, "year": 366}[INSTANCE_USAGE_AUDIT_PERIOD.partition("@")[0]]
+if 0 < RETENTION_DAYS <= _AUDITED:
+    msg = (
+        f"NOVELLA_RETENTION_DAYS is {RETENTION_DAYS}; it must be 0 or more than {_AUDITED}, so that the usage audit"
+        f" of a {INSTANCE_USAGE_AUDIT_PERIOD.partition('@')[0]} finds the servers that were deleted in it."
+    )
+    raise ImproperlyConfigured(msg)
 ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
 """Whether a launch or a rebuild by the API without a password makes one, and says it once."""
 MAX_IMAGE_SIZE = integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)

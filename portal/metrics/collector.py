@@ -12,6 +12,7 @@ from provisioning.common.database import database_size
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
+from provisioning.jobs import retention
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.notifications.selectors import delivery_status
 
@@ -42,7 +43,7 @@ class CloudCollector(Collector):
         yield from _capacity("zone", gauges.capacity_by_zone(now), "novella")
         if self._hosts:
             yield from _capacity("host", gauges.capacity_by_host(now), "novella_host")
-        yield _gauge("novella_database_bytes", "Size of the database.", database_size())
+        yield from _database()
 
 
 def _history() -> Iterator[Metric]:
@@ -114,6 +115,14 @@ def _cloud() -> Iterator[Metric]:
     yield instances
     overdue = gauges.tasks_overdue(timezone.now())
     yield _gauge("novella_tasks_overdue", "Servers with a task past its deadline.", overdue)
+
+
+def _database() -> Iterator[Metric]:
+    yield _gauge("novella_database_bytes", "Size of the database.", database_size())
+    tables = GaugeMetricFamily("novella_database_rows", "Rows of each kind of record.", labels=["kind"])
+    for kind, many in retention.rows().items():
+        tables.add_metric([kind], many)
+    yield tables
 
 
 def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Metric]:

@@ -1,5 +1,7 @@
 """Facts about the database."""
 
+from collections.abc import Sequence
+
 from django.db import connection
 
 
@@ -11,3 +13,17 @@ def database_size() -> int:
         else:
             cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
         return int(cursor.fetchone()[0])
+
+
+def rows_of_tables(tables: Sequence[str]) -> dict[str, int]:
+    """Return how many rows each table has, in one query; on PostgreSQL as its statistics estimate them."""
+    if connection.vendor == "postgresql":
+        query = "SELECT relname, n_live_tup FROM pg_stat_user_tables WHERE relname = ANY(%s)"
+        parameters: list[str] | list[list[str]] = [list(tables)]
+    else:
+        name = connection.ops.quote_name
+        query = " UNION ALL ".join(f"SELECT %s, COUNT(*) FROM {name(table)}" for table in tables)  # noqa: S608
+        parameters = list(tables)
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        return {str(table): int(many) for table, many in cursor.fetchall()}

@@ -5,6 +5,7 @@ import logging
 from django.conf import settings
 
 from provisioning.doctor import runs
+from provisioning.jobs import retention
 from provisioning.jobs.cast import cast
 from provisioning.jobs.registry import job, periodic
 from provisioning.jobs.selectors import waiting_jobs
@@ -36,3 +37,5 @@ def ask() -> None:
 
 if settings.DOCTOR_INTERVAL:
     periodic("doctor.run", every=float(settings.DOCTOR_INTERVAL))(ask)
+
+retention.keep({"doctor.DoctorRun": f"The last {runs.KEPT} are kept."})

@@ -12,5 +12,6 @@ class HostsConfig(AppConfig):
     label = "hosts"
 
     def ready(self) -> None:
-        """Register the app's own jobs."""
+        """Register the app's own jobs, and what is kept how long."""
         import_module("provisioning.hosts.jobs")
+        import_module("provisioning.hosts.retention").register()

@@ -15,6 +15,7 @@ class IdentityConfig(AppConfig):
     label = "identity"
 
     def ready(self) -> None:
-        """Let Django look at the operator's rules, and make the periodic work known."""
+        """Let Django look at the operator's rules, and make known the periodic work and what is kept how long."""
         checks.register(check_policy_file)
         import_module("provisioning.identity.jobs")
+        import_module("provisioning.identity.retention").register()

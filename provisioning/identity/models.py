@@ -243,6 +243,7 @@ class AccessRule(models.Model):
     service = models.CharField(max_length=SHORT)
     method = models.CharField(max_length=16)
     path = models.CharField(max_length=128)
+    unused_since = models.DateTimeField(null=True)  # when no application credential was found to name it any more
 
     class Meta:
         constraints = [

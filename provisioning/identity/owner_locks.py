@@ -9,12 +9,14 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project, User
 
 
-def lock_rows(model: type[Model], keys: Sequence[uuid.UUID | str]) -> set[uuid.UUID | str]:
+def lock_rows(model: type[Model], keys: Sequence[uuid.UUID | str], *, no_key: bool = True) -> set[uuid.UUID | str]:
     """Lock these rows until the caller's transaction ends; return the keys of those that exist.
+
+    ``no_key`` False: nor can others make rows that point to them meanwhile.
 
     Rows are locked in the order of their keys; SQLite, where one transaction writes at a time, is only asked.
     """
-    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=keys)
+    rows = model._default_manager.select_for_update(no_key=no_key).filter(pk__in=keys)
     return set(rows.order_by("pk").values_list("pk", flat=True))
 
 

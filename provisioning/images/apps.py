@@ -15,3 +15,4 @@ class ImagesConfig(AppConfig):
         """Make the periodic work known, and what projects own here."""
         import_module("provisioning.images.jobs")
         import_module("provisioning.images.ownership").register()
+        import_module("provisioning.images.retention").register()

@@ -1,7 +1,7 @@
-"""The ping through a worker group's own queue, and pruning of the event log."""
+"""The ping through a worker group's own queue, pruning of the event log, and the purge of what is long over."""
 
 from provisioning.events import services as events
-from provisioning.jobs import registry, worker_groups
+from provisioning.jobs import registry, retention, worker_groups
 
 PING_TOPIC = "ping"
 PING = "jobs.ping"
@@ -17,3 +17,19 @@ def ping(group: str) -> None:
 def prune_events() -> None:
     """Remove events that no page will ask for any more."""
     events.prune()
+
+
+@registry.periodic("jobs.purge", every=600)
+def purge() -> None:
+    """Remove what has been over for longer than it is kept."""
+    retention.purge_by_the_clock()
+
+
+retention.keep(
+    {
+        "events.Event": "Goes after NOVELLA_EVENT_RETENTION seconds.",
+        "jobs.WorkerBeat": "Goes when its worker group is found dead.",
+        "jobs.Lease": "One row for each periodic job.",
+        "jobs.JobRun": "Goes with its message of the queue.",
+    }
+)

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import transaction
 
+from provisioning.jobs import retention
 from provisioning.jobs.registry import job, periodic
 from provisioning.notifications import delivery, services
 from provisioning.notifications.messages import TOPIC
@@ -25,3 +26,11 @@ def call_sender() -> None:
 def prune() -> None:
     """Drop what the webhook has not taken in time."""
     services.prune()
+
+
+retention.keep(
+    {
+        "notifications.Delivery": "Goes when it is taken, or after NOVELLA_NOTIFICATION_RETENTION seconds.",
+        "notifications.Webhook": "One row.",
+    }
+)

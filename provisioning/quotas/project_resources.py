@@ -1,6 +1,7 @@
 """What goes with a project or a user: limits, counters and reservations; and which records no quota limits."""
 
 from provisioning.identity import project_resources
+from provisioning.jobs import retention
 from provisioning.quotas import registry
 from provisioning.quotas.services.ledger import forget
 
@@ -28,5 +29,12 @@ def register() -> None:
             "quotas.QuotaLimit": _LEDGER,
             "quotas.QuotaUsage": _LEDGER,
             "quotas.Reservation": _LEDGER,
+        }
+    )
+    retention.keep(
+        {
+            "quotas.QuotaLimit": "Goes with its project.",
+            "quotas.QuotaUsage": "Goes with its project.",
+            "quotas.Reservation": "Goes with what it is held for.",
         }
     )

@@ -99,6 +99,16 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
     assert {"novella_launches", "novella_step_seconds", "novella_instances"} <= names
 
 
+def test_the_rows_of_each_kind_and_the_size_of_the_database(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.launch(alice)
+    found = values()
+    assert of(found, "novella_database_bytes") > 100_000
+    kinds = {dict(labels)["kind"] for name, labels in found if name == "novella_database_rows"}
+    assert kinds >= {"compute.Instance", "compute.InstanceActionEvent", "images.Image", "django_q.OrmQ"}
+    if connection.vendor == "sqlite":  # PostgreSQL estimates
+        assert of(found, "novella_database_rows", kind="compute.Instance") == 1
+
+
 def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", vcpus=8, memory_mb=8192, disk_gb=100)
     cloud.add_host("celsius", vcpus=4, memory_mb=2048, disk_gb=50, zone="cold")

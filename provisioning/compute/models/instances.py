@@ -88,6 +88,7 @@ class Instance(models.Model):
                 fields=["host", "task_state"], name="instance_busy", condition=models.Q(task_state__isnull=False)
             ),
             models.Index(fields=["vm_state"], name="instance_by_state", condition=models.Q(deleted_at=None)),
+            models.Index(fields=["deleted_at"], name="instance_deleted", condition=models.Q(deleted_at__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """Application credentials: secrets with which programs act for a user in one project, and what they may ask for."""
 
 import re
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +16,15 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, effective, secret_hashes
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
+from provisioning.identity.owner_locks import lock_rows
 from provisioning.identity.selectors.lookups import role_records
 
 MOST_OF_USER = 500
 """Application credentials of one user."""
 MOST_RULES = 100
 """Access rules of one application credential."""
+MOST_RULES_OF_USER = 1000
+"""Access rules of one user; those that no application credential names make room for others."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
 
@@ -104,11 +108,13 @@ def delete_application_credential(record: ApplicationCredential, *, caller: Requ
     announce.revoked(user_id=user_id)
 
 
-@told_as("The access rule was given to an application credential meanwhile.", ForbiddenError)
+@when_broken_off
+@transaction.atomic
 def delete_access_rule(rule: AccessRule, *, caller: RequestContext | None = None) -> None:
     """Remove an access rule; ForbiddenError while an application credential has it."""
     if caller is not None:
         check_manages(caller)
+    lock_rows(AccessRule, [rule.pk], no_key=False)  # nobody can give it to a credential now: its rows would go with it
     if rule.applicationcredential_set.exists():
         raise ForbiddenError("The access rule is in use. Delete the application credentials that have it first.")
     rule.delete()
@@ -163,14 +169,39 @@ def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> l
                 raise NotFoundError(f"Could not find access rule: {each.id.hex}.")
             rule = each
         else:
-            _check_pattern(each)
-            rule = AccessRule.objects.get_or_create(
-                user=user, service=each.service, method=each.method, path=each.path
-            )[0]
+            rule = _rule_of(user, each, [rule.pk for rule in found.values()])
         found[rule.id] = rule
         if len(found) > MOST_RULES:
             raise InvalidInputError(f"There may be at most {MOST_RULES} access rules.", field="access_rules")
     return list(found.values())
+
+
+def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
+    """Return the user's rule for this pattern; a new one needs room beside the ``wanted`` ones."""
+    _check_pattern(pattern)
+    mine = AccessRule.objects.filter(user=user)
+    known = mine.filter(service=pattern.service, method=pattern.method, path=pattern.path).first()
+    if known is not None:
+        return known
+    if mine.count() >= MOST_RULES_OF_USER:
+        _remove_unused(user, wanted)
+        if mine.count() >= MOST_RULES_OF_USER:
+            raise ForbiddenError(
+                f"You have {MOST_RULES_OF_USER} access rules in use, the most there may be. Delete application"
+                " credentials first."
+            )
+    return AccessRule.objects.get_or_create(
+        user=user, service=pattern.service, method=pattern.method, path=pattern.path
+    )[0]
+
+
+@transaction.atomic
+def _remove_unused(user: User, wanted: Sequence[uuid.UUID]) -> None:
+    """Remove the user's rules that no application credential names, and that none is about to."""
+    mine = AccessRule.objects.filter(user=user).exclude(pk__in=wanted)
+    lock_rows(AccessRule, list(mine.filter(applicationcredential=None).values_list("pk", flat=True)), no_key=False)
+    unused = list(mine.filter(applicationcredential=None).values_list("pk", flat=True))
+    AccessRule.objects.filter(pk__in=unused).delete()
 
 
 def _check_pattern(pattern: RequestPattern) -> None:

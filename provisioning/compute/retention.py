@@ -1,0 +1,97 @@
+"""What of servers and their history is purged, and when: deleted servers whole, of the others what is long over.
+
+A living server keeps how it was made and what was done with it last, however long ago.
+"""
+
+from datetime import datetime
+
+from django.db.models import Exists, Max, Model, OuterRef, Q, QuerySet
+
+from provisioning.compute.host_commands import about_servers
+from provisioning.compute.migration_records import UNDER_WAY, WAITING
+from provisioning.compute.models import (
+    Instance,
+    InstanceAction,
+    InstanceActionEvent,
+    InstanceFault,
+    Migration,
+    SchedulingDecision,
+    UsageAudit,
+)
+from provisioning.compute.services.totals import fold
+from provisioning.compute.states import VmState
+from provisioning.jobs import retention
+from provisioning.network.models import Port
+
+_OF_SERVER = "Goes with its server."
+_BY_QUOTA = "Bounded by its quota, or by what operators make."
+
+
+def register() -> None:
+    """Say what of compute is kept how long."""
+    retention.purge_kind("steps of actions", InstanceActionEvent, _events, prepare=fold)
+    retention.purge_kind("actions", InstanceAction, _actions)
+    retention.purge_kind("faults", InstanceFault, _faults)
+    retention.purge_kind("scheduling decisions", SchedulingDecision, _decisions)
+    retention.purge_kind("migrations", Migration, _migrations)
+    retention.purge_kind("deleted servers", Instance, _servers)
+    retention.purge_kind("usage audits", UsageAudit, _audits)
+    retention.keep(
+        {
+            "compute.InstanceTag": _OF_SERVER,
+            "compute.Allocation": "Goes when its server leaves the host.",
+            "compute.ConsoleToken": "Goes soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",
+            "compute.Total": "One row for each set of labels.",
+            "compute.Flavor": _BY_QUOTA,
+            "compute.FlavorAccess": _BY_QUOTA,
+            "compute.KeyPair": _BY_QUOTA,
+            "compute.Aggregate": _BY_QUOTA,
+            "compute.AggregateHost": _BY_QUOTA,
+            "compute.ServerGroup": _BY_QUOTA,
+        }
+    )
+
+
+def _servers(before: datetime) -> QuerySet[Instance]:
+    """Servers deleted before then of which nothing is left: no room on a host, no port, no command on its way."""
+    held = Exists(Port.objects.filter(device_id=OuterRef("pk")))
+    commanded = Exists(about_servers().filter(subject_id=OuterRef("pk"), finished_at=None))
+    rows = Instance.objects.filter(vm_state=VmState.DELETED, deleted_at__lt=before, allocation=None, task_state=None)
+    return rows.filter(~held, ~commanded)
+
+
+def _actions(before: datetime) -> QuerySet[InstanceAction]:
+    long_over = Q(finished_at__lt=before) & ~Q(action="create") & Exists(_newer(InstanceAction))
+    counted = Q(counted=True) | Q(finished_at=None)
+    return InstanceAction.objects.filter(counted, Q(instance__in=_servers(before)) | long_over)
+
+
+def _events(before: datetime) -> QuerySet[InstanceActionEvent]:
+    counted = Q(counted=True) | Q(finished_at=None)
+    return InstanceActionEvent.objects.filter(counted, action__in=_actions(before))
+
+
+def _faults(before: datetime) -> QuerySet[InstanceFault]:
+    long_over = Q(created_at__lt=before) & Exists(_newer(InstanceFault))
+    return InstanceFault.objects.filter(Q(instance__in=_servers(before)) | long_over)
+
+
+def _decisions(before: datetime) -> QuerySet[SchedulingDecision]:
+    long_over = Q(created_at__lt=before) & Exists(_newer(SchedulingDecision))
+    return SchedulingDecision.objects.filter(Q(instance__in=_servers(before)) | long_over)
+
+
+def _migrations(before: datetime) -> QuerySet[Migration]:
+    is_over = Q(updated_at__lt=before) & ~Q(status__in=[*UNDER_WAY, *WAITING])
+    return Migration.objects.filter(Q(instance__in=_servers(before)) | is_over)
+
+
+def _audits(before: datetime) -> QuerySet[UsageAudit]:
+    """Audits of long ago, but not of the period that ended last: it would be audited again."""
+    last = UsageAudit.objects.aggregate(last=Max("period_ending"))["last"]
+    rows = UsageAudit.objects.filter(period_ending__lt=before)
+    return rows if last is None else rows.exclude(period_ending=last)
+
+
+def _newer(model: type[Model]) -> QuerySet[Model]:
+    return model._default_manager.filter(instance_id=OuterRef("instance_id"), pk__gt=OuterRef("pk"))

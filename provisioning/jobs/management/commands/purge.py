@@ -1,0 +1,58 @@
+"""``manage.py purge``: remove what has been over for long."""
+
+from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from provisioning.jobs import retention
+
+
+class Command(BaseCommand):
+    """Removes deleted servers, their history, deleted images and the like; a worker does so every ten minutes, too."""
+
+    help = "Remove deleted servers, old history, deleted images and the like; safe while the cloud runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only say what would be removed, of each kind")
+        when = parser.add_mutually_exclusive_group()
+        when.add_argument(
+            "--before", metavar="DATE", help="what was over before then (2026-01-31, or with a time, UTC)"
+        )
+        when.add_argument("--days", type=int, help="what has been over for DAYS days; else NOVELLA_RETENTION_DAYS")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Remove, and write a line for each kind."""
+        before = _before(options["before"], options["days"])
+        found = retention.count(before) if options["dry_run"] else retention.purge(before)
+        verb = "Would be removed" if options["dry_run"] else "Removed"
+        self.stdout.write(f"{verb}, of what was over before {before:%Y-%m-%d %H:%M} UTC:")
+        for name, many in found.items():
+            self.stdout.write(f"  {many:>10} {name}")
+
+
+def _before(date: str | None, days: int | None) -> datetime:
+    now = timezone.now()
+    if date is not None:
+        return min(_read(date), now)
+    if days is not None:
+        if not 0 <= days <= 36_500:
+            raise CommandError("--days must be from 0 to 36500.")
+        return now - timedelta(days=days)
+    before = retention.limit(now)
+    if before is None:
+        raise CommandError("NOVELLA_RETENTION_DAYS is 0: everything is kept. Say --days or --before.")
+    return before
+
+
+def _read(text: str) -> datetime:
+    try:
+        moment = parse_datetime(text) if parse_date(text) is None else parse_datetime(f"{text}T00:00")
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise CommandError(f"{text!r} is no date: write 2026-01-31 or 2026-01-31T12:00.")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,142 @@
+"""What is kept how long: each app says it of its records, and what has outlived that is purged in small batches.
+
+A kind of record is either purged when it has been over for ``RETENTION_DAYS``, or ``kept`` by another rule, which is
+said in words.  ``tests/jobs/test_retention.py`` fails for a model of which neither is said.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from provisioning.common.database import rows_of_tables
+from provisioning.common.retry import when_broken_off
+
+BATCH = 200
+"""Rows of one transaction: on SQLite nobody else writes meanwhile."""
+PAUSE = 0.02
+"""Seconds between two of them, in which others write."""
+ROUND = 20.0
+"""Seconds that one round by the clock may take; the next one goes on."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """One kind of record that goes in the end.
+
+    ``over(before)`` are the rows that were over before that moment and that nothing needs any more.  ``prepare`` is
+    done once before a purge.
+    """
+
+    name: str
+    model: type[Model]
+    over: Callable[[datetime], QuerySet[Any]]
+    prepare: Callable[[], object] | None = None
+
+
+kinds: dict[str, Purged] = {}
+"""By name, in the order in which they are purged: what lies below goes first, so that no transaction is large."""
+kept: dict[str, str] = {}
+"""Model (``events.Event``) → what removes its rows, or bounds them."""
+
+
+def purge_kind(
+    name: str,
+    model: type[Model],
+    over: Callable[[datetime], QuerySet[Any]],
+    *,
+    prepare: Callable[[], object] | None = None,
+) -> None:
+    """Declare a kind of record that is purged.  Rows that point to it go with it, as their foreign keys say."""
+    kinds[name] = Purged(name, model, over, prepare)
+
+
+def keep(reasons: Mapping[str, str]) -> None:
+    """Declare models that are not purged by age, each with what bounds it."""
+    kept.update(reasons)
+
+
+def limit(now: datetime | None = None) -> datetime | None:
+    """Return the moment before which what is over is purged; None: everything is kept."""
+    days = int(settings.RETENTION_DAYS)
+    return (now or timezone.now()) - timedelta(days=days) if days else None
+
+
+def count(before: datetime) -> dict[str, int]:
+    """Return of each kind how many rows ``purge`` would remove now; changes nothing."""
+    return {kind.name: kind.over(before).count() for kind in kinds.values()}
+
+
+def rows() -> dict[str, int]:
+    """Return of each model of the cloud (``compute.Instance``) how many rows it has; one query."""
+    models = {model._meta.db_table: model._meta.label for model in every_model()}
+    return {models[table]: many for table, many in sorted(rows_of_tables(list(models)).items())}
+
+
+def every_model() -> list[type[Model]]:
+    """Return the models whose rows are accounted for here: those of the cloud and of its queue."""
+    found = apps.get_models(include_auto_created=True)
+    return [model for model in found if model.__module__.startswith("provisioning.") or model is OrmQ]
+
+
+def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUSE) -> dict[str, int]:
+    """Remove what was over before that moment, and return how many rows of each kind; safe to repeat and to break off.
+
+    Ends after about ``seconds``, if they are given, with what is left for the next time.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    removed = dict.fromkeys(kinds, 0)
+    for kind in kinds.values():
+        if kind.prepare is not None:
+            kind.prepare()
+        for ids in _batches(kind, before):
+            removed[kind.name] += _remove(kind, before, ids)
+            if end is not None and time.monotonic() > end:
+                return removed
+            time.sleep(pause)
+    return removed
+
+
+def purge_by_the_clock() -> None:
+    """Remove what RETENTION_DAYS no longer keeps, for some seconds, and log what that was."""
+    before = limit()
+    if before is None:
+        return
+    removed = {name: many for name, many in purge(before, seconds=ROUND).items() if many}
+    if removed:
+        logger.info("Purged: %s.", ", ".join(f"{many} {name}" for name, many in removed.items()))
+
+
+def _batches(kind: Purged, before: datetime) -> Iterator[list[Any]]:
+    """Yield keys of rows to remove, each once, in their order."""
+    last: Any = None
+    while True:
+        rows = kind.over(before)
+        if last is not None:
+            rows = rows.filter(pk__gt=last)
+        ids = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+        if not ids:
+            return
+        yield ids
+        last = ids[-1]
+
+
+@when_broken_off
+@transaction.atomic
+def _remove(kind: Purged, before: datetime, ids: list[Any]) -> int:
+    """Remove those of the rows that are still over when nobody else can change them."""
+    rows = kind.model._default_manager
+    list(rows.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk", flat=True))
+    still = list(kind.over(before).filter(pk__in=ids).values_list("pk", flat=True))
+    return rows.filter(pk__in=still).delete()[1].get(kind.model._meta.label, 0)
