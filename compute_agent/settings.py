@@ -3,6 +3,7 @@
 """
 
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 CONNECTED = "connected"
@@ -13,6 +14,16 @@ NETWORKS_BY_NAME = {
     "none": (),
 }
 """Words for networks (RFC 3927, RFC 1918)."""
+DISTRIBUTION = "novella-cloud"
+"""The installed package's name.  "novella" belongs to somebody else on PyPI."""
+
+
+def agent_version() -> str:
+    """Return the version of the installed package, empty in a bare checkout."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return ""
 
 
 @dataclass(frozen=True)

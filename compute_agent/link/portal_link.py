@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 import time
-from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
@@ -27,7 +26,7 @@ from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, load
 from compute_agent.link.dial import SocketOpener, dial, link_url
 from compute_agent.link.errors import RefusedByPortalError, StartError
 from compute_agent.link.session import Session
-from compute_agent.settings import AgentSettings
+from compute_agent.settings import AgentSettings, agent_version
 from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
@@ -44,14 +43,6 @@ ANSWER_TIMEOUT = 15.0
 MAX_FRAME = 8 * 1024 * 1024
 LOG_AGAIN = 60.0
 """Seconds until the same trouble is logged again."""
-
-
-def agent_version() -> str:
-    """Return the version of the installed package, empty in a bare checkout."""
-    try:
-        return version("novella")
-    except PackageNotFoundError:
-        return ""
 
 
 class PortalLink:

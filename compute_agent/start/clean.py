@@ -1,4 +1,4 @@
-"""``python -m compute_agent clean``: remove the guests, networks and files of an agent that no longer runs."""
+"""``novella-agent clean``: remove the guests, networks and files of an agent that no longer runs."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""``python -m compute_agent``: one agent, or many simulated hosts, in one process and one event loop."""
+"""``novella-agent``: one agent, or many simulated hosts, in one process and one event loop."""
 
 import asyncio
 import logging

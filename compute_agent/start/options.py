@@ -1,4 +1,4 @@
-"""The command line and the environment of ``python -m compute_agent``."""
+"""The command line and the environment of ``novella-agent``, which is also ``python -m compute_agent``."""
 
 import argparse
 import ipaddress
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
+from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings, agent_version
 from compute_agent.virt.fake_faults import FaultPoint
 
 ENVIRONMENT = "NOVELLA_AGENT_"
@@ -49,12 +49,13 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         return environ.get(ENVIRONMENT + name) or fallback
 
     parser = argparse.ArgumentParser(
-        prog="python -m compute_agent",
+        prog="novella-agent",
         description="Novella's agent: takes this machine, or simulated hosts, into the cloud.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
+    add("--version", action="version", version=f"novella-agent {agent_version() or 'from a checkout'}")
     add("action", nargs="?", choices=("run", "clean"), default="run", help="clean: remove all that this agent made")
     add("--host", default=default("HOST", socket.gethostname()), help="the host's name in the cloud")
     add("--state-dir", type=Path, default=default("STATE_DIR"), help="where the agent keeps everything (required)")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-LOCKS = ("uv", "npm", "base", "client", "libvirt", "dev")
+LOCKS = ("build", "agent", "uv", "npm", "base", "client", "libvirt", "dev")
 REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
 
 
@@ -41,9 +41,17 @@ def test_the_front_end_lock_names_hashes_and_no_registry(checkout: Path) -> None
 
 
 def test_every_dependency_is_locked(checkout: Path) -> None:
-    project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    document = tomllib.loads((checkout / "pyproject.toml").read_text())
+    project, groups = document["project"], document["dependency-groups"]
     extras = project["optional-dependencies"]
-    for lock, wanted in (("base", project["dependencies"]), ("libvirt", extras["libvirt"]), ("dev", extras["dev"])):
+    pairs = (
+        ("base", project["dependencies"]),
+        ("libvirt", extras["libvirt"]),
+        ("dev", extras["dev"]),
+        ("agent", groups["agent"]),
+        ("build", groups["build"]),
+    )
+    for lock, wanted in pairs:
         have = locked(checkout, lock)
         names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in wanted}
         assert names <= set(have), lock
@@ -51,7 +59,7 @@ def test_every_dependency_is_locked(checkout: Path) -> None:
 
 def test_locks_agree_where_they_overlap(checkout: Path) -> None:
     base = locked(checkout, "base")
-    for name in ("client", "dev"):
+    for name in ("client", "dev", "agent"):
         other = locked(checkout, name)
         assert {key: other[key] for key in other.keys() & base.keys()} == {
             key: base[key] for key in other.keys() & base.keys()
