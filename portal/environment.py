@@ -92,6 +92,27 @@ def patterns(name: str, default: list[str]) -> list[str]:
     return given
 
 
+def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Read a list like ``launches=300/60``: how many in how many seconds; 0 is any number, ``none`` is that for all.
+
+    What is not named has its default; a wrong one stops the start with a sentence.
+    """
+    given: list[str] = [text.strip() for text in env.list(name, default=[]) if text.strip()]
+    if given == ["none"]:
+        return {}
+    found = dict(defaults)
+    for text in given:
+        read = re.fullmatch(r"(\w+)=(\d{1,9})(?:/(\d{1,5}))?", text, re.ASCII)
+        if read is None or read[1] not in defaults or (read[2] != "0" and not int(read[3] or 0)):
+            message = (
+                f"{name} is {','.join(given)!r}; it must be none, or a list of numbers in so many seconds for"
+                f" {', '.join(defaults)}, like launches=300/60; 0 is any number."
+            )
+            raise ImproperlyConfigured(message)
+        found[read[1]] = (int(read[2]), int(read[3] or 1))
+    return found
+
+
 def web_address(name: str) -> str:
     """Read an http or https address without a user name in it, empty for none; a wrong one stops the start with a
     sentence.

@@ -18,6 +18,7 @@ from portal.environment import (
     networks,
     patterns,
     ports,
+    rates,
     seconds_by_name,
     secret,
     web_address,
@@ -181,6 +182,11 @@ PASSWORD_EXPIRES_DAYS = integer("NOVELLA_PASSWORD_EXPIRES_DAYS", 0, 0, 36_500)
 """0: never."""
 PASSWORD_CHANGE_ON_FIRST_USE = env.bool("NOVELLA_PASSWORD_CHANGE_ON_FIRST_USE", default=False)
 """Whether a password that somebody else set has to be changed before it signs anybody in."""
+RATE_LIMITS = rates(
+    "NOVELLA_RATE_LIMITS",
+    {"launches": (300, 60), "writes": (1800, 60), "searches": (600, 60), "dry_runs": (600, 60)},
+)
+"""How many servers, changes, searches by pattern and dry runs one person may ask for in how many seconds."""
 TOTP = env.bool("NOVELLA_TOTP", default=False)
 """Whether passcodes of authenticator apps are a way to sign in."""
 IDENTITY_V2 = env.bool("NOVELLA_IDENTITY_V2", default=True)

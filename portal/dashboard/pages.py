@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views import View
 from django_htmx.middleware import HtmxDetails
 
+from portal.common import rate_limits
 from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from provisioning.common.context import RequestContext
@@ -31,6 +32,7 @@ class PageRequest(HttpRequest):
     request_id: str
 
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGNED_OUT = "You were signed out in the meantime, so nothing was done. Sign in and try again."
 
 
@@ -65,6 +67,8 @@ class Page(View):
     live_page = ""
     own_page = ""
     back_to = "dashboard:overview"
+    counted = rate_limits.WRITES
+    """What a request that is no reading counts as; empty: the page counts by itself."""
     context: RequestContext
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -78,6 +82,8 @@ class Page(View):
         try:
             if self.rule:
                 policy.enforce(context, self.rule, self.target(**kwargs))
+            if self.counted and request.method not in READING:
+                rate_limits.check(context, self.counted)
             return super().dispatch(request, *args, **kwargs)
         except NotAuthenticatedError:
             return self._sign_in(request)
@@ -177,6 +183,7 @@ class FormPage(Page):
     """Base of the pages that are one form; errors are shown at its fields, and what was typed stays."""
 
     template = ""
+    counted = ""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.show(self.form())
@@ -186,6 +193,7 @@ class FormPage(Page):
         form = self.form(request.POST)
         if form.is_valid():
             try:
+                rate_limits.check(self.context, rate_limits.WRITES)
                 return self.save(form)
             except NovellaError as error:
                 form.refuse(error)

@@ -45,6 +45,7 @@ SETTINGS = {
     "NOVELLA_SNAPSHOT_TIMEOUT": "12",
     "NOVELLA_SQLITE_TIMEOUT": "5",
     "NOVELLA_LOCKOUT_ATTEMPTS": "0",
+    "NOVELLA_RATE_LIMITS": "none",
 }
 """Deadlines short enough to pass within the run."""
 

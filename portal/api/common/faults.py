@@ -18,6 +18,7 @@ from provisioning.common import outage
 from provisioning.common.errors import (
     NovellaError,
     OverQuotaError,
+    TooManyRequestsError,
 )
 
 logger = logging.getLogger(__name__)
@@ -88,7 +89,10 @@ def body(service: str, status: int, message: str, error: Exception | None = None
     if service == "identity" or status == 401:
         return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message}}
     if service == "compute":
-        return {COMPUTE_NAMES.get(status, "computeFault"): {"code": status, "message": message}}
+        fault: dict[str, Any] = {"code": status, "message": message}
+        if isinstance(error, TooManyRequestsError):
+            fault["retryAfter"] = str(error.retry_after)
+        return {COMPUTE_NAMES.get(status, "computeFault"): fault}
     if service == "network":
         return {"NeutronError": {"type": _network_type(status, error), "message": message, "detail": ""}}
     return {"code": status, "title": HTTPStatus(status).phrase, "message": message}

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from django.http import HttpRequest
 from django.utils.cache import patch_vary_headers
@@ -15,7 +15,9 @@ from portal.api.common.authentication import TokenAuthentication, challenge, req
 from portal.api.common.microversions import Microversions, Version
 from portal.api.common.parsing import JSONNegotiation, JSONParser
 from portal.api.common.rendering import JSONRenderer
+from portal.api.common.throttling import RateThrottle
 from portal.api.common.validation import Schema, validate
+from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, TooManyRequestsError
 from provisioning.identity import policy
@@ -62,7 +64,9 @@ class ServiceView(APIView):
 
     authentication_classes = [TokenAuthentication]
     permission_classes = []
-    throttle_classes = []
+    throttle_classes = [RateThrottle]
+    counted: ClassVar[str] = WRITES
+    """What a request that is no reading counts as (``rate_limits``)."""
     renderer_classes = [JSONRenderer]
     parser_classes = [JSONParser]
     content_negotiation_class = JSONNegotiation
@@ -95,6 +99,11 @@ class ServiceView(APIView):
             self.context = cast("RequestContext", request.auth)
             request.context = request.auth  # type: ignore[attr-defined]
             self.check_rule(request)
+            self.check_throttles(request)
+
+    def throttled(self, request: Request, wait: float | None) -> NoReturn:
+        """Refuse what is too much in so short a time; TooManyRequestsError."""
+        raise refusal(self.counted, int(wait or 1))
 
     def check_rule(self, request: Request) -> None:
         """Ask the policy; a view whose rule needs to know the object says so in ``policy_target``."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from django.conf import settings
 
+from portal.common import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute
@@ -31,6 +32,8 @@ def find(context: RequestContext, *, text: str, status: str, marker: str | None)
     known = status if status in dict(statuses()) and status else None
     ids = _with_address(context, text) if _like_address(text) else None
     name = text if text and ids is None else None
+    if name:
+        rate_limits.check(context, rate_limits.SEARCHES)
     search = partial(compute.instances_for, context, name=name, status=known, ids=ids, limit=PAGE_SIZE + 1)
     try:
         return search(marker=marker or None)

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.common import rate_limits
 from portal.dashboard.forms import Form
 from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
 from portal.dashboard.launch.wizard import key_choices, open_wizard
@@ -26,7 +27,9 @@ class Launch(FormPage):
         return LaunchForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        instances = launch(self.context, cast("LaunchForm", form).request())
+        wanted = cast("LaunchForm", form).request()
+        rate_limits.check(self.context, rate_limits.LAUNCHES, wanted.max_count)
+        instances = launch(self.context, wanted)
         if len(instances) == 1:
             return self.go("dashboard:instance", instances[0].id)
         return self.go("dashboard:instances", said=f"{len(instances)} instances are being launched.")
@@ -40,6 +43,7 @@ class Quote(Page):
     """What the present choices would use, and whether they could be launched."""
 
     rule = "os_compute_api:servers:create"
+    counted = ""
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -47,6 +51,7 @@ class Quote(Page):
         form = LaunchForm(request.POST)
         if form.is_valid():
             try:
+                rate_limits.check(self.context, rate_limits.DRY_RUNS)
                 check_launch(self.context, form.request())
             except NovellaError as error:
                 form.refuse(error)

@@ -213,6 +213,8 @@ _PATTERNS = {
     name: name
     for name in ("name", "hostname", "description", "key_name", "reservation_id", "access_ip_v4", "access_ip_v6")
 }
+SEARCHED = frozenset({*_PATTERNS, "availability_zone", "ip", "ip6"})
+"""Filters that look for a pattern, which no index finds."""
 INSTANCES = Listing[Instance](
     order=(Sort("created_at"), Sort("id")),
     filters={

@@ -10,6 +10,7 @@ from portal.api.compute.base import ComputeView
 from portal.api.compute.scheduling.schemas import would_fit
 from portal.api.compute.servers.devices import tail
 from portal.api.compute.timestamps import timestamp
+from portal.common import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.launch import dry_run
@@ -78,6 +79,7 @@ class WouldFitView(ComputeView):
     """``POST /novella-would-fit``."""
 
     rules = {"POST": "novella:would_fit"}
+    counted = rate_limits.DRY_RUNS
     schemas: ClassVar = {"POST": would_fit}
 
     def post(self, request: Request) -> Response:

@@ -14,11 +14,13 @@ from portal.api.compute.servers.base import ServerView
 from portal.api.compute.servers.filters import listing, read_filters
 from portal.api.compute.servers.launch_requests import launch_request
 from portal.api.compute.servers.sorting import read_sort
+from portal.common import rate_limits
 from provisioning.compute import selectors
 from provisioning.compute.actions import delete
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance
 from provisioning.compute.passwords import generate_password
+from provisioning.compute.selectors.instance_lists import SEARCHED
 from provisioning.compute.services.instances import update
 
 _BRIEF = ("id", "name")
@@ -48,6 +50,8 @@ class ServersView(ServerView):
         every = self.allows("os_compute_api:servers:allow_all_filters")
         sort = read_sort(query.get("sort_key", []), query.get("sort_dir", []), self.microversion, every=every)
         wanted = read_filters(query, self.microversion, every=every)
+        if not SEARCHED.isdisjoint(wanted.filters):
+            rate_limits.check(self.context, rate_limits.SEARCHES)
         found = selectors.instances_for(
             self.context,
             sort=sort,
@@ -85,7 +89,9 @@ class ServersView(ServerView):
         password = asked.get("adminPass")
         if password is None and settings.ENABLE_INSTANCE_PASSWORD:
             password = generate_password()
-        first = launch(self.context, launch_request(body, password))[0]
+        wanted = launch_request(body, password)
+        rate_limits.check(self.context, rate_limits.LAUNCHES, wanted.max_count)
+        first = launch(self.context, wanted)[0]
         if boolean(asked.get("return_reservation_id", False)):
             return Response({"reservation_id": first.reservation_id}, status=202)
         groups = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
