@@ -48,17 +48,25 @@ class Command(Message, frozen=True):
 
 
 class ConsoleOutputCall(Message, frozen=True):
-    """Read the guest's console log.
-
-    With ``offset`` None: the last ``lines`` lines (None: all that is kept).  With an offset: the bytes after it,
-    waiting up to ``wait`` seconds for some to come; answers ``ConsoleOutput``.
+    """Read the last ``lines`` lines of the guest's console log (None: all that is kept, up to ``max_bytes``); answers
+    ``ConsoleOutput``.
     """
 
     instance_id: str
     lines: int | None = None
-    offset: int | None = None
-    wait: float = 0.0
     max_bytes: int = 262_144
+
+
+class FollowConsoleCall(Message, frozen=True):
+    """Follow the guest's console log: the agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces
+    (``console_pieces``): what is kept, up to one piece, then whatever the guest writes, until either side ends.  A
+    piece that begins elsewhere than the one before it ended means that the log was cut or begun anew.  Answers
+    ``ConsoleOpened``.
+    """
+
+    instance_id: str
+    tunnel: str
+    share: str = ""  # as in OpenConsoleCall
 
 
 class DiagnosticsCall(Message, frozen=True):
@@ -75,9 +83,10 @@ class OpenConsoleCall(Message, frozen=True):
     instance_id: str
     protocol: Literal["vnc", "serial"]
     tunnel: str
+    share: str = ""  # whom it counts for: one user or project has a part of the host's tunnels; empty: nobody
 
 
-CallBody = ConsoleOutputCall | DiagnosticsCall | OpenConsoleCall
+CallBody = ConsoleOutputCall | DiagnosticsCall | FollowConsoleCall | OpenConsoleCall
 
 
 class Call(Message, frozen=True):
@@ -88,15 +97,9 @@ class Call(Message, frozen=True):
 
 
 class ConsoleOutput(Message, frozen=True):
-    """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile.  ``offset``: where the next read goes on.
-
-    ``start`` is the offset of the first byte of ``text``; a ``start`` greater than the offset asked for means that the
-    log was cut.
-    """
+    """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile."""
 
     text: str
-    offset: int
-    start: int = 0
 
 
 class CpuDiagnostics(Frozen, frozen=True):

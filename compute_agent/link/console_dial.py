@@ -5,8 +5,10 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
@@ -15,11 +17,13 @@ from compute_agent.engine.threads import Threads, in_thread
 from compute_agent.link.credential import load_or_make
 from compute_agent.link.dial import SocketOpener, dial, link_url
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.errors import ConsoleBusyError, UnsupportedError
+from compute_agent.virt.errors import ConsoleBusyError, HostError, InstanceNotFoundError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
-MOST_TUNNELS = 64
+MOST_TUNNELS = MOST_READERS = 64
+MOST_OF_ONE = 16
+"""Tunnels of one user, and readers of the console logs of one project: nobody takes all of a host's."""
 MOST_BYTES = 65_536
 """Of one frame from a guest; as many wait for a slow portal at most, and as many more in each socket."""
 MOST_FRAME = 1 << 20
@@ -29,6 +33,28 @@ DIAL_WITHIN = 8.0
 PAUSE = 0.1
 
 Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Shares:
+    """Counts what a host has of one thing, and each share of it."""
+
+    def __init__(self, most: int, full: str, own: str) -> None:
+        """``full`` and ``own`` say that the host or the share has too many."""
+        self._most, self._full, self._own = most, full, own
+        self._taken: Counter[str] = Counter()
+
+    def take(self, share: str) -> None:
+        """Raises ConsoleBusyError.  The empty share has no limit of its own."""
+        if self._taken.total() >= self._most:
+            raise ConsoleBusyError(self._full)
+        if share and self._taken[share] >= MOST_OF_ONE:
+            raise ConsoleBusyError(self._own)
+        self._taken[share] += 1
+
+    def give_back(self, share: str) -> None:
+        self._taken[share] -= 1
+        if not self._taken[share]:
+            del self._taken[share]
 
 
 class ConsoleDialer:
@@ -41,35 +67,63 @@ class ConsoleDialer:
         self._threads = threads
         self._held: set[Path] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._tunnels = _Shares(
+            MOST_TUNNELS, "The host has too many consoles open.", "You have too many consoles open on this host."
+        )
+        self._readers = _Shares(
+            MOST_READERS,
+            "Too many console logs of this host are followed.",
+            "Too many console logs of this project are followed on the server's host.",
+        )
 
-    async def open(self, tunnel: str, path: Path, *, alone: bool) -> None:
+    async def open(self, tunnel: str, path: Path, *, alone: bool, share: str = "") -> None:
         """Connect to the socket of a guest and dial the tunnel, whose bytes then pass until either side ends.
 
         ``alone``: one connection at a time.  Raises ConsoleBusyError, UnsupportedError when nothing answers there.
         """
-        if len(self._tasks) >= MOST_TUNNELS:
-            raise ConsoleBusyError("The host has too many consoles open.")
         if alone and path in self._held:
             raise ConsoleBusyError("Somebody else has this console open.")
+        self._tunnels.take(share)
         if alone:
             self._held.add(path)
+
+        def let_go() -> None:
+            self._tunnels.give_back(share)
+            if alone:
+                self._held.discard(path)
+
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
                 guest = await asyncio.open_unix_connection(str(path), limit=MOST_BYTES)
         except (OSError, TimeoutError) as error:
-            self._let_go(path, alone=alone)
+            let_go()
             raise UnsupportedError("The guest has no such console now.", detail=str(error)) from error
         except BaseException:
-            self._let_go(path, alone=alone)
+            let_go()
             raise
-        task = asyncio.get_running_loop().create_task(self._carry(tunnel, guest), name=f"console {path.name}")
+
+        def ended() -> None:
+            guest[1].close()  # it may have been stopped before it began
+            let_go()
+
+        self._start(self._carry(tunnel, guest), f"console {path.name}", ended)
+
+    def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
+        """Dial the tunnel and send the frames, each when the portal has taken the one before; whatever comes back is
+        not looked at.  Raises ConsoleBusyError.
+        """
+        self._readers.take(share)
+        self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str, ended: Callable[[], None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
 
-        def ended(done: asyncio.Task[None]) -> None:
-            self._tasks.discard(done)
-            self._let_go(path, alone=alone)
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            ended()
 
-        task.add_done_callback(ended)
+        task.add_done_callback(done)
 
     async def close(self) -> None:
         tasks = list(self._tasks)
@@ -77,23 +131,33 @@ class ConsoleDialer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _let_go(self, path: Path, *, alone: bool) -> None:
-        if alone:
-            self._held.discard(path)
-
     async def _carry(self, tunnel: str, guest: Guest) -> None:
         reader, writer = guest
         try:
-            async with self._dialled(tunnel) as portal:
-                await _pump(portal, reader, writer)
-        except (OSError, TimeoutError, WebSocketException) as error:
-            log.warning("%s: a console could not be carried to the portal: %s", self._settings.host, error)
-        except Exception:
-            log.exception("%s: a console broke.", self._settings.host)
+            with self._said():
+                async with self._dialled(tunnel) as portal:
+                    await _both(_out(reader, portal), _back(portal, writer))
         finally:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+    async def _send(self, tunnel: str, frames: AsyncIterator[bytes]) -> None:
+        with self._said():
+            async with self._dialled(tunnel) as portal:
+                await _both(_say(frames, portal), portal.wait_closed())
+
+    @contextlib.contextmanager
+    def _said(self) -> Iterator[None]:
+        """Log what ends a tunnel before its time."""
+        try:
+            yield
+        except InstanceNotFoundError:
+            return
+        except (OSError, TimeoutError, WebSocketException, HostError) as error:
+            log.warning("%s: a console could not be carried to the portal: %s", self._settings.host, error)
+        except Exception:
+            log.exception("%s: a console broke.", self._settings.host)
 
     @contextlib.asynccontextmanager
     async def _dialled(self, tunnel: str) -> AsyncIterator[ClientConnection]:
@@ -132,19 +196,25 @@ class ConsoleDialer:
         )
 
 
-async def _pump(portal: ClientConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes both ways until either side ends; each way waits for its slower end."""
+async def _out(reader: asyncio.StreamReader, portal: ClientConnection) -> None:
+    while data := await reader.read(MOST_BYTES):
+        await portal.send(data)
 
-    async def out() -> None:
-        while data := await reader.read(MOST_BYTES):
-            await portal.send(data)
 
-    async def back() -> None:
-        async for frame in portal:
-            writer.write(frame.encode() if isinstance(frame, str) else frame)
-            await writer.drain()
+async def _back(portal: ClientConnection, writer: asyncio.StreamWriter) -> None:
+    async for frame in portal:
+        writer.write(frame.encode() if isinstance(frame, str) else frame)
+        await writer.drain()
 
-    ways = [asyncio.ensure_future(out()), asyncio.ensure_future(back())]
+
+async def _say(frames: AsyncIterator[bytes], portal: ClientConnection) -> None:
+    async for frame in frames:
+        await portal.send(frame)
+
+
+async def _both(*works: Coroutine[Any, Any, None]) -> None:
+    """Work until one of them ends, each way waiting for its slower end; that a peer hung up is no error."""
+    ways = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in done:

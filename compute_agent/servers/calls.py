@@ -3,8 +3,10 @@
 import asyncio
 import codecs
 import logging
-import time
+from collections.abc import AsyncIterator
 
+from compute_agent.contract import console_pieces
+from compute_agent.contract.console_pieces import ConsolePiece, pack
 from compute_agent.contract.messages import (
     CallBody,
     CallError,
@@ -13,6 +15,7 @@ from compute_agent.contract.messages import (
     ConsoleOutput,
     ConsoleOutputCall,
     DiagnosticsCall,
+    FollowConsoleCall,
     OpenConsoleCall,
 )
 from compute_agent.engine.threads import in_thread
@@ -22,14 +25,11 @@ from compute_agent.virt.errors import ConsoleBusyError, HostError, InstanceNotFo
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING = 64
-"""Questions that may wait for console output at the same time."""
-MAX_WAIT = 30.0
 LOOK_AGAIN = 0.15
-"""Seconds between two looks at a console log that somebody waits for."""
+"""Seconds between two looks at a console log that is followed: a guest that writes without end fills no browser."""
 MAX_BYTES = 262_144
-
-_BUSY = CallError(code="failed", message="The host answers too many questions at once; ask again later.")
+FOLLOWED_BYTES = 65_536
+"""Of one look: more at once waits for the next."""
 
 
 class CallHandler:
@@ -38,7 +38,6 @@ class CallHandler:
     def __init__(self, services: HostServices) -> None:
         """Ask the services of one host."""
         self._services = services
-        self._waiting = 0
 
     async def answer(self, body: CallBody) -> CallResult:
         """Return the answer, a ``CallError`` when there is none; never raises but to be cancelled."""
@@ -48,6 +47,8 @@ class CallHandler:
                     return await self._console(body)
                 case DiagnosticsCall():
                     return await self._diagnostics(body)
+                case FollowConsoleCall():
+                    return await self._follow(body)
                 case OpenConsoleCall():
                     return await self._open(body)
         except InstanceNotFoundError as error:
@@ -72,57 +73,42 @@ class CallHandler:
         path = await in_thread(
             self._services.threads.calls, lambda: driver.console_socket(call.instance_id, call.protocol)
         )
-        await consoles.open(call.tunnel, path, alone=call.protocol == "serial")
+        await consoles.open(call.tunnel, path, alone=call.protocol == "serial", share=call.share)
         return ConsoleOpened()
 
     async def _console(self, call: ConsoleOutputCall) -> CallResult:
-        if call.offset is None:
-            return last_lines(await self._read(call), call.lines)
-        chunk = await self._read(call)
-        if not _text_bytes(chunk.data) and call.wait > 0:
-            if self._waiting >= MAX_WAITING:
-                return _BUSY
-            self._waiting += 1
-            try:
-                chunk = await self._wait_for_more(call)
-            finally:
-                self._waiting -= 1
-        size = _text_bytes(chunk.data)
-        return ConsoleOutput(
-            text=chunk.data[:size].decode(errors="replace"), offset=chunk.start + size, start=chunk.start
-        )
+        chunk = await self._read(call.instance_id, None, max(4, min(call.max_bytes, MAX_BYTES)))
+        return ConsoleOutput(text=last_lines(chunk.data, call.lines))
 
-    async def _wait_for_more(self, call: ConsoleOutputCall) -> ConsoleChunk:
-        until = time.monotonic() + min(call.wait, MAX_WAIT)
+    async def _follow(self, call: FollowConsoleCall) -> CallResult:
+        consoles = self._services.consoles
+        if consoles is None:
+            raise UnsupportedError("This host cannot send a console log.")
+        first = await self._read(call.instance_id, None, console_pieces.MOST_BYTES)
+        consoles.follow(call.tunnel, self._frames(call.instance_id, first), call.share)
+        return ConsoleOpened()
+
+    async def _frames(self, instance_id: str, chunk: ConsoleChunk) -> AsyncIterator[bytes]:
+        """Yield what is there, even if it is nothing, then whatever the guest writes.  Raises HostError."""
+        yield pack(ConsolePiece(chunk.start, chunk.data))
         while True:
-            await asyncio.sleep(max(0.0, min(LOOK_AGAIN, until - time.monotonic())))
-            chunk = await self._read(call)
-            if _text_bytes(chunk.data) or time.monotonic() >= until:
-                return chunk
+            await asyncio.sleep(LOOK_AGAIN)
+            at = chunk.end
+            chunk = await self._read(instance_id, at, FOLLOWED_BYTES)
+            if chunk.end < at:  # another log, of another guest in the place of the first
+                chunk = await self._read(instance_id, None, console_pieces.MOST_BYTES)
+            if chunk.data:
+                yield pack(ConsolePiece(chunk.start, chunk.data))
 
-    async def _read(self, call: ConsoleOutputCall) -> ConsoleChunk:
-        size = max(4, min(call.max_bytes, MAX_BYTES))
+    async def _read(self, instance_id: str, offset: int | None, size: int) -> ConsoleChunk:
         driver = self._services.driver
-        return await in_thread(
-            self._services.threads.calls, lambda: driver.console_output(call.instance_id, call.offset, size)
-        )
+        return await in_thread(self._services.threads.calls, lambda: driver.console_output(instance_id, offset, size))
 
 
-def last_lines(chunk: ConsoleChunk, lines: int | None) -> ConsoleOutput:
-    """Return the last ``lines`` lines of the chunk (None: all), with the offsets they lie at."""
-    data, start = chunk.data, chunk.start
-    if lines is not None:
-        kept = b"".join(data.splitlines(keepends=True)[-lines:]) if lines > 0 else b""
-        start += len(data) - len(kept)
-        data = kept
-    size = _text_bytes(data)
-    return ConsoleOutput(text=data[:size].decode(errors="replace"), offset=start + size, start=start)
-
-
-def _text_bytes(data: bytes) -> int:
-    """Return how many bytes can be decoded now: all but the beginning of a character whose end has not been written
-    yet.
+def last_lines(data: bytes, lines: int | None) -> str:
+    """Return the last ``lines`` lines of the data (None: all), without the beginning of a character whose end has not
+    been written yet.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    decoder.decode(data)
-    return len(data) - len(decoder.getstate()[0])
+    if lines is not None:
+        data = b"".join(data.splitlines(keepends=True)[-lines:]) if lines > 0 else b""
+    return codecs.getincrementaldecoder("utf-8")(errors="replace").decode(data)

@@ -1,5 +1,6 @@
 """What a host is put together from: hypervisor, network, image cache, ways out, threads."""
 
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +64,11 @@ class ImageOutlet(Protocol):
 class ConsoleOutlet(Protocol):
     """The way out for consoles."""
 
-    async def open(self, tunnel: str, path: Path, *, alone: bool) -> None:
+    async def open(self, tunnel: str, path: Path, *, alone: bool, share: str) -> None:
         """Connect a guest's socket with a tunnel of the portal.  Raises ConsoleBusyError, UnsupportedError."""
+
+    def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
+        """Send frames through a tunnel of the portal until they or the tunnel end.  Raises ConsoleBusyError."""
 
     async def close(self) -> None:
         """End every tunnel."""

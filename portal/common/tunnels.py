@@ -1,13 +1,16 @@
-"""Where the two ends of a console meet: a person's socket, and the one that the host dials because it was asked to.
+"""Where the two ends of a console or of a console log meet: a person's, and the socket that the host dials because it
+was asked to.
 
 Both must come to the same web process.  A host whose dial comes to another one is refused there and dials again, so
 several processes behind one address work when the address spreads connections over them.
 """
 
 import asyncio
+import contextlib
 import secrets
 import uuid
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 
@@ -48,8 +51,7 @@ class TunnelRegistry:
         self._waiting: dict[str, Tunnel] = {}
         self.open: Counter[uuid.UUID] = Counter()
 
-    def wait_for(self, host_id: uuid.UUID, person: PersonEnd) -> Tunnel:
-        """Make a tunnel that the host is to dial."""
+    def _wait_for(self, host_id: uuid.UUID, person: PersonEnd) -> Tunnel:
         tunnel = Tunnel(host_id, person)
         self._waiting[tunnel.name] = tunnel
         return tunnel
@@ -61,9 +63,16 @@ class TunnelRegistry:
             return None
         return self._waiting.pop(name)
 
-    def forget(self, tunnel: Tunnel) -> None:
-        """Let nobody dial the tunnel any more."""
-        self._waiting.pop(tunnel.name, None)
+    @contextlib.asynccontextmanager
+    async def expected(self, host_id: uuid.UUID, person: PersonEnd) -> AsyncIterator[Tunnel]:
+        """Make a tunnel that the host is to dial; in the end hang up on it."""
+        tunnel = self._wait_for(host_id, person)
+        try:
+            yield tunnel
+        finally:
+            self._waiting.pop(tunnel.name, None)
+            if not tunnel.dialled.cancel() and not tunnel.dialled.cancelled():
+                await tunnel.dialled.result().close()
 
 
 tunnels = TunnelRegistry()

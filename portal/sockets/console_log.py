@@ -1,34 +1,24 @@
-"""The console log of a server, following live: asked of its host again and again, each time waiting for more."""
+"""The console log of a server, following live."""
 
 import asyncio
-from typing import Any
 
-from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall
 from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
-from provisioning.common.errors import UnavailableError
+from portal.sockets.guest_logs import LogEndedError, guest_logs
 from provisioning.common.threads import SOCKETS
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
-from provisioning.hosts import calls
 
-FIRST_LINES = 400
-MOST_BYTES = 65_536
-"""Of one piece."""
-WAIT = 20.0
-"""Seconds the host waits for the guest to write something."""
-ANSWER_WITHIN = WAIT + 10.0
 PAUSE = 0.15
 """Seconds between two pieces: a guest that writes without end fills no browser."""
-NOT_YET_PAUSE = 1.0
-RETRY_PAUSE = 5.0
 
 
 class ConsoleLogConsumer(Follower):
     """``/ws/dashboard/servers/<id>/console-log?offset=<number>``.
 
-    Sends ``{"text": "…", "offset": n}``, text that the guest wrote and that is hostile; ``{"error": "…"}`` while it
+    Sends ``{"text": "…", "start": m, "offset": n}``, text that the guest wrote and that is hostile, from one offset to
+    the other: a ``start`` that is not the last ``offset`` means that some is not kept; ``{"error": "…"}`` while it
     cannot be read.
     """
 
@@ -45,35 +35,21 @@ class ConsoleLogConsumer(Follower):
 
     async def serve(self) -> None:
         """Send from the offset the page has, or the last lines, then whatever is written."""
-        offset = handshake.number(self.scope, "offset")
+        self._offset = handshake.number(self.scope, "offset")
         while True:
-            result = await self._ask(offset)
-            if isinstance(result, ConsoleOutput):
-                if result.text or offset is None:
-                    await self.send_json({"text": result.text, "offset": result.offset})
-                offset = result.offset
-                await asyncio.sleep(PAUSE)
-                continue
-            await asyncio.sleep(result)
+            try:
+                await self._follow()
+            except LogEndedError as error:
+                if error.said:
+                    await self.send_json({"error": error.said})
+                await asyncio.sleep(error.pause)
             await SOCKETS.run(self.admit)  # it may be on another host now, or gone
 
-    async def _ask(self, offset: int | None) -> ConsoleOutput | float:
-        """The next piece, or the seconds until it makes sense to ask again."""
-        host_id = self._instance.host_id
-        if host_id is None:
-            return NOT_YET_PAUSE
-        lines = FIRST_LINES if offset is None else None
-        question = ConsoleOutputCall(
-            instance_id=str(self._instance.id), lines=lines, offset=offset, wait=WAIT, max_bytes=MOST_BYTES
-        )
-        try:
-            result: Any = await calls.acall(host_id, question, timeout=ANSWER_WITHIN)
-        except UnavailableError as error:
-            await self.send_json({"error": error.message})
-            return RETRY_PAUSE
-        if isinstance(result, ConsoleOutput):
-            return result
-        if isinstance(result, CallError) and result.code != "not_found":
-            await self.send_json({"error": "The console log cannot be read now."})
-            return RETRY_PAUSE
-        return NOT_YET_PAUSE
+    async def _follow(self) -> None:
+        """Send pieces, each when the page has taken the one before.  Raises LogEndedError."""
+        async with guest_logs.following(self._instance) as log:
+            while True:
+                piece = await log.after(self._offset)
+                self._offset = piece.offset
+                await self.send_json(piece._asdict())
+                await asyncio.sleep(PAUSE)

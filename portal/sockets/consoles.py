@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
@@ -122,9 +123,12 @@ class ConsoleConsumer(Follower):
     async def serve(self) -> None:
         """Join the two ends; returns never, raises ConsoleEndedError."""
         instance = self._console.instance
-        async with self._counted(), self._expected() as tunnel:
+        async with self._counted(), tunnels.expected(self._host_id(), self) as tunnel:
             question = OpenConsoleCall(
-                instance_id=str(instance.id), protocol=self._console.protocol, tunnel=tunnel.name
+                instance_id=str(instance.id),
+                protocol=self._console.protocol,
+                tunnel=tunnel.name,
+                share=f"user {self._console.row.user_id}",
             )
             await self._ask(question, tunnel)
             try:
@@ -150,19 +154,11 @@ class ConsoleConsumer(Follower):
             if not tunnels.open[user]:
                 del tunnels.open[user]
 
-    @contextlib.asynccontextmanager
-    async def _expected(self) -> AsyncIterator[Tunnel]:
-        """Expect the host's dial; in the end hang up on it."""
+    def _host_id(self) -> uuid.UUID:
         host_id = self._console.instance.host_id
         if host_id is None:
             raise ConsoleEndedError(NO_GUEST, "The server is on no host now.")
-        tunnel = tunnels.wait_for(host_id, self)
-        try:
-            yield tunnel
-        finally:
-            tunnels.forget(tunnel)
-            if not tunnel.dialled.cancel() and not tunnel.dialled.cancelled():
-                await tunnel.dialled.result().close()
+        return host_id
 
     async def _ask(self, question: OpenConsoleCall, tunnel: Tunnel) -> None:
         try:

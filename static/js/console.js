@@ -48,6 +48,7 @@ function connect() {
         }
         if (message.offset === offset) return;
         if (fresh) log.textContent = "";
+        else if (message.start !== offset) write("\n⋯\n"); // some in between is not kept
         fresh = false;
         offset = message.offset ?? offset;
         write(message.text ?? "");

@@ -1,13 +1,24 @@
-"""Questions: the console log in lines and in pieces, waiting for more, and what cannot be answered."""
+"""Questions: the console log in lines, a log that is followed, and what cannot be answered."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall, Diagnostics, DiagnosticsCall
+from compute_agent.contract import console_pieces
+from compute_agent.contract.console_pieces import unpack
+from compute_agent.contract.messages import (
+    CallError,
+    ConsoleOpened,
+    ConsoleOutput,
+    ConsoleOutputCall,
+    Diagnostics,
+    DiagnosticsCall,
+    FollowConsoleCall,
+)
 from compute_agent.engine.threads import Threads
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers import calls
@@ -18,6 +29,8 @@ from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFou
 from compute_agent.virt.fake_images import FakeImageCache
 from tests.agent.cast import build, make_spec, make_stage, on_stage
 from tests.agent.watched_driver import WatchedDriver
+
+Follow = Callable[[], Awaitable[AsyncIterator[bytes]]]
 
 
 class Writer(WatchedDriver):
@@ -44,63 +57,101 @@ def desk(writer: Writer) -> CallHandler:
     return CallHandler(HostServices(writer, FakeNetwork(), FakeImageCache(), Threads(1)))
 
 
-async def read(desk: CallHandler, **asked: object) -> ConsoleOutput:
+async def read(desk: CallHandler, **asked: object) -> str:
     answer = await desk.answer(ConsoleOutputCall(instance_id="i", **asked))  # type: ignore[arg-type]
     assert isinstance(answer, ConsoleOutput)
-    return answer
+    return answer.text
 
 
 @pytest.mark.parametrize(
-    ("lines", "text", "start"),
-    [(None, "one\r\ntwo\nthree", 0), (2, "two\nthree", 5), (1, "three", 9), (9, "one\r\ntwo\nthree", 0), (0, "", 14)],
+    ("lines", "text"),
+    [(None, "one\r\ntwo\nthree"), (2, "two\nthree"), (1, "three"), (9, "one\r\ntwo\nthree"), (0, "")],
 )
-async def test_the_last_lines(desk: CallHandler, writer: Writer, lines: int | None, text: str, start: int) -> None:
+async def test_the_last_lines(desk: CallHandler, writer: Writer, lines: int | None, text: str) -> None:
     writer.log = b"one\r\ntwo\nthree"
-    assert await read(desk, lines=lines) == ConsoleOutput(text=text, offset=14, start=start)
-
-
-async def test_pieces_fit_together_and_split_no_character(desk: CallHandler, writer: Writer) -> None:
-    writer.log = "grün ☃ Schluss".encode()
-    text, offset = "", 0
-    while offset < len(writer.log):
-        piece = await read(desk, offset=offset, max_bytes=4)
-        assert piece.start == offset
-        text, offset = text + piece.text, piece.offset
-    assert text == "grün ☃ Schluss"
+    assert await read(desk, lines=lines) == text
 
 
 async def test_hostile_bytes_are_replaced(desk: CallHandler, writer: Writer) -> None:
     writer.log = b"\xff\xfe<script>\x00\xe2\x98"
-    piece = await read(desk, offset=0)
-    assert piece.text == "��<script>\x00"
-    assert piece.offset == len(writer.log) - 2  # the beginning of a character waits for its end
-    writer.log += b"!"
-    assert (await read(desk, offset=piece.offset)).text == "�!"
+    assert await read(desk) == "\ufffd\ufffd<script>\x00"  # the beginning of a character waits for its end
 
 
-async def test_a_reader_waits_until_the_guest_writes(desk: CallHandler, writer: Writer) -> None:
-    writer.log = b"one\n"
-    reading = asyncio.ensure_future(read(desk, offset=4, wait=20.0))
+class Outlet:
+    """Keeps what is to be sent through tunnels."""
+
+    def __init__(self) -> None:
+        self.followed: dict[str, tuple[AsyncIterator[bytes], str]] = {}
+
+    async def open(self, tunnel: str, path: Path, *, alone: bool, share: str) -> None:
+        raise NotImplementedError
+
+    def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
+        self.followed[tunnel] = frames, share
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+async def frames(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Follow]:
+    monkeypatch.setattr(calls, "LOOK_AGAIN", 0.01)
+    outlet, threads = Outlet(), Threads(1)
+    desk = CallHandler(HostServices(writer, FakeNetwork(), FakeImageCache(), threads, consoles=outlet))
+
+    async def follow() -> AsyncIterator[bytes]:
+        answer = await desk.answer(FollowConsoleCall(instance_id="i", tunnel="t", share="project p"))
+        assert isinstance(answer, ConsoleOpened)
+        found, share = outlet.followed["t"]
+        assert share == "project p"
+        return found
+
+    yield follow
+    threads.close()
+
+
+async def test_a_log_is_followed_byte_by_byte(frames: Follow, writer: Writer) -> None:
+    writer.log = b"\xffone\xe2"
+    found = await frames()
+    assert unpack(await anext(found)) == (0, b"\xffone\xe2")
+    writer.log += b"\x98\x83two"
+    assert unpack(await anext(found)) == (5, b"\x98\x83two")
+
+
+async def test_a_log_without_a_byte_says_where_it_is(frames: Follow, writer: Writer) -> None:
+    found = await frames()
+    assert unpack(await anext(found)) == (0, b"")
+    coming = asyncio.ensure_future(anext(found))
     await asyncio.sleep(0.05)
-    assert not reading.done()
-    writer.log += b"two\n"
-    assert await asyncio.wait_for(reading, 60) == ConsoleOutput(text="two\n", offset=8, start=4)
+    assert not coming.done()
+    writer.log += b"one"
+    assert unpack(await coming) == (0, b"one")
 
 
-async def test_waiting_ends(desk: CallHandler) -> None:
-    assert await read(desk, offset=0, wait=0.02) == ConsoleOutput(text="", offset=0)
+async def test_a_log_that_begins_anew_is_sent_from_its_beginning(frames: Follow, writer: Writer) -> None:
+    writer.log = b"a long one"
+    found = await frames()
+    await anext(found)
+    writer.log = b"new"
+    assert unpack(await anext(found)) == (0, b"new")
 
 
-async def test_too_many_readers_are_sent_away(desk: CallHandler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MAX_WAITING", 2)
-    call = ConsoleOutputCall(instance_id="i", offset=0, wait=20.0)
-    waiting = [asyncio.ensure_future(desk.answer(call)) for _ in range(3)]
-    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=5)
-    assert [task.result() for task in done] == [calls._BUSY]
-    for task in pending:
-        task.cancel()
-    await asyncio.wait(pending)
-    assert (await read(desk, offset=0, wait=0.01)).text == ""
+async def test_much_at_once_comes_in_pieces(frames: Follow, writer: Writer) -> None:
+    writer.log = b"x" * 300_000
+    found = await frames()
+    first = unpack(await anext(found))
+    assert (first.start, first.end) == (300_000 - console_pieces.MOST_BYTES, 300_000)
+    writer.log += b"y" * 100_000
+    sizes = [len(unpack(await anext(found)).data) for _ in range(2)]
+    assert sizes == [calls.FOLLOWED_BYTES, 100_000 - calls.FOLLOWED_BYTES]
+
+
+async def test_the_frames_end_with_the_guest(frames: Follow, writer: Writer) -> None:
+    found = await frames()
+    await anext(found)
+    writer.error = InstanceNotFoundError("There is no such instance on this host.")
+    with pytest.raises(InstanceNotFoundError):
+        await anext(found)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +165,11 @@ async def test_too_many_readers_are_sent_away(desk: CallHandler, monkeypatch: py
 )
 async def test_what_cannot_be_answered(desk: CallHandler, writer: Writer, error: Exception, code: str) -> None:
     writer.error = error
-    answer = await desk.answer(ConsoleOutputCall(instance_id="i"))
-    assert isinstance(answer, CallError)
-    assert answer.code == code
-    assert "inside" not in answer.message
+    for question in (ConsoleOutputCall(instance_id="i"), FollowConsoleCall(instance_id="i", tunnel="t")):
+        answer = await desk.answer(question)
+        assert isinstance(answer, CallError)
+        assert answer.code == (code if isinstance(question, ConsoleOutputCall) else "unsupported")
+        assert "inside" not in answer.message
 
 
 async def test_diagnostics_say_what_the_hypervisor_says(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ async def test_the_heart_beats_while_everything_else_is_stuck(tmp_path: Path) ->
         await portal.connected()
         for number in range(1, 11):
             await portal.say(build(make_spec(number=number)))
-            await portal.say(Call(id=str(number), body=ConsoleOutputCall(instance_id="x", offset=0, wait=30.0)))
+            await portal.say(Call(id=str(number), body=ConsoleOutputCall(instance_id="x")))
         beats = len(portal.heard(Heartbeat))
         await portal.until(lambda: len(portal.heard(Heartbeat)) >= beats + 10)
 

@@ -275,8 +275,8 @@ async def test_a_question_is_answered_through_the_link(open_socket: Open) -> Non
     question = await hear(socket)
     assert isinstance(question, Call)
     assert question.body.max_bytes == calls.MOST_CONSOLE_BYTES
-    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="hello\n", offset=6)))
-    assert await asked == ConsoleOutput(text="hello\n", offset=6)
+    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="hello\n")))
+    assert await asked == ConsoleOutput(text="hello\n")
     assert not await in_db(HostCall.objects.exists)()
 
 
@@ -286,7 +286,7 @@ async def test_a_question_from_a_thread_is_answered_too(open_socket: Open) -> No
     ask = in_db(calls.call, thread_sensitive=False)
     asked = asyncio.create_task(ask(host.id, ConsoleOutputCall(instance_id="i"), WITHIN))
     question = await hear(socket)
-    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="x", offset=1)))
+    await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="x")))
     assert (await asked).text == "x"
 
 
@@ -302,10 +302,10 @@ async def test_a_host_cannot_answer_for_another_or_twice(open_socket: Open) -> N
     socket = await connect(open_socket, one)
     asked = asyncio.create_task(calls.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
     question = await hear(socket)
-    answer = ConsoleOutput(text="forged", offset=6)
+    answer = ConsoleOutput(text="forged")
     assert not await in_db(calls.answer)(two.id, question.id, answer)
     assert not await in_db(calls.answer)(one.id, "nonsense", answer)
-    assert await in_db(calls.answer)(one.id, question.id, ConsoleOutput(text="true", offset=4))
+    assert await in_db(calls.answer)(one.id, question.id, ConsoleOutput(text="true"))
     assert not await in_db(calls.answer)(one.id, question.id, answer)
     assert (await asked).text == "true"
 

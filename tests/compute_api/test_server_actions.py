@@ -50,7 +50,7 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def call(host_id: object, body: object, timeout: float) -> ConsoleOutput:
         asked.append(body)
-        return ConsoleOutput(text="one\ntwo\n", offset=8)
+        return ConsoleOutput(text="one\ntwo\n")
 
     monkeypatch.setattr(calls, "call", call)
     return asked

@@ -267,7 +267,7 @@ def make_world(people: People, cloud: Cloud) -> World:
 @pytest.fixture
 def world(people: People, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """Alice's things, on a host that answers every question with the secret."""
-    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET, offset=len(SECRET)))
+    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET))
     cloud = Cloud.make()
     cloud.add_host("h1")
     return make_world(people, cloud)

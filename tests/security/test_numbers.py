@@ -28,7 +28,7 @@ def test_console_length(world: World, length: str, monkeypatch: pytest.MonkeyPat
 
     def call(host_id: uuid.UUID, body: ConsoleOutputCall, timeout: float) -> ConsoleOutput:
         asked.append(decode_call_body(encode(body)).lines)  # type: ignore[union-attr]
-        return ConsoleOutput(text="", offset=0)
+        return ConsoleOutput(text="")
 
     monkeypatch.setattr(calls, "call", call)
     headers = {"X-Auth-Token": world.tokens["member"]}

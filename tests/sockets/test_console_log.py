@@ -1,4 +1,4 @@
-"""The console log's socket: its host is asked again and again; foreign servers do not exist."""
+"""The console log's socket: one reader for all who follow a guest, and what each gets; foreign servers do not exist."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.messages import Call, CallError, CallReply, ConsoleOutput
-from portal.sockets import console_log, follower
+from compute_agent.contract import console_pieces
+from compute_agent.contract.console_pieces import ConsolePiece, pack
+from compute_agent.contract.messages import Call, CallError, CallReply, ConsoleOpened, FollowConsoleCall
+from portal.sockets import follower, guest_logs
 from provisioning.compute.models import Instance
-from provisioning.hosts import calls
-from provisioning.hosts.models import Host
-from tests.agent_link.test_link import connect, enrol, hear, tell
+from provisioning.events.selectors import latest_id
+from provisioning.hosts.models import Host, HostCall
+from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
 
@@ -40,73 +42,229 @@ async def console(open_socket: Open, person: Person, instance_id: Any, query: st
     return await open_socket(path, origin=ORIGIN, cookie=cookie_of(token))
 
 
-async def test_what_the_guest_writes_follows_live(open_socket: Open, people: People) -> None:
-    host = await enrol(open_socket)
-    agent = await connect(open_socket, host)
-    server = await in_db(server_of)(people.alice, host)
-    page = await console(open_socket, people.alice, server.id)
-    first = await hear(agent)
-    assert (first.body.instance_id, first.body.offset, first.body.lines) == (str(server.id), None, 400)
-    await tell(agent, CallReply(id=first.id, result=ConsoleOutput(text="<b>boot\n", offset=108)))
-    assert await page.json() == {"text": "<b>boot\n", "offset": 108}
-    second = await hear(agent)
-    assert (second.body.offset, second.body.lines) == (108, None)
-    await tell(agent, CallReply(id=second.id, result=ConsoleOutput(text="", offset=108, start=108)))
-    third = await hear(agent)
-    await tell(agent, CallReply(id=third.id, result=ConsoleOutput(text="more", offset=112, start=108)))
-    assert await page.json() == {"text": "more", "offset": 112}
+class Guest:
+    """A server of alice's on a host with a link, whose console log a test writes."""
+
+    def __init__(self, opener: Open, people: People) -> None:
+        self.open = opener
+        self.people = people
+
+    async def begin(self) -> Guest:
+        self.host = await enrol(self.open)
+        self.agent = await connect(self.open, self.host)
+        self.server = await in_db(server_of)(self.people.alice, self.host)
+        return self
+
+    async def follow(self, query: str = "", person: Person | None = None) -> Socket:
+        return await console(self.open, person or self.people.alice, self.server.id, query)
+
+    async def asked(self) -> Call:
+        """The question that reaches the host."""
+        call = await hear(self.agent)
+        assert isinstance(call, Call)
+        return call
+
+    async def dial(self, *kept: tuple[int, bytes]) -> Socket:
+        """Be asked, agree, dial, and send what is kept of the log."""
+        call = await self.asked()
+        assert isinstance(call.body, FollowConsoleCall)
+        assert call.body.instance_id == str(self.server.id)
+        assert call.body.share == f"project {self.server.project_id}"
+        await tell(self.agent, CallReply(id=call.id, result=ConsoleOpened()))
+        bearer = f"Bearer {CREDENTIAL}{self.host.name}"
+        path = f"/ws/agent/consoles/{call.body.tunnel}"
+        far = await self.open(path, authorization=bearer, x_novella_host=self.host.name)
+        assert far.accepted
+        for start, data in kept:
+            await write(far, start, data)
+        return far
 
 
-async def test_a_question_that_was_just_answered_is_not_put_again(
-    open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pending, before = calls.pending_calls, list[Call]()
-
-    def read_before_the_answer_was_written(host_id: uuid.UUID) -> list[Call]:
-        now = pending(host_id)
-        late = [call for call in before if call not in now]
-        before[:] = now
-        return [*late, *now]
-
-    monkeypatch.setattr(calls, "pending_calls", read_before_the_answer_was_written)
-    host = await enrol(open_socket)
-    agent = await connect(open_socket, host)
-    server = await in_db(server_of)(people.alice, host)
-    await console(open_socket, people.alice, server.id)
-    for offset in (None, 108, 216):
-        question = await hear(agent)
-        assert question.body.offset == offset
-        await tell(agent, CallReply(id=question.id, result=ConsoleOutput(text="more", offset=(offset or 0) + 108)))
+async def write(far: Socket, start: int, data: bytes) -> None:
+    await far.send_to(bytes_data=pack(ConsolePiece(start, data)))
 
 
-async def test_a_page_goes_on_where_it_was(open_socket: Open, people: People) -> None:
-    host = await enrol(open_socket)
-    agent = await connect(open_socket, host)
-    server = await in_db(server_of)(people.alice, host)
-    await console(open_socket, people.alice, server.id, "?offset=50")
-    assert (await hear(agent)).body.offset == 50
+async def read(page: Socket, count: int) -> tuple[str, int]:
+    """Read so many characters; returns them and the offset behind them."""
+    text, offset = "", -1
+    while len(text) < count:
+        frame = await page.json()
+        assert offset in {-1, frame["start"]}
+        text, offset = text + frame["text"], frame["offset"]
+    return text, offset
 
 
-async def test_a_server_without_a_guest_yet_is_waited_for(
-    open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(console_log, "NOT_YET_PAUSE", 0.02)
-    host = await enrol(open_socket)
-    agent = await connect(open_socket, host)
-    server = await in_db(server_of)(people.alice, None)
-    page = await console(open_socket, people.alice, server.id)
-    await in_db(Instance.objects.filter(id=server.id).update)(host=host)
-    question = await hear(agent)
-    await tell(agent, CallReply(id=question.id, result=CallError(code="not_found", message="no such guest")))
-    again = await hear(agent)
-    await tell(agent, CallReply(id=again.id, result=ConsoleOutput(text="up", offset=2)))
+@pytest.fixture
+async def guest(open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch) -> Guest:
+    monkeypatch.setattr(guest_logs, "AGAIN", 0.02)
+    monkeypatch.setattr(guest_logs, "RETRY", 0.02)
+    return await Guest(open_socket, people).begin()
+
+
+async def test_what_the_guest_writes_follows_live(guest: Guest) -> None:
+    page = await guest.follow()
+    far = await guest.dial((100, b"<b>boot\n"))
+    assert await page.json() == {"text": "<b>boot\n", "start": 100, "offset": 108}
+    await write(far, 108, b"more")
+    assert await page.json() == {"text": "more", "start": 108, "offset": 112}
+
+
+async def test_nothing_that_the_guest_writes_passes_through_the_database(guest: Guest) -> None:
+    page = await guest.follow()
+    far = await guest.dial((0, b"boot\n"))
+    await read(page, 5)
+    before = await in_db(latest_id)()
+    for number in range(20):
+        await write(far, 5 + number, b".")
+    await read(page, 20)
+    assert await in_db(latest_id)() == before
+    assert not await in_db(HostCall.objects.exists)()
+
+
+async def test_all_who_follow_a_guest_share_one_reader(guest: Guest) -> None:
+    pages = [await guest.follow()]
+    far = await guest.dial((0, b"boot\n"))
+    await read(pages[0], 5)
+    pages += [await guest.follow(), await guest.follow("?offset=1")]
+    assert await pages[1].json() == {"text": "boot\n", "start": 0, "offset": 5}
+    assert await pages[2].json() == {"text": "oot\n", "start": 1, "offset": 5}
+    await write(far, 5, b"more")
+    assert [await read(page, 4) for page in pages] == [("more", 9)] * 3
+    for page in pages[:2]:
+        await page.disconnect()
+    await write(far, 9, b"!")
+    assert await read(pages[2], 1) == ("!", 10)
+    assert await guest.agent.receive_nothing()
+    await pages[2].disconnect()
+    assert await far.closed() == 1000  # nobody follows any more
+
+
+async def test_another_project_shares_nothing(guest: Guest) -> None:
+    page = await guest.follow()
+    await guest.dial((0, b"secret\n"))
+    await read(page, 7)
+    stranger = await guest.follow(person=guest.people.charlie)
+    assert await stranger.closed() == follower.NOT_FOUND
+
+
+async def test_who_comes_without_an_offset_gets_the_last_lines(guest: Guest) -> None:
+    page = await guest.follow()
+    await guest.dial((0, b"line\n" * 500))
+    text, offset = await read(page, 2000)
+    assert (text, offset) == ("line\n" * 400, 2500)
+
+
+async def test_a_page_that_was_away_for_long_goes_on_with_what_is_kept(guest: Guest) -> None:
+    page = await guest.follow("?offset=50")
+    await guest.dial((1000, b"kept\n"))
+    assert await page.json() == {"text": "kept\n", "start": 1000, "offset": 1005}
+
+
+async def test_a_page_that_saw_another_log_begins_anew(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebuilt server writes a new one."""
+    monkeypatch.setattr(guest_logs, "CATCH_UP", 0.02)
+    page = await guest.follow("?offset=5000")
+    far = await guest.dial((0, b"new\n"))
+    assert await page.json() == {"text": "new\n", "start": 0, "offset": 4}
+    await write(far, 0, b"newer\n")
+    assert await page.json() == {"text": "r\n", "start": 4, "offset": 6}
+
+
+async def test_a_page_that_is_ahead_of_the_reader_gets_nothing_twice(guest: Guest) -> None:
+    page = await guest.follow("?offset=6")
+    far = await guest.dial((0, b"boot\n"))
+    await write(far, 5, b"abc")
+    assert await page.json() == {"text": "bc", "start": 6, "offset": 8}
+
+
+async def test_characters_are_split_nowhere_and_hostile_bytes_are_replaced(guest: Guest) -> None:
+    page = await guest.follow()
+    snow = "☃".encode()
+    far = await guest.dial((0, b"\xff<script>" + snow[:1]))
+    assert await read(page, 9) == ("\ufffd<script>", 9)
+    await write(far, 10, snow[1:])
+    assert await read(page, 1) == ("☃", 12)
+
+
+async def test_a_guest_that_writes_without_end_fills_no_memory(guest: Guest) -> None:
+    page = await guest.follow()
+    far = await guest.dial((0, b"begin\n"))
+    await read(page, 6)
+    piece = b"x" * 65_536
+    for number in range(40):
+        await write(far, 6 + number * len(piece), piece)
+    end = 6 + 40 * len(piece)
+    frames = [await page.json()]
+    while frames[-1]["offset"] < end:
+        frames.append(await page.json())
+    (log,) = guest_logs.guest_logs._read.values()
+    assert len(log._kept) <= console_pieces.MOST_BYTES
+    assert max(len(frame["text"]) for frame in frames) <= 65_536
+    assert len(frames) < 40  # what was not kept is passed over
+
+
+@pytest.mark.parametrize("frame", [b"short", b"\0" * 8 + b"x" * 262_145])
+async def test_what_is_no_piece_ends_the_reader(guest: Guest, frame: bytes) -> None:
+    page = await guest.follow()
+    far = await guest.dial((0, b"boot\n"))
+    await read(page, 5)
+    await far.send_to(bytes_data=frame)
+    assert "error" in await page.json()
+    assert await far.closed() == 1000
+    await guest.dial((0, b"boot\nagain"))
+    assert await page.json() == {"text": "again", "start": 5, "offset": 10}
+
+
+async def test_a_reader_that_breaks_off_is_begun_again(guest: Guest) -> None:
+    """As when the agent starts anew."""
+    pages = [await guest.follow()]
+    far = await guest.dial((0, b"boot\n"))
+    await read(pages[0], 5)
+    pages.append(await guest.follow())
+    await read(pages[1], 5)
+    await far.disconnect()
+    await guest.dial((0, b"boot\nagain"))
+    for page in pages:
+        assert await read(page, 5) == ("again", 10)
+    assert await guest.agent.receive_nothing()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (CallError(code="busy", message="Too many are followed."), {"error": "Too many are followed."}),
+        (CallError(code="failed", message="inside"), {"error": "The console log cannot be read now."}),
+    ],
+)
+async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: CallError, said: dict[str, str]) -> None:
+    page = await guest.follow()
+    await tell(guest.agent, CallReply(id=(await guest.asked()).id, result=answer))
+    assert await page.json() == said
+    await guest.dial((0, b"up"))
+    assert (await page.json())["text"] == "up"
+
+
+async def test_a_host_that_does_not_dial_is_said_in_a_sentence(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest_logs, "DIAL_WITHIN", 0.05)
+    page = await guest.follow()
+    await tell(guest.agent, CallReply(id=(await guest.asked()).id, result=ConsoleOpened()))
+    assert await page.json() == {"error": "The server's host did not call back."}
+
+
+async def test_a_server_without_a_guest_yet_is_waited_for(guest: Guest) -> None:
+    await in_db(Instance.objects.filter(id=guest.server.id).update)(host=None)
+    page = await guest.follow()
+    await in_db(Instance.objects.filter(id=guest.server.id).update)(host=guest.host)
+    question = await guest.asked()
+    await tell(guest.agent, CallReply(id=question.id, result=CallError(code="not_found", message="no such guest")))
+    await guest.dial((0, b"up"))
     assert (await page.json())["text"] == "up"
 
 
 async def test_a_host_that_is_away_is_said_in_a_sentence(
     open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console_log, "ANSWER_WITHIN", 0.1)
+    monkeypatch.setattr(guest_logs, "ANSWER_WITHIN", 0.1)
     host = await enrol(open_socket)
     server = await in_db(server_of)(people.alice, host)
     page = await console(open_socket, people.alice, server.id)
@@ -123,7 +281,7 @@ async def test_another_projects_server_does_not_exist(open_socket: Open, people:
 async def test_a_deleted_server_closes_the_page(
     open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console_log, "NOT_YET_PAUSE", 0.02)
+    monkeypatch.setattr(guest_logs, "AGAIN", 0.02)
     server = await in_db(server_of)(people.alice, None)
     page = await console(open_socket, people.alice, server.id)
     await in_db(Instance.objects.filter(id=server.id).update)(vm_state="deleted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from django.utils import timezone
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin
 
 from compute_agent.contract.messages import Enrol, OpenConsoleCall
 from compute_agent.engine.threads import Threads
@@ -32,7 +34,7 @@ from tests.agent.cast import make_spec
 from tests.agent_link.test_link import CREDENTIAL, eventually
 from tests.sockets.test_consoles import ask, server_of
 from tests.support.cast import People
-from tests.support.sockets import in_db
+from tests.support.sockets import cookie_of, in_db
 from tests.web.conftest import port, serve
 
 pytestmark = pytest.mark.slow
@@ -80,8 +82,8 @@ class Place:
         self.host, self.server = await in_db(self._records)()
         folder = self.settings.state_dir
         store(folder, Credential(host="h1", secret=f"{CREDENTIAL}h1", enrolled=True))
-        consoles = ConsoleDialer(self.settings, here, self.threads)
-        parts = HostServices(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=consoles)
+        self.consoles = ConsoleDialer(self.settings, here, self.threads)
+        parts = HostServices(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=self.consoles)
         self.agent = AgentHost("h1", parts, folder / "agent.sqlite3", durable=False)
         await self.agent.start()
         spec = make_spec(str(self.server.id))
@@ -105,6 +107,13 @@ class Place:
         token = await in_db(ask)(self.people.alice, self.server, protocol)
         url = f"ws://127.0.0.1:{self.port}/ws/console?token={token}"
         return await connect(url, subprotocols=["binary"], compression=None, proxy=None, **options)  # type: ignore[list-item]
+
+    async def follow(self, query: str = "") -> ClientConnection:
+        cookie = cookie_of(await in_db(lambda: self.people.alice.token)())
+        url = f"ws://127.0.0.1:{self.port}/ws/dashboard/servers/{self.server.id}/console-log{query}"
+        headers = {"Cookie": cookie}
+        origin = Origin(f"http://127.0.0.1:{self.port}")
+        return await connect(url, origin=origin, additional_headers=headers, compression=None, proxy=None)
 
 
 @pytest.fixture
@@ -154,6 +163,25 @@ async def test_a_screen_and_a_line_through_everything(place: Place) -> None:
         assert b"login" in await read(again, 15)
         place.driver.stop(str(place.server.id), 0)
         assert await code_of(again) in {4000, 4409}
+
+
+async def test_a_console_log_through_everything(place: Place) -> None:
+    await place.start()
+    async with await place.follow() as page:
+        first = json.loads(await page.recv())
+        assert (first["start"], first["offset"]) == (0, len(first["text"]))
+        place.driver.stop(str(place.server.id), 0)
+        place.driver.start(str(place.server.id))
+        text = first["text"]
+        async with asyncio.timeout(120):
+            while text.count("Linux version") < 2:
+                text += json.loads(await page.recv())["text"]
+        async with await place.follow(f"?offset={first['offset']}") as second:
+            assert json.loads(await second.recv())["start"] == first["offset"]
+        place.driver.destroy(str(place.server.id))
+    async with asyncio.timeout(120):
+        while place.consoles._readers._taken:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_client_that_does_not_read_holds_the_guest_up_and_nothing_grows(place: Place, port: int) -> None:

@@ -189,7 +189,7 @@ def moves(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def consoles(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
-    patch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text="Booting\nlogin: ", start=0, offset=15))
+    patch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text="Booting\nlogin: "))
     act(scene, "os-getConsoleOutput", {"length": 10})
     act(scene, "os-getConsoleOutput", {}, label="the whole console log")
     act(scene, "os-getVNCConsole", {"type": "novnc"})

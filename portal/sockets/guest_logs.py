@@ -1,0 +1,203 @@
+"""Console logs that are followed: one reader for each guest in this process, whose text all who follow it share.
+
+The reader is a tunnel that the guest's host dials, as it does for remote consoles, to the process that asked: what a
+guest writes passes neither through the database nor through another web process, on however many machines there are.
+Only the question that begins it does.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from compute_agent.contract.console_pieces import MOST_BYTES, unpack
+from compute_agent.contract.messages import CallError, ConsoleOpened, ContractError, FollowConsoleCall
+from portal.common.tunnels import tunnels
+from provisioning.common.errors import UnavailableError
+from provisioning.compute.models import Instance
+from provisioning.hosts import calls
+
+FIRST_LINES = 400
+MOST_AT_ONCE = 65_536
+"""Bytes of one piece that a follower is given."""
+ANSWER_WITHIN = 10.0
+DIAL_WITHIN = 10.0
+"""Seconds that the host has to answer, and then to dial."""
+AGAIN = 1.0
+"""Seconds until it makes sense to ask again for a guest that is not there yet, or was there until now."""
+RETRY = 5.0
+"""Seconds after a failure."""
+CATCH_UP = 2.0
+"""Seconds in which a log that ends before what a follower has seen may come so far; after that it is another log."""
+
+logger = logging.getLogger(__name__)
+
+
+class LogEndedError(Exception):
+    """The log cannot be followed now; ``said`` is for who follows it, ``pause`` the seconds until it may be again."""
+
+    def __init__(self, pause: float, said: str = "") -> None:
+        super().__init__(said)
+        self.pause = pause
+        self.said = said
+
+
+class LogText(NamedTuple):
+    """Text of a log, and the offsets of its first byte and of the first one behind it."""
+
+    text: str
+    start: int
+    offset: int
+
+
+class GuestLog:
+    """What one guest has written last, and its reader.  Used in the event loop's thread alone."""
+
+    def __init__(self) -> None:
+        self.followers = 0
+        self.task: asyncio.Task[None] | None = None
+        self._start = 0
+        self._kept = bytearray()
+        self._begun = False
+        self._ended: LogEndedError | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def _end(self) -> int:
+        return self._start + len(self._kept)
+
+    async def after(self, offset: int | None) -> LogText:
+        """Return what comes behind the offset, once there is any; None: the last lines, at once when they are known.
+
+        Who is too slow, or too long away, goes on where the kept text begins.  Raises LogEndedError.
+        """
+        while not self._begun:
+            await self._change()
+        if offset is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP):
+                    while offset > self._end:
+                        await self._change()
+        while True:
+            at = self._place(offset)
+            piece = bytes(self._kept[at - self._start : at - self._start + MOST_AT_ONCE])
+            decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+            text = decoder.decode(piece)
+            end = at + len(piece) - len(decoder.getstate()[0])
+            if offset is None or end > at:
+                return LogText(text, at, end)
+            await self._change()
+
+    async def take(self, data: bytes) -> None:
+        """Keep a piece that the host sent."""
+        try:
+            piece = unpack(data)
+        except ContractError:
+            self._end_with(LogEndedError(RETRY, "The console log cannot be read now."))
+            return
+        if piece.start != self._end or not self._begun:
+            self._start, self._kept = piece.start, bytearray()
+        self._kept += piece.data
+        surplus = max(len(self._kept) - MOST_BYTES, 0)
+        del self._kept[:surplus]
+        self._start += surplus
+        self._begun = True
+        self._tell()
+
+    def gone(self) -> None:
+        """The host has hung up: the guest is gone, or its agent starts anew."""
+        self._end_with(LogEndedError(AGAIN))
+
+    async def read(self, instance: Instance) -> None:
+        """Have the host send the log until nobody follows it or the host hangs up."""
+        try:
+            await self._read(instance)
+        except LogEndedError as error:
+            self._end_with(error)
+        except UnavailableError as error:
+            self._end_with(LogEndedError(RETRY, error.message))
+        except Exception:
+            logger.exception("The console log of %s cannot be followed.", instance.id)
+        finally:
+            self._end_with(LogEndedError(RETRY, "The console log cannot be read now."))
+
+    async def _read(self, instance: Instance) -> None:
+        if instance.host_id is None:
+            raise LogEndedError(AGAIN)
+        async with tunnels.expected(instance.host_id, self) as tunnel:
+            question = FollowConsoleCall(
+                instance_id=str(instance.id), tunnel=tunnel.name, share=f"project {instance.project_id}"
+            )
+            result = await calls.acall(instance.host_id, question, timeout=ANSWER_WITHIN)
+            if isinstance(result, CallError) and result.code == "not_found":
+                raise LogEndedError(AGAIN)
+            if isinstance(result, CallError) and result.code == "busy":
+                raise LogEndedError(RETRY, result.message)
+            if not isinstance(result, ConsoleOpened):
+                raise LogEndedError(RETRY, "The console log cannot be read now.")
+            try:
+                async with asyncio.timeout(DIAL_WITHIN):
+                    await tunnel.dialled
+            except TimeoutError:
+                raise LogEndedError(RETRY, "The server's host did not call back.") from None
+            while self._ended is None:
+                await self._changed.wait()
+
+    def _place(self, offset: int | None) -> int:
+        """Return where to go on from."""
+        if offset is not None:
+            return offset if self._start <= offset <= self._end else self._start
+        last = bytes(self._kept[-MOST_AT_ONCE:]).splitlines(keepends=True)[-FIRST_LINES:]
+        return self._end - sum(map(len, last))
+
+    async def _change(self) -> None:
+        """Wait until something has come.  Raises LogEndedError."""
+        if self._ended is None:
+            await self._changed.wait()
+        if self._ended is not None:
+            raise LogEndedError(self._ended.pause, self._ended.said)
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _end_with(self, error: LogEndedError) -> None:
+        if self._ended is None:
+            self._ended = error
+            self._tell()
+
+
+class GuestLogs:
+    """The logs that are followed in this process."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[uuid.UUID, uuid.UUID | None], GuestLog] = {}
+
+    @contextlib.asynccontextmanager
+    async def following(self, instance: Instance) -> AsyncIterator[GuestLog]:
+        """Share the guest's reader; the first one starts it, the last one ends it."""
+        key = (instance.id, instance.host_id)
+        log = self._read.get(key)
+        if log is None:
+            log = self._read[key] = GuestLog()
+            log.task = asyncio.get_running_loop().create_task(log.read(instance))
+        log.followers += 1
+        try:
+            yield log
+        except LogEndedError:
+            if self._read.get(key) is log:  # the next who come begin anew
+                del self._read[key]
+            raise
+        finally:
+            log.followers -= 1
+            if not log.followers:
+                if self._read.get(key) is log:
+                    del self._read[key]
+                if log.task is not None:
+                    log.task.cancel()
+
+
+guest_logs = GuestLogs()
