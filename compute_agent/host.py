@@ -105,11 +105,13 @@ class Host:
     # ----- what the link asks and brings ------------------------------------------------------------------------------
 
     def take_ownership(self, ownership: Ownership) -> None:
-        """Go on with what an earlier process began, as far as it is this host's; only the first time counts, since what
-        a running process does is told to it by commands.
+        """Go on with what an earlier process began, as far as it is this host's: only the first time, since what a
+        running process does is told to it by commands.  What waits and the portal awaits no more comes too late.
         """
-        if not self._runner.open:
-            self._runner.resume(owned(ownership))
+        if self._runner.open:
+            self._runner.withdraw(ownership.open)
+        else:
+            self._runner.resume(owned(ownership), ownership.open)
 
     def accept(self, command: Command) -> None:
         """Take a command; when this returns it is stored and may be acknowledged."""

@@ -19,10 +19,14 @@ T = TypeVar("T")
 SERVER = "server"
 """The kind of subject that a server is."""
 
-CONTRACT_VERSION = 1
-"""Raised when an older side could no longer understand a newer one; ``Hello`` with another version is refused with a
-sentence.
+CONTRACT_VERSION = 2
+"""Raised when an older side could no longer understand a newer one."""
+OLDEST_CONTRACT = 1
+"""The oldest version of an agent that a portal of this version takes: portals are upgraded before agents.  Others are
+refused with a sentence.
 """
+REPORTS_BEGINNING = 2
+"""Since this version agents say when they begin a command and that it makes progress."""
 
 
 # ----- commands: portal -> agent, durable, ordered per subject --------------------------------------------------------
@@ -33,7 +37,9 @@ class Command(Message, frozen=True):
 
     ``generation`` fences: a command of an older generation than the newest seen is acknowledged and answered with
     ``failed``, code ``superseded``.  That of a server is its attempt.
-    ``deadline``: a command that is late is not begun; a DestroyRequest is never late.
+    All times are seconds, never a time of day, None: without limit; a DestroyRequest has none.  A command that is not
+    begun ``begin_within`` seconds after it was handed over is not begun any more.  One that was begun ends when it has
+    made no progress for ``timeout`` seconds, or has taken ``total``.
     """
 
     id: str
@@ -41,7 +47,10 @@ class Command(Message, frozen=True):
     subject_id: str
     generation: int
     body: CommandBody
-    deadline: float = 0.0  # Unix time, s; 0: none
+    begin_within: float | None = None
+    timeout: float | None = None
+    total: float | None = None
+    deadline: float = 0.0  # Unix time, 0: none; for agents of version 1, which know nothing else
 
 
 # ----- calls: portal -> agent, answered once, never stored ------------------------------------------------------------
@@ -197,6 +206,7 @@ class Hello(Message, frozen=True):
     contract: int = CONTRACT_VERSION
     agent_version: str = ""
     guests: list[GuestState] = []
+    time: float | None = None  # Unix time of the host's clock
 
 
 class Leftover(Frozen, frozen=True):
@@ -242,6 +252,8 @@ class ResourceAudit(Message, frozen=True):
 class Heartbeat(Message, frozen=True):
     """I am alive; sent every ``Welcome.heartbeat_interval`` seconds from a task that waits for no hypervisor call."""
 
+    time: float | None = None  # Unix time of the host's clock
+
 
 class CommandAck(Message, frozen=True):
     """These commands are stored on the host and need not be sent again."""
@@ -253,6 +265,8 @@ class AgentEvent(Frozen, frozen=True):
     """One fact about a subject: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
+      ``begun``         the command does not wait on the host any more; sent only for those that go on for a while
+      ``progress``      bytes have moved for the command since its last report
       ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
       ``finished``      the command ended well; ``power_state`` is set
@@ -268,7 +282,7 @@ class AgentEvent(Frozen, frozen=True):
     subject_kind: str
     subject_id: str
     generation: int
-    kind: Literal["step_started", "step", "finished", "failed", "power"]
+    kind: Literal["begun", "progress", "step_started", "step", "finished", "failed", "power"]
     command_id: str = ""
     step: str = ""
     started_at: float = 0.0
@@ -319,10 +333,12 @@ class Ownership(Message, frozen=True):
 
     It comes right behind ``Welcome``, before any command.  An agent that has started anew waits for it before it goes
     on with what an earlier process began: a command of another generation, or for a subject that is not here any more,
-    is superseded, and what a build has made is undone.
+    is superseded, and what a build has made is undone.  ``open`` are the ids of the commands whose end the portal waits
+    for, None: it does not say; another one that has not begun, or goes on after a restart, comes too late.
     """
 
     subjects: list[Owned] = []
+    open: list[str] | None = None
 
 
 class Refused(Message, frozen=True):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from compute_agent.contract.messages import Command
 from compute_agent.engine.outbox import Outbox, StepReport
@@ -15,6 +15,7 @@ from compute_agent.engine.outcomes import CANCELLED, CommandCancelledError, Fail
 from compute_agent.engine.store import StateStore, StoredCommand
 from compute_agent.engine.subjects import generation_of, subject_of
 from compute_agent.engine.threads import AfterStep, in_thread
+from compute_agent.virt import progress
 from compute_agent.virt.errors import HostError
 
 T = TypeVar("T")
@@ -78,13 +79,17 @@ class CommandContext:
         self.command: Command = stored.command
         self.subject = subject_of(stored.command)
         self.generation = generation_of(stored.command)
+        self.timing = stored.timing
         self.begun = stored.begun
         """Whether an earlier process, or an earlier try, began the command."""
         self.cancellation = Cancellation()
+        self.ended = False
         self._store = store
         self._outbox = outbox
         self._pool = pool
         self._announces = announces
+        self._loop = asyncio.get_running_loop()
+        self._alive: int | None = None
         self._after_step = after_step
 
     @property
@@ -94,12 +99,22 @@ class CommandContext:
 
     @property
     def late(self) -> bool:
-        """Whether the command's deadline has passed."""
-        return 0 < self.command.deadline < time.time()
+        """Whether the portal has given the command up."""
+        return self.timing.late
 
     def stopped(self) -> bool:
         """Return whether long work is to end now; called in worker threads."""
         return self.cancelled or self.late
+
+    def moved(self) -> None:
+        """Hear that bytes have moved, and tell the portal now and then; called in worker threads."""
+        if self.timing.moved():
+            self._loop.call_soon_threadsafe(self.tell, "progress")
+
+    def tell(self, kind: Literal["begun", "progress"]) -> None:
+        """Tell the portal that the command has begun, or goes on; an end that was reported meanwhile says it all."""
+        if not self.ended:
+            self._alive = self._outbox.alive(self.command, kind, replaces=self._alive)
 
     @property
     def leftover(self) -> bool:
@@ -168,8 +183,10 @@ class CommandContext:
             announcement.cancel()
         report = StepReport(step.name, started_at, time.time(), step.facts)
         self._outbox.step(self.command, report, replaces=announced[0] if announced else None)
+        self.timing.moved()
 
     def _carry_out(self, step: Step) -> None:
-        step.work()
+        with progress.heard_by(self.moved):
+            step.work()
         if self._after_step is not None:
             self._after_step(step.name, self.cancellation.event)

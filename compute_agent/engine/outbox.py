@@ -12,7 +12,7 @@ from compute_agent.engine.outcomes import Outcome
 from compute_agent.engine.store import StateStore
 from compute_agent.engine.subjects import Subject, generation_of, subject_of
 
-EventKind = Literal["step_started", "step", "finished", "failed", "power"]
+EventKind = Literal["begun", "progress", "step_started", "step", "finished", "failed", "power"]
 
 FRAME_EVENTS = 200
 """At most so many events travel in one frame."""
@@ -48,6 +48,16 @@ class Outbox:
 
     # ----- the engine's side ----------------------------------------------------------------------------------------
 
+    def alive(self, command: Command, kind: Literal["begun", "progress"], *, replaces: int | None = None) -> int:
+        """Report that a command has begun, or goes on; kept in memory only, and the last one says everything.
+
+        Returns its number.
+        """
+        self._withdraw(replaces)
+        event = self._of(command, kind)
+        self._add(event, urgent=False)
+        return event.seq
+
     def step_started(self, command: Command, step: str, started_at: float) -> int:
         """Report that a step goes on; kept in memory only, because its end says everything.  Returns its number."""
         event = self._of(command, "step_started", step=step, started_at=started_at)
@@ -56,8 +66,7 @@ class Outbox:
 
     def step(self, command: Command, report: StepReport, *, replaces: int | None = None) -> None:
         """Report that a step ended; takes the place of its ``step_started`` when that has not left yet."""
-        if replaces is not None and replaces > self._sent:
-            self._pending.pop(replaces, None)
+        self._withdraw(replaces)
         event = self._of(
             command,
             "step",
@@ -89,6 +98,11 @@ class Outbox:
         event = self._event(subject, generation, "power", finished_at=time.time(), power_state=power_state)
         self._store.add_event(event)
         self._add(event, urgent=True)
+
+    def _withdraw(self, seq: int | None) -> None:
+        """Drop an event that has not left yet."""
+        if seq is not None and seq > self._sent:
+            self._pending.pop(seq, None)
 
     def _of(self, command: Command, kind: EventKind, **facts: Any) -> AgentEvent:
         return self._event(subject_of(command), generation_of(command), kind, command_id=command.id, **facts)

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compute_agent.contract.messages import Command
@@ -16,12 +15,15 @@ from compute_agent.engine.outcomes import CANCELLED, LATE, SUPERSEDED, UNKNOWN, 
 from compute_agent.engine.store import StateStore, StoredCommand, SubjectRecord
 from compute_agent.engine.subjects import Subject, generation_of, subject_of
 from compute_agent.engine.threads import AfterStep, Threads
+from compute_agent.engine.timing import Timing
 from compute_agent.engine.workers import Workers
 
 log = logging.getLogger(__name__)
 
 AGAIN = 5.0
 """Seconds until a command is tried again whose end could not be recorded (a full disk, for example)."""
+BEGUN_AFTER = 1.0
+"""Seconds after which a command that goes on is said to have begun: most have ended by then."""
 COMMAND_FAILED = "The host could not do it."
 
 
@@ -98,19 +100,33 @@ class CommandRunner:
         When this returns the command may be acknowledged.  Before ``resume`` it is only stored.
         """
         if self._store.accept(command) and self._open:
-            self._enqueue(StoredCommand(command, begun=False))
+            self._enqueue(StoredCommand(command, begun=False, timing=Timing(command)))
 
-    def resume(self, owned: Mapping[Subject, int]) -> None:
+    def resume(self, owned: Mapping[Subject, int], awaited: Collection[str] | None = None) -> None:
         """Go on with what an earlier process has not ended, and be open for more.
 
         ``owned``: the newest generation of each subject that is this host's by the records; commands for others, or of
-        an older generation, are superseded.
+        an older generation, are superseded.  ``awaited``: see ``withdraw``.
         """
         if stale := self._store.fence(owned, self._removes):
             log.warning("%s commands of an earlier process are outdated by the records.", stale)
         self._open = True
         for stored in self._store.unfinished():
             self._enqueue(stored)
+        self.withdraw(awaited)
+
+    def withdraw(self, awaited: Collection[str] | None) -> None:
+        """Let what waits here come too late unless the portal waits for its end, which it does for the commands with
+        these ids; None: it does not say.
+        """
+        if awaited is None:
+            return
+        for lane in self._lanes.values():
+            waiting = [(item.command, item.timing) for item in lane.queue if isinstance(item, StoredCommand)]
+            if lane.running is not None and lane.running.context.timing.waits:  # for a worker
+                waiting.append((lane.running.context.command, lane.running.context.timing))
+            for command, timing in waiting:
+                timing.withdrawn = timing.withdrawn or command.id not in awaited
 
     def sweep(self) -> None:
         """Try again to remove what failed commands have left, of subjects to which nothing is being done."""
@@ -195,7 +211,7 @@ class CommandRunner:
         except Exception:
             log.exception("A command for %s broke off and is tried again in %s s.", subject, AGAIN)
             if isinstance(item, StoredCommand):
-                lane.queue.appendleft(StoredCommand(item.command, begun=True))
+                lane.queue.appendleft(replace(item, begun=True))
             await asyncio.sleep(AGAIN)
 
     async def _sweep(self, record: SubjectRecord) -> None:
@@ -224,6 +240,7 @@ class CommandRunner:
                 outcome = await self._run(lane.running)
             finally:
                 lane.running = None
+        context.ended = True
         self._outbox.end(command, outcome)
 
     def _refusal(self, stored: StoredCommand, handler: CommandHandler[Any]) -> Failure | None:
@@ -236,21 +253,28 @@ class CommandRunner:
             return None
         if record is not None and generation <= record.removed:
             return SUPERSEDED
-        late = 0 < command.deadline < time.time() and not (stored.begun and handler.resumes_late)
-        return LATE if late else None
+        return LATE if stored.timing.late and not (stored.begun and handler.resumes_late) else None
 
     async def _run(self, running: Running) -> Outcome:
-        """Wait for a worker, or until the command is told to stop; note the beginning; let the handler work."""
+        """Wait for a worker, or until the command is told to stop; note the beginning and tell of it; let the handler
+        work.
+        """
         handler, context = running.handler, running.context
         owner = handler.owner(context, context.command.body) if handler.heavy else ""
         if handler.heavy and not await self._workers.take(owner, context.cancellation):
             return await handler.refuse(context, context.command.body, context.cancellation.failure)
+        begun = asyncio.get_running_loop().call_later(BEGUN_AFTER, context.tell, "begun")
         try:
+            if context.late and not (handler.removes or (context.begun and handler.resumes_late)):
+                return await handler.refuse(context, context.command.body, LATE)
+            if not context.late:
+                context.timing.begin()
             self._store.begin(context.command, removes=handler.removes)
             try:
                 return await handler.run(context, context.command.body)
             except Exception as error:  # noqa: BLE001 (every failure has the same end: report)
                 return Outcome(context.explain(error, COMMAND_FAILED))
         finally:
+            begun.cancel()
             if handler.heavy:
                 self._workers.give_back(owner)

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from compute_agent.contract.messages import AgentEvent, Command
 from compute_agent.engine.outcomes import Outcome
 from compute_agent.engine.subjects import Subject, generation_of, subject_of
+from compute_agent.engine.timing import Timing
 
 SEQ_LEAP = 1_000
 """At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
@@ -52,6 +53,8 @@ class StoredCommand:
 
     command: Command
     begun: bool
+    timing: Timing = field(compare=False)
+    """That of this process: how long a command was here before, the portal knows."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class StateStore:
     def unfinished(self) -> list[StoredCommand]:
         """Return the commands that have not ended, in the order in which they came."""
         rows = self._db.execute("SELECT body, begun FROM commands WHERE done_at IS NULL ORDER BY number")
-        return [StoredCommand(_command.decode(body), bool(begun)) for body, begun in rows]
+        return [StoredCommand(command := _command.decode(body), bool(begun), Timing(command)) for body, begun in rows]
 
     def fence(self, owned: Mapping[Subject, int], removes: Callable[[Command], bool]) -> int:
         """Outdate the unfinished commands that the records mean no more: ``owned`` is the newest generation of each

@@ -20,6 +20,7 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.disk_formats.formats import FORMATS
 from compute_agent.images.inspect import inspect
 from compute_agent.images.use import NAME, UnreadableDiskError, bases_of
+from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long
@@ -159,6 +160,7 @@ class ImageCache:
     @contextlib.contextmanager
     def _locked_when_free(self, name: str, stopped: Stopped) -> Iterator[None]:
         """Wait for the lock, but not longer than one is told to."""
+        watched, parts = progress.Watched(), [self._base / f"{name}{suffix}" for suffix in (DOWNLOAD, FLAT)]
         with contextlib.ExitStack() as held:
             while True:
                 try:
@@ -166,6 +168,7 @@ class ImageCache:
                     break
                 except BlockingIOError:
                     _go_on(stopped)
+                    watched.look(progress.size_on_disk(*parts))
                     time.sleep(LOOK_EVERY)
             yield
 
@@ -201,6 +204,7 @@ class ImageCache:
                     raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record says.")
                 digest.update(piece)
                 out.write(piece)
+                progress.moved()
         if size < image.size:
             raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes came")
         if digest.hexdigest() != image.hash_value:

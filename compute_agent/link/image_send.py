@@ -11,6 +11,7 @@ from pathlib import Path
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.portal_http import PortalHttp, image_path
 from compute_agent.settings import AgentSettings
+from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import ImageSendError, StoppedError
 
@@ -102,6 +103,7 @@ class ImageSender:
                 # Over TLS a socket also becomes readable for reasons of its own.
                 if not self._portal.encrypted and select.select([connection.sock], [], [], 0)[0]:
                     raise _AnsweredError
+                progress.moved()
                 yield piece
 
 

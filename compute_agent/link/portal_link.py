@@ -137,7 +137,7 @@ class PortalLink:
         if enrolling:
             token = self._token.read() or ""
             return Enrol(join_token=token, host=name, credential=self._credential.secret, agent_version=release)
-        return Hello(host=name, agent_version=release, guests=await self._host.guests())
+        return Hello(host=name, agent_version=release, guests=await self._host.guests(), time=time.time())
 
     def _admitted(self, answer: object) -> Welcome:
         if isinstance(answer, Refused):

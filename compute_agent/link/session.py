@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -107,7 +108,7 @@ class Session:
 
     async def _beat(self) -> None:
         while True:
-            await self._send(Heartbeat())
+            await self._send(Heartbeat(time=time.time()))
             await asyncio.sleep(self._welcome.heartbeat_interval)
 
     async def _send_audits(self) -> None:

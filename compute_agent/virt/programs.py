@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from compute_agent.virt import progress
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 POLL = 0.2
@@ -52,13 +54,13 @@ def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None
 def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None:
     """Run ``command`` as ``run_program`` does, unless ``stopped`` returns True: then it is killed.
 
-    Raises ProgramError.
+    What it reads and writes is told as progress.  Raises ProgramError.
     """
     name = Path(command[0]).name
     prefix = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
-    deadline = time.monotonic() + limits.seconds
+    deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
     with subprocess.Popen(  # noqa: S603
         [*prefix, *command],
         stdin=subprocess.DEVNULL,
@@ -70,6 +72,7 @@ def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None
             try:
                 _, output = process.communicate(timeout=POLL)
             except subprocess.TimeoutExpired:
+                watched.look(progress.moved_by_program(process.pid))
                 if stopped() or time.monotonic() > deadline:
                     process.kill()
             else:

@@ -204,8 +204,8 @@ class AgentConsumer(Consumer):
                 if not self._stored:
                     self._start(self._guard(self._acknowledge, host_id))
                 self._stored += ids
-            case Heartbeat():
-                await in_thread(liveness.heartbeat, host_id)
+            case Heartbeat(time=clock):
+                await in_thread(liveness.heartbeat, host_id, clock)
             case ResourceAudit():
                 await in_thread(audits.audit, host_id, message)
             case CallReply(id=call_id, result=result):

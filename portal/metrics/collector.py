@@ -132,6 +132,7 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
         "agents_connected": ("Hosts whose agent is connected.", [row.connected for row in rows]),
         "hosts_up": ("Hosts that were heard of lately.", [row.up for row in rows]),
         "hosts_enabled": ("Hosts that get new servers.", [row.enabled for row in rows]),
+        "hosts_wrong_clock": ("Hosts whose clock is too far from the portal's.", [row.wrong_clock for row in rows]),
         "servers": ("Servers that hold room.", [row.servers for row in rows]),
     }
     for at, (unit, factor) in enumerate(UNITS):

@@ -60,6 +60,11 @@ def of_task(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
     return rows.order_by("-created_at").first()
 
 
+def working_at(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
+    """Return the newest unfinished command that a server's task waits for, a build or any other."""
+    return of_tasks(unfinished(instance_id)).filter(generation=attempt).order_by("-created_at").first()
+
+
 def is_busy_with(instance_id: uuid.UUID) -> bool:
     """Whether any command but to destroy it has not ended for a server."""
     return unfinished(instance_id).exclude(kind="destroy_request").exists()

@@ -70,6 +70,12 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
     return {name: row for name, row in rows.items() if name in there or name in fresh}
 
 
+def take_life(instance: Instance, command: HostCommand, until: datetime) -> None:
+    """Wait longer for the task whose command the host works on."""
+    if instance.attempt == command.generation and instance.host_id == command.host_id and _awaits(instance, command):
+        state.extend_deadline(instance, until)
+
+
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
     """A command has ended, well or badly: do what follows from it if the instance still waits for it."""
     body = decode_command_body(command.body)
@@ -170,6 +176,13 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
     return (
         instance.attempt == event.generation and bool(_STEP.fullmatch(event.step)) and instance.task_state is not None
     )
+
+
+def _awaits(instance: Instance, command: HostCommand) -> bool:
+    """Whether the task that goes on is the one that the command was given for."""
+    if command.kind == "build_request":
+        return is_spawning(instance, command.generation)
+    return command.kind != "destroy_request" and awaiting(instance, decode_command_body(command.body)) is not None
 
 
 def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | None:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
@@ -24,6 +25,9 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def take_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:
         reports.take_steps(subject, steps)
+
+    def take_life(self, subject: Instance, command: HostCommand, until: datetime) -> None:
+        reports.take_life(subject, command, until)
 
     def take_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
         reports.take_end(subject, event, command)

@@ -172,9 +172,9 @@ def set_power_state(instance: Instance, power_state: PowerState) -> None:
             return
 
 
-def extend_deadline(instance: Instance) -> None:
-    """Give the task that goes on its whole time again; nothing when another one goes on since."""
-    deadline = deadline_of(instance.task_state, timezone.now())
+def extend_deadline(instance: Instance, until: datetime | None = None) -> None:
+    """Give the task that goes on its whole time again, or time ``until``; nothing when another one goes on since."""
+    deadline = until or deadline_of(instance.task_state, timezone.now())
     Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
         task_deadline=deadline
     )

@@ -4,17 +4,21 @@ import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
-from compute_agent.contract.messages import Command, decode_command_body, encode
+from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
 from provisioning.common.ids import read_id
 from provisioning.events import services as events
-from provisioning.hosts.models import HostCommand
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
 
+NOTED_EVERY = timedelta(seconds=5)
+"""A command's signs of life are written down no more often."""
 KEPT = timedelta(days=1)
 """How long finished commands are kept for whoever looks into a fault."""
 
@@ -29,8 +33,11 @@ def send(
 ) -> HostCommand:
     """Command something of a host in the caller's transaction; sent when that commits, and again until acknowledged.
 
+    ``deadline``: until when the host must have said something of it; each sign of life gives it as long again.
     ``beside``: it belongs to no task of its subject and goes on beside it, in its turn.
     """
+    now = timezone.now()
+    timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
     command = HostCommand.objects.create(
         host_id=host_id,
         subject_kind=subject.kind,
@@ -39,6 +46,8 @@ def send(
         kind=str(type(body).__struct_config__.tag),
         body=encode(body).decode(),
         deadline=deadline,
+        timeout=timeout,
+        ends_at=now + timedelta(seconds=settings.HOST_QUEUE_TIMEOUT) if timeout is not None else None,
         beside=beside,
     )
     events.record(topic(host_id), "command", {"id": str(command.id)})
@@ -50,7 +59,8 @@ def unfinished(kind: str, subject_id: uuid.UUID) -> QuerySet[HostCommand]:
 
 
 def pending(host_id: uuid.UUID) -> list[Command]:
-    """What the host has not acknowledged yet, in the order of sending."""
+    """What the host has not acknowledged yet, in the order of sending; its times are what is left now."""
+    now = timezone.now()
     waiting = HostCommand.objects.filter(host_id=host_id, acknowledged_at=None, finished_at=None)
     return [
         Command(
@@ -59,10 +69,58 @@ def pending(host_id: uuid.UUID) -> list[Command]:
             subject_id=str(command.subject_id),
             generation=command.generation,
             body=decode_command_body(command.body),
+            begin_within=(command.ends_at - now).total_seconds() if command.ends_at else None,
+            timeout=command.timeout,
+            total=command.timeout * settings.PROGRESS_LIMIT if command.timeout else None,
             deadline=command.deadline.timestamp() if command.deadline else 0.0,
         )
         for command in waiting.order_by("created_at", "generation")
     ]
+
+
+def awaited(host_id: uuid.UUID) -> list[str]:
+    """Return the ids of the commands whose end is still waited for."""
+    rows = HostCommand.objects.filter(host_id=host_id, finished_at=None)
+    return [str(key) for key in rows.values_list("id", flat=True)]
+
+
+def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
+    """Take a sign that the host works on a command; return until when it is waited for now.
+
+    None, and nothing is written, without a deadline, when as much was noted just now, and for a first sign that comes
+    soon: most commands end before another one (``begun``: the host says so).
+    """
+    if command.timeout is None or command.deadline is None or command.ends_at is None:
+        return None
+    now, timeout = timezone.now(), timedelta(seconds=command.timeout)
+    if command.begun_at is None:
+        if not begun and now - command.created_at < NOTED_EVERY:
+            return None
+        command.begun_at, command.ends_at = now, now + settings.PROGRESS_LIMIT * timeout
+    deadline = min(now + timeout, command.ends_at)
+    if command.begun_at != now and deadline - command.deadline < NOTED_EVERY:
+        return None
+    command.deadline = deadline
+    command.save(update_fields=["begun_at", "deadline", "ends_at"])
+    return deadline
+
+
+def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
+    """Return until when to look again after a command that waits its turn on a host that is alive; else None."""
+    now = timezone.now()
+    if command.timeout is None or command.ends_at is None or command.acknowledged_at is None:
+        return None
+    if host is None or host.contract_version < REPORTS_BEGINNING or not is_alive(host, now):
+        return None
+    if command.begun_at is not None or command.ends_at <= now:
+        return None
+    return min(now + timedelta(seconds=command.timeout), command.ends_at)
+
+
+def postpone(by: timedelta) -> None:
+    """Move every time that is counted for open commands: nobody looked after them for so long."""
+    timed = HostCommand.objects.filter(finished_at=None, timeout__isnull=False)
+    timed.update(deadline=F("deadline") + by, ends_at=F("ends_at") + by)
 
 
 def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import CONTRACT_VERSION, Enrol
+from compute_agent.contract.messages import CONTRACT_VERSION, OLDEST_CONTRACT, Enrol
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.common.text import one_line
 from provisioning.hosts import commands, notifications
@@ -100,11 +100,14 @@ def authenticate(name: str, credential: str) -> Host:
 
 
 def check_contract(version: int) -> None:
-    """Raise NotAuthenticatedError when an agent speaks another version of the contract."""
-    if version != CONTRACT_VERSION:
-        raise NotAuthenticatedError(
-            f"This cloud speaks version {CONTRACT_VERSION} of the agents' contract, the agent version {version}."
-        )
+    """Raise NotAuthenticatedError when an agent is newer than the portal, or too old for it."""
+    if OLDEST_CONTRACT <= version <= CONTRACT_VERSION:
+        return
+    behind = "The portal is upgraded first." if version > CONTRACT_VERSION else "Upgrade the agent."
+    raise NotAuthenticatedError(
+        f"This cloud speaks the versions {OLDEST_CONTRACT} to {CONTRACT_VERSION} of the agents' contract, the agent"
+        f" version {version}. {behind}"
+    )
 
 
 def _digest(secret: str) -> str:

@@ -1,5 +1,8 @@
 """Whether a host's agent is there: its link, its heartbeats, and what it holds by the records when it comes back."""
 
+import logging
+import math
+import time
 import uuid
 from datetime import timedelta
 
@@ -9,15 +12,19 @@ from django.utils import timezone
 from compute_agent.contract.messages import Hello, Owned, Ownership
 from provisioning.common.text import one_line
 from provisioning.hosts.audits import compare
+from provisioning.hosts.commands import awaited
 from provisioning.hosts.enrolment import check_contract
 from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import wrong_clock
 from provisioning.hosts.subjects import handlers
+
+log = logging.getLogger(__name__)
 
 
 def connected(host_id: uuid.UUID, hello: Hello) -> None:
     """The host's link stands: note it, and compare what it has with the records.
 
-    Raises NotAuthenticatedError when it speaks another version of the contract.
+    Raises NotAuthenticatedError when it speaks a version of the contract that is not ours.
     """
     check_contract(hello.contract)
     Host.objects.filter(id=host_id).update(
@@ -25,6 +32,7 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
         last_seen_at=timezone.now(),
         agent_version=one_line(hello.agent_version, 40),
         contract_version=hello.contract,
+        **_clock_difference(host_id, hello.time),
     )
     compare(host_id, hello.guests, complete=True)
 
@@ -33,11 +41,26 @@ def ownership(host_id: uuid.UUID) -> Ownership:
     """Return what a host holds by the records, with its newest generation: all that is there or on its way there."""
     owned = [subject for handler in handlers() for subject in handler.owned_by(host_id)]
     subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]
-    return Ownership(subjects=subjects)
+    return Ownership(subjects=subjects, open=awaited(host_id))
 
 
-def heartbeat(host_id: uuid.UUID) -> None:
-    Host.objects.filter(id=host_id).update(connected=True, last_seen_at=timezone.now())
+def heartbeat(host_id: uuid.UUID, clock: float | None = None) -> None:
+    """Note that the host is there; ``clock`` is its own time, Unix seconds."""
+    Host.objects.filter(id=host_id).update(
+        connected=True, last_seen_at=timezone.now(), **_clock_difference(host_id, clock)
+    )
+
+
+def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, float]:
+    """Return the column that says how far the host's clock is from ours; warn when it has just gone too far."""
+    if clock is None or not math.isfinite(clock):
+        return {}
+    ahead = clock - time.time()
+    if abs(ahead) > settings.CLOCK_DIFFERENCE_LIMIT:
+        name = Host.objects.filter(id=host_id).exclude(wrong_clock()).values_list("name", flat=True).first()
+        if name is not None:
+            log.warning("The clock of host %s is %+.0f seconds away from the portal's.", name, ahead)
+    return {"clock_difference": ahead}
 
 
 def disconnected(host_id: uuid.UUID) -> None:

@@ -22,6 +22,7 @@ class Host(models.Model):
     availability_zone = models.CharField(max_length=255, default="nova")
     connected = models.BooleanField(default=False)
     last_seen_at = models.DateTimeField(null=True)
+    clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: it does not say
     contract_version = models.PositiveIntegerField(default=0)
     agent_version = models.CharField(max_length=40, blank=True)
     hypervisor_type = models.CharField(max_length=40, blank=True)
@@ -111,6 +112,8 @@ class HostCommand(models.Model):
 
     ``generation`` fences: what is said about an older generation of the subject changes nothing.  For a server it is
     its attempt.
+
+    ``deadline`` moves while the host says that it works; ``ends_at`` is the last moment to begin, then the last to end.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -121,6 +124,9 @@ class HostCommand(models.Model):
     kind = models.CharField(max_length=40)
     body = models.TextField()  # JSON of the contract's command body
     deadline = models.DateTimeField(null=True)
+    timeout = models.PositiveIntegerField(null=True)  # s that its host may be silent about it
+    ends_at = models.DateTimeField(null=True)
+    begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject
     created_at = models.DateTimeField(auto_now_add=True)
     acknowledged_at = models.DateTimeField(null=True)

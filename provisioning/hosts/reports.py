@@ -17,21 +17,24 @@ from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand, RejectedReport
-from provisioning.hosts.subjects import handler_of, handlers
+from provisioning.hosts.subjects import SubjectHandler, handler_of, handlers
 
 log = logging.getLogger(__name__)
 BATCH = 100
 _STEPS = {"step", "step_started"}
+_SIGNS = {"begun", "progress"}
+_ENDS = {"finished", "failed"}
 Key = tuple[str, uuid.UUID | None]
 """Kind and id of a subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The rows that a batch speaks of, read together; the subjects are locked."""
+    """The rows that a batch speaks of, read together; the subjects are locked.  ``ending``: whose end is in it."""
 
     subjects: dict[Key, Any]
     commands: dict[uuid.UUID, HostCommand]
+    ending: frozenset[str]
 
 
 @when_broken_off
@@ -88,8 +91,12 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
         return
     if events[0].kind in _STEPS:
         handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
+        _take_life(handler, subject, events[-1], records)
         return
     (event,) = events
+    if event.kind in _SIGNS:
+        _take_life(handler, subject, event, records)
+        return
     if event.kind == "power":
         handler.take_state(host_id, subject, event)
         return
@@ -98,6 +105,16 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
         commands.finish(host_id, command.id)
         handler.take_end(subject, event, command)
         del records.commands[command.id]
+
+
+def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, records: _Records) -> None:
+    """A step, or a word of the host, says that it works on a command: that moves its deadline."""
+    command = _command(event, records)
+    if command is None or event.command_id in records.ending:
+        return
+    until = commands.goes_on(command, begun=event.kind in _SIGNS)
+    if until is not None and not command.beside:
+        handler.take_life(subject, command, until)
 
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
@@ -118,7 +135,8 @@ def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
         subjects |= _load(handler.kind, ids)
     named = {found for event in events if (found := read_id(event.command_id)) is not None}
     rows = HostCommand.objects.filter(host_id=host_id, id__in=named, finished_at=None)
-    return _Records(subjects, {row.id: row for row in rows})
+    ending = frozenset(event.command_id for event in events if event.kind in _ENDS)
+    return _Records(subjects, {row.id: row for row in rows}, ending)
 
 
 def _load(kind: str, ids: Sequence[uuid.UUID | None]) -> dict[Key, Any]:

@@ -47,6 +47,12 @@ def alive(now: datetime, path: str = "") -> Q:
     return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
 
 
+def wrong_clock() -> Q:
+    """Return the condition that a host's clock is further from ours than CLOCK_DIFFERENCE_LIMIT seconds."""
+    limit = settings.CLOCK_DIFFERENCE_LIMIT
+    return Q(clock_difference__gt=limit) | Q(clock_difference__lt=-limit)
+
+
 def usable_hosts() -> int:
     """Return how many hosts answer, may get new servers and have told what they have."""
     return Host.objects.filter(alive(timezone.now()), enabled=True, vcpus_total__gt=0).count()

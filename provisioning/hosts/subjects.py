@@ -3,6 +3,7 @@
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from compute_agent.contract.messages import AgentEvent, GuestState
@@ -41,6 +42,10 @@ class SubjectHandler(ABC, Generic[S]):
     @abstractmethod
     def take_steps(self, subject: S, steps: Sequence[Reported]) -> None:
         """Take steps of commands that are being carried out."""
+
+    @abstractmethod
+    def take_life(self, subject: S, command: HostCommand, until: datetime) -> None:
+        """Hear that a host works on a command, and until when it is waited for now."""
 
     @abstractmethod
     def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:

@@ -38,6 +38,11 @@ def live_groups() -> Iterator[tuple[str, frozenset[str], datetime]]:
         yield name.partition(":")[0], frozenset(topics.split(",")), beat_at
 
 
+def last_finished(name: str) -> datetime | None:
+    """Return when a periodic job ended last, whoever ran it; None when it never did."""
+    return Lease.objects.filter(name=name).values_list("last_finished_at", flat=True).first()
+
+
 def depths() -> dict[str, tuple[int, float]]:
     """Return of each topic how many messages are not done with, and how many seconds ago the oldest was sent."""
     found = {job.topic: (0, 0.0) for job in jobs.values()}

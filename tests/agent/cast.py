@@ -63,15 +63,14 @@ def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1,
     )
 
 
-def make_command(body: CommandBody, instance: str, attempt: int = 1, *, deadline: float = 0.0) -> Command:
-    """A command as the portal would send it."""
-    return Command(
-        id=str(uuid.uuid4()), subject_kind=SERVER, subject_id=instance, generation=attempt, body=body, deadline=deadline
-    )
+def make_command(body: CommandBody, instance: str, attempt: int = 1, **seconds: float) -> Command:
+    """A command as the portal would send it; ``seconds``: how long it may wait and go on, by the fields' names."""
+    ident = str(uuid.uuid4())
+    return Command(id=ident, subject_kind=SERVER, subject_id=instance, generation=attempt, body=body, **seconds)  # type: ignore[arg-type]
 
 
-def build(spec: InstanceSpec, attempt: int = 1, *, deadline: float = 0.0) -> Command:
-    return make_command(BuildRequest(instance=spec), spec.uuid, attempt, deadline=deadline)
+def build(spec: InstanceSpec, attempt: int = 1, **seconds: float) -> Command:
+    return make_command(BuildRequest(instance=spec), spec.uuid, attempt, **seconds)
 
 
 def destroy(instance: str, attempt: int = 1) -> Command:
@@ -152,7 +151,7 @@ def make_stage(
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
 
 
-def all_of(stage: Stage) -> Ownership:
+def all_of(stage: Stage, awaited: list[str] | None = None) -> Ownership:
     """What the portal says of a host of which it knows everything that the host itself knows."""
     commands = [stored.command for stored in stage.host._store.unfinished()]
     records = {command.subject_id: stage.host._store.subject(subject_of(command)) for command in commands}
@@ -161,20 +160,23 @@ def all_of(stage: Stage) -> Ownership:
             Owned(subject_kind=SERVER, subject_id=uuid, generation=record.generation)
             for uuid, record in records.items()
             if record
-        ]
+        ],
+        open=awaited,
     )
 
 
 @contextlib.asynccontextmanager
-async def on_stage(stage: Stage, *, grace: float = 2.0, welcomed: bool = True) -> AsyncIterator[Stage]:
+async def on_stage(
+    stage: Stage, *, grace: float = 2.0, welcomed: bool = True, awaited: list[str] | None = None
+) -> AsyncIterator[Stage]:
     """Start the host and listen to it; at the end stop it in an orderly way.  ``welcomed``: the portal
-    has said that everything here is this host's.
+    has said that everything here is this host's, and that it waits for the commands ``awaited``.
     """
     listener = asyncio.ensure_future(stage.listen())
     try:
         await stage.host.start()
         if welcomed:
-            stage.host.take_ownership(all_of(stage))
+            stage.host.take_ownership(all_of(stage, awaited))
         yield stage
     finally:
         await stage.host.stop(grace)

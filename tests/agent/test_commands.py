@@ -74,12 +74,12 @@ async def test_a_newer_attempt_replaces_a_guest_of_an_older_one(tmp_path: Path) 
 
 async def test_a_late_build_is_not_begun(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
-        late = build(make_spec(), deadline=time.time() - 1)
+        late = build(make_spec(), begin_within=-1.0)
         end = await stage.do(late)
         assert (end.error_code, end.retryable) == ("deadline_passed", True)
         assert stage.steps(late) == []
         assert stage.is_clean()
-        in_time = build(make_spec(number=2), deadline=time.time() + 60)
+        in_time = build(make_spec(number=2), begin_within=60.0)
         assert (await stage.do(in_time)).kind == "finished"
 
 

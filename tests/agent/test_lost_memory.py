@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import msgspec
@@ -78,7 +77,7 @@ async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tm
             await stage.do(power(spec.uuid, "stop"))
     for path in tmp_path.glob("agent.sqlite3*"):
         path.unlink()
-    late = build(spec, deadline=time.time() - 60)
+    late = build(spec, begin_within=-60.0)
     async with on_stage(make_stage(tmp_path)) as stage:
         end = await stage.do(late)
         if runs:
@@ -91,7 +90,7 @@ async def test_a_late_build_whose_guest_is_here_is_not_handed_to_another_host(tm
 
 async def test_a_late_build_leaves_nothing_although_its_beginning_was_forgotten(tmp_path: Path) -> None:
     """A power failure takes the note that it began, and not the disk."""
-    command = build(make_spec(), deadline=time.time() - 60)
+    command = build(make_spec(), begin_within=-60.0)
     driver = WatchedDriver(tmp_path)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         driver.create_disk(make_spec(command.subject_id), None)
@@ -100,7 +99,7 @@ async def test_a_late_build_leaves_nothing_although_its_beginning_was_forgotten(
 
 
 async def test_a_late_build_that_cannot_be_undone_is_not_handed_to_another_host(tmp_path: Path) -> None:
-    command = build(make_spec(), deadline=time.time() - 60)
+    command = build(make_spec(), begin_within=-60.0)
     driver = FlakyDriver(tmp_path, "destroy", RuntimeError("stuck"))
     driver.init_host()
     driver.define(make_spec(command.subject_id), 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -121,8 +120,8 @@ async def running(stage: Stage) -> AsyncIterator[str]:
         yield spec.uuid
 
 
-def snapshot(uuid: str, *, stop: bool = False, deadline: float = 0.0) -> Command:
-    return make_command(SnapshotRequest(image_id=IMAGE, stop=stop, timeout=1), uuid, deadline=deadline)
+def snapshot(uuid: str, *, stop: bool = False, **seconds: float) -> Command:
+    return make_command(SnapshotRequest(image_id=IMAGE, stop=stop, timeout=1), uuid, **seconds)
 
 
 def unsent(folder: Path) -> list[str]:
@@ -222,7 +221,7 @@ async def test_a_snapshot_is_given_up_at_its_deadline(tmp_path: Path, portal: Ta
     stage = stage_of(tmp_path, portal)
     async with running(stage) as uuid:
         portal.close()
-        end = await stage.do(snapshot(uuid, deadline=time.time() + 0.15))
+        end = await stage.do(snapshot(uuid, total=0.15))
         assert (end.kind, end.error_code) == ("failed", "stopped")
         assert unsent(tmp_path) == []
         assert stage.driver.power_state(uuid) == PowerState.RUNNING

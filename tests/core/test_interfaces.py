@@ -41,6 +41,7 @@ from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.actions import service
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.jobs import nobody_looked
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
@@ -254,7 +255,9 @@ def test_an_interface_that_may_be_in_the_guest_goes_when_the_host_says_so(
 def test_an_order_that_nobody_watched_gets_more_time(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     port = attach(running)
     HostCommand.objects.filter(finished_at=None).update(deadline=timezone.now() - timedelta(hours=1))
+    nobody_looked("compute.reaper", 3700)
     reap()
+    nobody_looked("compute.reaper", 5)
     assert ends(running, "attach_interface") == [(False, None)]
     cloud.run()
     assert Port.objects.get(id=port).status == "ACTIVE"

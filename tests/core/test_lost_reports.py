@@ -21,7 +21,7 @@ from provisioning.hosts import audits, commands, enrolment, liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP
 from tests.support.clouds import Cloud, context, state_of
-from tests.support.jobs import drain
+from tests.support.jobs import drain, nobody_looked
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
@@ -223,6 +223,7 @@ def test_what_ended_while_the_portal_was_away_is_heard_before_it_is_judged(cloud
     drain()
     silence("kelvin")
     Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now() - timedelta(minutes=20))
+    nobody_looked("compute.reaper", 1300)
     reaper.reap()
     assert state_of(instance) == ("building", "spawning")
     agent.hello()
@@ -236,7 +237,9 @@ def test_a_host_that_does_not_come_back_after_an_outage_is_judged(cloud: Cloud, 
     drain()
     silence("kelvin")
     Instance.objects.filter(id=instance.id).update(task_deadline=timezone.now() - timedelta(minutes=20))
+    nobody_looked("compute.reaper", 1300)
     reaper.reap()
+    nobody_looked("compute.reaper", 5)
     reaper.reap()
     assert state_of(instance) == ("building", "spawning")
     let_deadline_pass(instance)

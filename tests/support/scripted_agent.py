@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 from unittest import mock
 
 from compute_agent.contract.commands import (
@@ -100,21 +100,23 @@ class ScriptedAgent:
             GuestState(instance_id=key, attempt=value[0], power_state=value[1]) for key, value in self.guests.items()
         ]
 
-    def hello(self) -> None:
+    def hello(self, **values: Any) -> None:
         """Come back: say which guests there are."""
-        liveness.connected(self.host.id, Hello(host=self.host.name, guests=self.states()))
+        liveness.connected(self.host.id, Hello(host=self.host.name, guests=self.states(), **values))
 
-    def take(self, *, acknowledge: bool = True) -> list[Command]:
-        """Receive what was commanded and not acknowledged."""
+    def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:
+        """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
         waiting = commands.pending(self.host.id)
         if acknowledge:
             commands.acknowledge(self.host.id, [command.id for command in waiting])
+            if begin:
+                self._send(*(self._event(command, "begun") for command in waiting))
         return waiting
 
     def work(self) -> int:
         """Carry out everything that is commanded, well; returns how many commands there were."""
         done = 0
-        while waiting := self.take():
+        while waiting := self.take(begin=False):
             for command in waiting:
                 self.carry_out(command)
                 done += 1

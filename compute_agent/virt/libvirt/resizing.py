@@ -17,6 +17,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.virt import progress
 from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, MIB
@@ -151,8 +152,9 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
     try:
         if not domain.blockJobInfo(str(disk)):
             domain.blockRebase(str(disk), under, 0, 0)
-        pause = LOOK_FIRST
-        while domain.blockJobInfo(str(disk)):
+        pause, watched = LOOK_FIRST, progress.Watched()
+        while job := domain.blockJobInfo(str(disk)):
+            watched.look(job.get("cur"))
             time.sleep(pause)
             pause = min(2 * pause, LOOK_LAST)
     except libvirt.libvirtError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import libvirt
 
+from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, StoppedError
 from compute_agent.virt.libvirt.connection import translated
@@ -65,8 +66,9 @@ def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: S
     target.unlink(missing_ok=True)
     with _frozen(domain, tree):
         domain.backupBegin(_backup_xml(_device(tree, disk), target, disk_format), None, 0)
-    pause = LOOK_FIRST
+    pause, watched = LOOK_FIRST, progress.Watched()
     while _goes_on(domain):
+        watched.look(progress.size_on_disk(target))
         if stopped():
             _end_job(domain)
             raise StoppedError(_BROKEN_OFF)

@@ -1,12 +1,14 @@
 """Schedule and claim: from a request to room on one host, with a record of how it was found."""
 
+from typing import Any
+
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.compute import instance_actions, state
+from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import hold, take_first
 from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
-from provisioning.compute.launch.decisions import SchedulingAttempt, rank_hosts, record_decision
+from provisioning.compute.launch.decisions import SchedulingAttempt, rank_for_build, record_decision
 from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
@@ -31,7 +33,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     then), or when the launch has moved on without us.
     """
     for _ in range(ROUNDS):
-        found = rank_hosts(spec_of(instance))
+        found = rank_for_build(spec_of(instance))
         if not found.decision.ranked:
             break
         with transaction.atomic():
@@ -43,7 +45,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
         if not instance_waits(instance):
             return None
     else:
-        found = rank_hosts(spec_of(instance))
+        found = rank_for_build(spec_of(instance))
     _give_up(instance, found, action)
     return None
 
@@ -64,7 +66,10 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
     if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
         return None  # another run of the same job was first
     chosen = ranked[tried - 1]
-    changes, where = {"host_id": taken}, Note(host=chosen.name, zone=chosen.availability_zone)
+    changes: dict[str, Any] = {"host_id": taken}
+    if host_commands.to_destroy().filter(subject_id=instance.id, host_id=taken, generation=instance.attempt).exists():
+        changes["attempt"] = instance.attempt + 1  # this one was removed there: the host begins it no more
+    where = Note(host=chosen.name, zone=chosen.availability_zone)
     moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)
     if moved is None:
         return None

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,10 @@ _WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "sec
 
 @dataclass(frozen=True, slots=True)
 class SchedulingAttempt:
-    """One look at the hosts: what was asked, what there was, what was found, and when."""
+    """One look at the hosts: what was asked, what there was, what was found, and when.
+
+    ``failed_before``: no host but those that have failed the request will do, and they may have it again.
+    """
 
     spec: RequestSpec
     hosts: Sequence[HostState]
@@ -30,6 +33,7 @@ class SchedulingAttempt:
     span: Span
     read_seconds: float
     decide_seconds: float
+    failed_before: bool = False
 
 
 def options_now() -> Options:
@@ -41,6 +45,15 @@ def rank_hosts(spec: RequestSpec) -> SchedulingAttempt:
     """Read the hosts as they are now, and decide; nothing is written."""
     options = options_now()
     return _rank(spec, options, lambda: hosts_for(spec, options))
+
+
+def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
+    """Do the same; a host that has failed the request is as good as any other when no other will do."""
+    found = rank_hosts(spec)
+    if found.decision.ranked or not spec.excluded_hosts:
+        return found
+    again = rank_hosts(replace(spec, excluded_hosts=frozenset()))
+    return replace(again, failed_before=True) if again.decision.ranked else found
 
 
 def rank_one_host(
@@ -86,7 +99,7 @@ def record_decision(
         driver=found.decision.driver,
         filters=[_rounded(asdict(result)) for result in found.decision.filters],
         weights=[_weight(ranked) for ranked in found.decision.ranked[:SHOWN]],
-        asked=_asked(instance, found.spec, flavor),
+        asked=_asked(instance, found, flavor),
         losses={name: list(hosts) for name, hosts in found.decision.losses.items()},
         seconds=found.read_seconds + found.decide_seconds,
         read_seconds=found.read_seconds,
@@ -108,8 +121,9 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
     return {"host": ranked.host.name, "weight": round(ranked.weight, 4), "parts": parts}
 
 
-def _asked(instance: Instance, spec: RequestSpec, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what was asked for, in words fit for the owner: no host is named, and what nobody asked is left out."""
+    spec = found.spec
     said = {
         "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),
         "availability_zone": spec.availability_zone,
@@ -118,7 +132,8 @@ def _asked(instance: Instance, spec: RequestSpec, flavor: Mapping[str, Any] | No
         "hypervisor_versions": spec.hypervisor_versions,
         "group_policy": spec.group.policy if spec.group else "",
         "hints": sorted(instance.scheduler_hints),
-        "tried_before": len(spec.excluded_hosts),
+        "tried_before": len(instance.excluded_hosts if found.failed_before else spec.excluded_hosts),
+        "failed_before": found.failed_before,
     }
     room = {"vcpus": spec.vcpus, "memory_mb": spec.memory_mb, "disk_gb": spec.disk_gb}
     return room | {name: value for name, value in said.items() if value}

@@ -16,6 +16,7 @@ from provisioning.compute.services.hosts import build_failed
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
+from provisioning.scheduler.condition import hosts_in_words
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
@@ -60,8 +61,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
-    """Give the launch another host, or end it when it has used up MAX_SCHEDULE_ATTEMPTS; inside the caller's
-    transaction.
+    """Give the launch another host, or the same one when no other will do, or end it when it has used up
+    MAX_SCHEDULE_ATTEMPTS; inside the caller's transaction.
 
     ``clean``: the failed host has undone everything, so the room is given back and the next try is cast.  Else the host
     is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
@@ -70,7 +71,11 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
     host_name = instance.host_name
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
-        message = f"The server could not be built: {tries} hosts were tried. The last one said: {reason}"
+        tried = len({*instance.excluded_hosts, str(host_id)})
+        where = (
+            f"{tried} hosts were tried" if tried == tries else f"it was tried {tries} times on {hosts_in_words(tried)}"
+        )
+        message = f"The server could not be built: {where}. The last one said: {reason}"
         failed = fail(instance, message, clean=clean)
         if failed is not None:
             build_failed(host_id)

@@ -22,6 +22,7 @@ from provisioning.scheduler.explain import why
 SEEING_HOSTS = "os_compute_api:os-extended-server-attributes"
 ALL_TAKEN = "Other servers took what was left at the same moment."
 GAVE_UP = "The host did not finish in time, and the launch went on to another one."
+AGAIN = "No host but those that have failed it will do, so it was tried there again."
 LABELS: Mapping[str, str] = {
     "ComputeFilter": "at work",
     "RequestedHostFilter": "the host asked for",
@@ -204,6 +205,8 @@ def _sentence(row: SchedulingDecision) -> str:
     hosts, suitable = (filters[0].before, filters[-1].after) if filters else (0, 0)
     ranked = (Ranked(_NAMELESS, 0),) if row.host_name or row.weights else ()
     said = funnel(Decision(ranked, filters, row.driver, hosts, suitable))
+    if row.asked.get("failed_before"):
+        said = f"{AGAIN} {said}"
     return said if row.host_name or not ranked else f"{said} {ALL_TAKEN}"
 
 

@@ -11,13 +11,13 @@ from provisioning.compute.models import Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import alive
+from provisioning.hosts.selectors import alive, wrong_clock
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Hosts of one zone, or one host: how many there are, are connected, are up, may get servers; what they measure,
-    may allocate and have allocated: vCPUs, MiB of memory, GiB of disk.
+    """Hosts of one zone, or one host: how many there are, are connected, are up, may get servers, have another time
+    than the portal; what they measure, may allocate and have allocated: vCPUs, MiB of memory, GiB of disk.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Capacity:
     connected: int
     up: int
     enabled: int
+    wrong_clock: int
     servers: int
     total: tuple[int, int, int]
     limit: tuple[int, int, int]
@@ -66,6 +67,7 @@ def _capacity(column: str, now: datetime) -> list[Capacity]:
             linked=Count("pk", filter=Q(connected=True)),
             up=Count("pk", filter=alive(now)),
             usable=Count("pk", filter=Q(enabled=True)),
+            strange=Count("pk", filter=wrong_clock()),
             **{f"{name}_sum": Coalesce(Sum(F(name)), Value(0)) for name in sums},
         )
         .order_by(column)
@@ -74,5 +76,5 @@ def _capacity(column: str, now: datetime) -> list[Capacity]:
 
 
 def _of(row: tuple[Any, ...]) -> Capacity:
-    name, hosts, connected, up, enabled, servers = row[:6]
-    return Capacity(name, hosts, connected, up, enabled, servers, row[6:9], row[9:12], row[12:15])
+    name, hosts, connected, up, enabled, wrong_clocks, servers = row[:7]
+    return Capacity(name, hosts, connected, up, enabled, wrong_clocks, servers, row[7:10], row[10:13], row[13:16])

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from compute_agent.contract.messages import SERVER
@@ -23,9 +23,10 @@ from provisioning.compute.outcome import SILENT
 from provisioning.compute.release import finish_delete, send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
-from provisioning.hosts import rejected
+from provisioning.hosts import commands, rejected
 from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.registry import periodic
+from provisioning.jobs.selectors import last_finished
 from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,9 @@ BATCH = 200
 ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
 AWAY = timedelta(seconds=30)
-"""A deadline that passed longer ago than this passed while nobody looked: hosts may have reports that wait for us."""
+"""Nobody looked when the last round is longer ago, or further ahead, than this: the cloud was down, or a clock was set.
+What passed meanwhile does not count, for hosts may have reports that wait for us.
+"""
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 TOO_LONG = "The launch made no progress for too long."
@@ -46,6 +49,7 @@ CUT_OFF = "What was going on with the server was cut off, and nobody knows how f
 @periodic("compute.reaper", every=INTERVAL)
 def reap() -> None:
     """One round: overdue tasks, deletes that wait for hosts that are down, places that nobody gave back."""
+    _make_up_for_absence()
     for instance in overdue():
         _guarded(instance, _look_after)
     for instance in _deleting_on_hosts_down():
@@ -53,7 +57,24 @@ def reap() -> None:
     for instance in _leftovers():
         _guarded(instance, _ask_to_destroy)
     for instance in side_commands.overdue(BATCH):
-        _guarded(instance, lambda found: side_commands.end(found, AWAY))
+        _guarded(instance, side_commands.end)
+
+
+@when_broken_off
+def _make_up_for_absence() -> None:
+    """Move the deadlines of what hosts do by the time in which nobody looked after them."""
+    last = last_finished("compute.reaper")
+    if last is None:
+        return
+    gap = timezone.now() - last - timedelta(seconds=INTERVAL)
+    if abs(gap) <= AWAY:
+        return
+    log.warning("Nobody looked after what hosts do for %.0f seconds: that time does not count.", gap.total_seconds())
+    at_hosts = Instance.objects.filter(task_state__in=[TaskState.SPAWNING, *of_task], task_deadline__isnull=False)
+    with transaction.atomic():
+        state.lock(at_hosts.values_list("id", flat=True))
+        at_hosts.update(task_deadline=F("task_deadline") + gap)
+        commands.postpone(gap)
 
 
 def overdue() -> list[Instance]:
@@ -79,12 +100,12 @@ def _look_after(found: Instance) -> None:
     instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
     if instance is None:  # the task has ended since; there may be another one
         return
+    task = TaskState(instance.task_state) if instance.task_state else None
+    if (task == TaskState.SPAWNING or task in of_task) and (_waits_its_turn(instance) or _has_said_so(instance)):
+        return
     log.warning(
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
-    task = TaskState(instance.task_state) if instance.task_state else None
-    if (task == TaskState.SPAWNING or task in of_task) and (_passed_unseen(instance) or _has_said_so(instance)):
-        return
     _act(instance, task)
     stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
     if stuck.filter(task_deadline__lt=timezone.now()).exists():
@@ -114,12 +135,13 @@ def _cut_off(instance_id: uuid.UUID) -> None:
     host_commands.withdraw_of_tasks(instance.id)
 
 
-def _passed_unseen(instance: Instance) -> bool:
-    """Give the hosts time to come back and report, when it was us who were away; says whether it was."""
-    now = timezone.now()
-    mine = Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt)
-    unseen = mine.filter(task_deadline__lt=now - AWAY)
-    return bool(unseen.update(task_deadline=now + timedelta(seconds=settings.HOST_DOWN_AFTER)))
+def _waits_its_turn(instance: Instance) -> bool:
+    """Wait on while the host is alive and has not begun what it was told; says whether that is so."""
+    command = host_commands.working_at(instance.id, instance.attempt)
+    until = commands.waits_there(command, instance.host) if command is not None else None
+    if until is not None:
+        state.extend_deadline(instance, until)
+    return until is not None
 
 
 def _has_said_so(instance: Instance) -> bool:

@@ -1,10 +1,5 @@
 """Orders that go on beside an instance's tasks and stay without a word past their deadline."""
 
-from datetime import timedelta
-
-from django.conf import settings
-from django.utils import timezone
-
 from compute_agent.contract.messages import SERVER, decode_command_body
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.registry import awaiting
@@ -20,21 +15,19 @@ def overdue(most: int) -> list[Instance]:
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
 
-def end(found: Instance, away: timedelta) -> None:
+def end(found: Instance) -> None:
     """End what was ordered beside the tasks of an instance and is overdue, inside the caller's transaction.
 
-    What is overdue by more than ``away`` became so while nobody looked: the hosts get time to report.  A command of an
-    older attempt means nothing any more.
+    What waits its turn on a host that is alive is waited for.  A command of an older attempt means nothing any more.
     """
     state.lock([found.id])
     instance = Instance.objects.select_related("host").get(id=found.id)
     if rejected.awaited(SERVER, instance.id, instance.attempt):
         return
-    now = timezone.now()
     for command in host_commands.beside_overdue().filter(subject_id=instance.id).order_by("created_at"):
-        if command.deadline is not None and command.deadline < now - away:
-            later = now + timedelta(seconds=settings.HOST_DOWN_AFTER)
-            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
+        until = commands.waits_there(command, instance.host) if instance.host_id == command.host_id else None
+        if until is not None:
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=until)
             continue
         body = decode_command_body(command.body)
         commands.finish(command.host_id, command.id)

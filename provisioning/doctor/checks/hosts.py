@@ -1,4 +1,4 @@
-"""Hosts that do not answer."""
+"""Hosts that do not answer, and hosts with another time."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from django.utils import timezone
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import alive
+from provisioning.hosts.selectors import alive, wrong_clock
 
 
 @check("hosts")
@@ -23,3 +23,13 @@ def silent_hosts() -> Iterator[Finding]:
         sentence = f"It has not been heard of {since}; {on_it}{down}"
         severity: Severity = "note" if host.forced_down else "warning"
         yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)
+
+
+@check("clocks")
+def wrong_clocks() -> Iterator[Finding]:
+    """Find hosts whose clock is further from ours than CLOCK_DIFFERENCE_LIMIT."""
+    for host in Host.objects.filter(wrong_clock()).order_by("name"):
+        ahead = round(host.clock_difference or 0)
+        way = "ahead of" if ahead > 0 else "behind"
+        sentence = f"Its clock is {number(abs(ahead), 'second')} {way} the portal's. What it does is not affected."
+        yield Finding("warning", f"host {host.name}", sentence, evidence=ahead > 0)
