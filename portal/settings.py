@@ -329,7 +329,7 @@ TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
 """Seconds for single task_states, in place of the setting that says theirs."""
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
-HOST_QUEUE_TIMEOUT = integer("NOVELLA_HOST_QUEUE_TIMEOUT", 3600, 5, 604_800)
+HOST_QUEUE_TIMEOUT = integer("NOVELLA_HOST_QUEUE_TIMEOUT", 1800, 5, 604_800)
 """Seconds that a command may wait its turn on a host that is alive."""
 PROGRESS_LIMIT = integer("NOVELLA_PROGRESS_LIMIT", 4, 1, 1000)
 """How many times its timeout a command may take in all that keeps making progress."""
