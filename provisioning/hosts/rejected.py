@@ -46,6 +46,11 @@ def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> 
     RejectedReport.objects.bulk_create(rows[: max(room, 0)], ignore_conflicts=True)
 
 
+def heard_of(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
+    """Return whether a report about this generation of the subject is kept, given up or not."""
+    return RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation).exists()
+
+
 def failed_again(report: RejectedReport, error: Exception) -> None:
     """Note another try in vain; the last one is given up."""
     now, tries = timezone.now(), report.tries + 1

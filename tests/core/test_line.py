@@ -15,6 +15,7 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance, SchedulingDecision
 from provisioning.compute.states import PowerState
 from provisioning.events.models import Event
+from provisioning.hosts.models import Host
 from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
 from tests.support import invariants
@@ -167,6 +168,7 @@ def test_when_no_other_host_is_left_the_fault_says_that_one_failed(cloud: Cloud,
     instance = cloud.launch(alice)
     drain()
     agent.fail(agent.take()[0], "No room.", retryable=True)
+    Host.objects.update(memory_mb_total=1)
     cloud.run()
     assert state_of(instance) == ("error", None)
     assert "1 host failed to build this server" in selectors.fault_of([cloud.fresh(instance)])[instance.id].message

@@ -28,7 +28,8 @@ from provisioning.hosts.selectors import is_alive
 
 MEASURED = (
     "name", "id", "state", "last_seen_at", "clock_difference", "agent_version", "contract_version",
-    "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "forced_down", "uptime", "vcpus_total", "memory_mb_total",
+    "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "forced_down",
+    "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at",
 )  # fmt: skip
@@ -99,8 +100,8 @@ class HostAdmin(Written):
         (
             "Agent",
             {"fields": ("id", "last_seen_at", "clock_difference", "agent_version", "contract_version",
-                        "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "uptime",
-                        "created_at")},
+                        "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip",
+                        "uptime", "created_at")},
         ),
     )  # fmt: skip
 

@@ -139,9 +139,10 @@ def _waits_its_turn(instance: Instance) -> bool:
     """Wait on while the host is alive and has not begun what it was told; says whether that is so."""
     command = host_commands.working_at(instance.id, instance.attempt)
     until = commands.waits_there(command, instance.host) if command is not None else None
-    if until is not None:
-        state.extend_deadline(instance, until)
-    return until is not None
+    if until is None or rejected.heard_of(SERVER, instance.id, instance.attempt):
+        return False
+    state.extend_deadline(instance, until)
+    return True
 
 
 def _has_said_so(instance: Instance) -> bool:
