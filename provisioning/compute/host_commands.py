@@ -8,6 +8,8 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import SERVER
+from provisioning.common.ids import NOBODY
+from provisioning.compute.models import Instance
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Subject
@@ -36,6 +38,13 @@ def about_servers() -> QuerySet[HostCommand]:
 def unfinished(instance_id: uuid.UUID) -> QuerySet[HostCommand]:
     """Return the commands about a server that have not ended."""
     return commands.unfinished(SERVER, instance_id)
+
+
+def of_kind(instance: Instance, body: type[CommandBody]) -> QuerySet[HostCommand]:
+    """Return the commands of a kind that the server's host has not ended, of its present attempt."""
+    kind = str(body.__struct_config__.tag)
+    rows = unfinished(instance.id).filter(host_id=instance.host_id or NOBODY)
+    return rows.filter(kind=kind, generation=instance.attempt)
 
 
 def to_destroy() -> QuerySet[HostCommand]:

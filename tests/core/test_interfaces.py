@@ -406,6 +406,7 @@ def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agen
     (interface,) = last.body.instance.ports
     assert str(web.id) in interface.security_group_ids
     assert 80 in [rule.port_range_min for rule in interface.security_rules]
+    agent.carry_out(last)
     remove_security_group(alice, running.id, "web")
     (order,) = agent.take()
     assert isinstance(order.body, RefreshPortsRequest)
@@ -416,6 +417,38 @@ def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agen
     fail(agent, order)
     assert InstanceFault.objects.get(instance=running).details == "refresh_ports: host_failed"
     assert state_of(running) == ("active", None)
+
+
+def test_changes_while_the_host_brings_filters_up_to_date_make_one_command_more(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    extra = group("extra")
+    add_security_group(context("alice"), running.id, "extra")
+    (first,) = agent.take()
+    for _ in range(5):
+        remove_security_group(context("alice"), running.id, "extra")
+        add_security_group(context("alice"), running.id, "extra")
+    remove_security_group(context("alice"), running.id, "extra")
+    assert agent.take() == []
+    agent.carry_out(first)
+    (second,) = agent.take()
+    assert isinstance(second.body, RefreshPortsRequest)
+    assert second.body.instance.ports == guest_spec(Cloud.fresh(running)).ports
+    assert str(extra.id) not in second.body.instance.ports[0].security_group_ids
+    agent.carry_out(second)
+    assert agent.take() == []
+    assert not HostCommand.objects.filter(finished_at=None).exists()
+
+
+def test_filters_are_not_held_up_by_a_command_whose_end_was_lost(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    group("extra")
+    add_security_group(context("alice"), running.id, "extra")
+    agent.take()
+    HostCommand.objects.filter(finished_at=None).update(acknowledged_at=timezone.now() - timedelta(minutes=11))
+    remove_security_group(context("alice"), running.id, "extra")
+    assert len(agent.take()) == 1
 
 
 def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:

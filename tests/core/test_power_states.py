@@ -255,6 +255,19 @@ def test_the_host_being_down_stops_no_delete(cloud: Cloud, running: Instance) ->
     assert order.body.action == "stop"
 
 
+def test_one_crash_dump_at_a_time(cloud: Cloud, running: Instance) -> None:
+    agent = cloud.agent_of(running)
+    trigger_crash_dump(context("alice"), running.id)
+    with pytest.raises(ConflictError):
+        trigger_crash_dump(context("alice"), running.id)
+    (command,) = agent.take()
+    with pytest.raises(ConflictError):
+        trigger_crash_dump(context("alice"), running.id)
+    agent.carry_out(command)
+    trigger_crash_dump(context("alice"), running.id)
+    assert InstanceAction.objects.filter(instance=running, action="trigger_crash_dump").count() == 2
+
+
 def test_a_crash_dump_without_an_answer_ends(cloud: Cloud, running: Instance) -> None:
     """It has a deadline: the action is closed, the fault says why, and nothing of it is open at the host."""
     trigger_crash_dump(context("alice"), running.id)

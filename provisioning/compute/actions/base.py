@@ -16,7 +16,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import UnavailableError
+from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
@@ -370,11 +370,15 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
     """
 
     task = None
+    one_at_a_time: ClassVar[bool] = False
+    """Whether another one is refused while the host has not ended this one; no task in the records would do it."""
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
         """Check, notify, record and command, inside the caller's transaction."""
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        if self.one_at_a_time:
+            self._check_alone(instance)
         host = self.host_of(instance, started)
         prepared = self.prepare(context, instance, request)
         self.write_begin(context, instance, started, prepared.detail)
@@ -383,6 +387,12 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         self.send(host, instance, self.command(instance, prepared))
         state.announce_all(instance, [{}])
         return instance
+
+    def _check_alone(self, instance: Instance) -> None:
+        """Refuse while one of the same kind goes on; of several at once one begins."""
+        state.lock([instance.id])
+        if host_commands.of_kind(instance, self.body).exists():
+            raise ConflictError(f"Cannot '{self.record}' instance {instance.id} while another one is going on.")
 
     def send(self, host: Host, instance: Instance, body: CommandBody) -> None:
         """Write the command with a deadline of its own."""

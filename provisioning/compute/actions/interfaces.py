@@ -177,11 +177,13 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
         return RefreshPortsRequest(instance=guest_spec(instance))
 
     def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:
-        """Note a host that failed: it keeps the change in mind and says so."""
+        """Note a host that failed: it keeps the change in mind and says so.  What changed meanwhile goes now."""
         if not outcome.well:
             log.warning("The filters of instance %s were not brought up to date: %s", instance.id, outcome.message)
             message = outcome.message or COULD_NOT
             record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
+        if body.instance.ports != guest_spec(instance).ports:
+            send_refresh(instance)
         return instance
 
 
@@ -254,11 +256,17 @@ def take_interface(instance: Instance, port_id: str) -> None:
 
 
 def send_refresh(instance: Instance) -> None:
-    """Let a server's host know what its interfaces may do now, unless it will be told by a command to come."""
+    """Let a server's host know what its interfaces may do now, unless it will be told by a command to come.
+
+    However often that changes, one waits for the host at most: while the host carries one out, its end sends the next.
+    """
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
         return
     host_commands.withdraw_unsent(instance.host.id, instance.id, "refresh_ports_request")
+    taken = host_commands.of_kind(instance, RefreshPortsRequest)
+    if taken.filter(acknowledged_at__gte=timezone.now() - host_commands.LOST_AFTER).exists():
+        return
     _send(instance, REFRESH.command(instance, Prepared()), None)
 
 

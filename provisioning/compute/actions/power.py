@@ -224,6 +224,7 @@ class CrashDump(TasklessAction[None, CrashDumpRequest]):
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
     timeout = "POWER_TIMEOUT"
     body = CrashDumpRequest
+    one_at_a_time = True
 
     def command(self, instance: Instance, prepared: Prepared) -> CrashDumpRequest:
         """Ask for the dump."""
