@@ -1,6 +1,12 @@
-"""ASGI entry: HTTP to Django, WebSockets to their consumers.  The faces, which do not import each other, meet here."""
+"""ASGI entry: HTTP to Django, WebSockets to their consumers.  The faces, which do not import each other, meet here.
 
+Importing this opens nothing, so that ``manage.py web`` can do it once and then fork: no event loop, which importing
+Daphne's server would make, no thread and no connection to the database.
+"""
+
+import importlib
 import os
+import sys
 
 import django
 from channels.routing import ProtocolTypeRouter
@@ -11,10 +17,17 @@ django.setup(set_prefix=False)  # before the imports below: they need the apps
 from portal.api.common.faults import too_large
 from portal.dashboard.live import render
 from portal.routing import websocket_router
-from portal.web import daphne_internals
 from portal.web.handler import PooledHandler
 from provisioning.identity import policy
 
 policy.load()  # a broken file of rules stops the start
-daphne_internals.install(too_large)
 application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocket_router(render)})
+
+
+def install() -> None:
+    """Change Daphne in this process, which runs it and does not listen yet."""
+    importlib.import_module("portal.web.daphne_internals").install(too_large)
+
+
+if "daphne.server" in sys.modules:  # it was started as ``python -m daphne``
+    install()

@@ -60,8 +60,11 @@ CSRF_TRUSTED_ORIGINS = env.list("NOVELLA_TRUSTED_ORIGINS", default=[])
 SECURE_COOKIES = env.bool("NOVELLA_SECURE_COOKIES", default=PUBLIC_URL.startswith("https://"))
 REGION = env.str("NOVELLA_REGION", default="RegionOne")
 
+MOST_WEB_PROCESSES = 64
+WEB_PROCESSES = integer("NOVELLA_WEB_PROCESSES", 1, 1, MOST_WEB_PROCESSES)
+"""Processes that serve one port."""
+
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.contenttypes",
     "django.contrib.auth",
     "django.contrib.sessions",
@@ -72,7 +75,6 @@ INSTALLED_APPS = [
     "portal.ops.apps.OpsConfig",
     "portal.ops.apps.NovellaAdminConfig",
     "rest_framework",
-    "channels",
     "django_q",
     "django_htmx",
     "provisioning.events",
@@ -89,12 +91,10 @@ INSTALLED_APPS = [
     "portal.dashboard",
 ]
 _FACES = (
-    "daphne",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "django.forms",
     "rest_framework",
-    "channels",
     "django_htmx",
 )
 if ROLE == "worker":  # no face: its group of processes took 115 MiB (PSS) after launches instead of 140

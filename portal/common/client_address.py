@@ -9,8 +9,8 @@ from provisioning.identity.services.sign_ins import Client
 def client_address(request: HttpRequest | Request) -> str:
     """Return the caller's address, or an empty text when the server does not know it.
 
-    Headers of proxies are not read here: a server behind one is told so (``daphne --proxy-headers``) and sets the
-    address itself.
+    Headers of proxies are not read here: a server behind one is told so (``manage.py web --proxy-headers``) and sets
+    the address itself.
     """
     return str(request.META.get("REMOTE_ADDR") or "")
 

@@ -8,6 +8,12 @@ Replaced by ``install``:
 * ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
 * ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer has read
 * ``daphne.access.AccessLogGenerator.__call__(protocol, action, details)`` by ``access_log.log``
+* ``daphne.server.serverFromString(reactor, description)`` by ``process.run``: the endpoint is the socket that the
+  master listens on
+
+Of Twisted, in ``shared_port``: ``tcp.Port._fromListeningDescriptor``, ``transport``, ``numberAccepts``, ``doRead``,
+``startListening``, ``stopReading``, ``startReading``, ``connected``, ``reactor``; ``tcp.Server.server``, ``protocol``
+and ``connectionLost``.
 
 Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLength``, ``handleContentChunk``,
 ``requestReceived``, ``process``, ``handle_reply``, ``finish``, ``connectionLost``.  Used there: of the request
@@ -30,7 +36,7 @@ from portal.web import access_log, http_requests, websockets
 
 
 def install(too_large: http_requests.TooLarge | None = None) -> None:
-    """Change Daphne in this process.  For ``portal.asgi``, before the server listens.
+    """Change Daphne in this process, before the server listens.
 
     ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
     """

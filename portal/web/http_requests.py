@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import IO, Any
 
 from daphne import http_protocol
-from twisted.internet import reactor
+from daphne.server import reactor
 from twisted.internet.interfaces import IPullProducer
 from twisted.python.failure import Failure
 from zope.interface import implementer

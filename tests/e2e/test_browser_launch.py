@@ -147,7 +147,7 @@ def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserCon
     page.evaluate("window.bornOnce = true")
     expect(page.locator("#live-mark[data-state=live]").first).to_be_visible()
     signed_in.set_offline(True)
-    web = cloud.runs[-1].service("daphne")
+    web = cloud.runs[-1].service("manage.py web")
     os.kill(web, signal.SIGTERM)
     expect(page.locator("#live-mark[data-state=offline]").first).to_be_visible()
     wait_for("the web service is back", lambda: cloud.client("token", "issue").returncode == 0)

@@ -134,7 +134,7 @@ def test_everything_killed_in_the_middle_of_20_launches(cloud: OneMachine) -> No
 def test_each_process_in_turn_in_the_middle_of_launches(cloud: OneMachine, how: signal.Signals) -> None:
     """A worker group, an agent and a portal process end while others go on: what they had in hand is handed over."""
     run = cloud.runs[-1]
-    for word in ("qworker", "compute_agent", "daphne"):
+    for word in ("qworker", "compute_agent", "manage.py web"):
         client = launch(cloud, 5)
         ended = run.service(word)
         os.kill(ended, how)

@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
+from provisioning.jobs.worker_groups import process_mark
 from tests.jobs.conftest import ROOT, eventually
+from up.processes import children
 
 Serve = Callable[..., int]
 
@@ -31,16 +34,68 @@ def port(serve: Serve) -> int:
     return serve()
 
 
+@dataclass
+class Several:
+    """Web processes behind one port, with the process that forks them."""
+
+    port: int
+    master: subprocess.Popen[bytes]
+    output: Path
+
+    @property
+    def pids(self) -> list[int]:
+        return children(self.master.pid)
+
+    def holder(self, connection: socket.socket) -> int:
+        """Return the process that holds the other end of a connection; 0 while it waits for one."""
+        ends = (connection.getpeername()[1], connection.getsockname()[1])
+        for pid in self.pids:
+            with suppress(OSError):
+                if ends in _connections(pid):
+                    return pid
+        return 0
+
+
+@pytest.fixture
+def several(transactional_db: None, tmp_path: Path) -> Iterator[Callable[..., Several]]:
+    """Start two web processes with settings of the environment."""
+    output = tmp_path / "several.log"
+
+    def start(**settings: str) -> Several:
+        port, master = servers.enter_context(_process(output, settings, _two))
+        found = Several(port, master, output)
+        eventually(lambda: len(found.pids) == 2, "two processes")
+        return found
+
+    with ExitStack() as servers:
+        yield start
+
+
+def _one(port: str) -> list[str]:
+    return ["-m", "daphne", "-b", "127.0.0.1", "-p", port, "--verbosity", "0", "tests.web.server:application"]
+
+
+def _two(port: str) -> list[str]:
+    return ["manage.py", "web", "-p", port, "--processes", "2", "--application", "tests.web.server:application"]
+
+
 @contextmanager
 def _server(output: Path, settings: dict[str, str]) -> Iterator[int]:
+    with _process(output, settings, _one) as (port, _):
+        yield port
+
+
+@contextmanager
+def _process(
+    output: Path, settings: dict[str, str], command: Callable[[str], list[str]]
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         number = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(number), "--verbosity", "0"]
     environment = {**os.environ, "TESTS_DATABASE": str(connection.settings_dict["NAME"]), "NOVELLA_ROLE": "web"}
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [*command, "tests.web.server:application"],
+            [sys.executable, *command(str(number))],
             cwd=ROOT,
             env={**environment, "DJANGO_SETTINGS_MODULE": "portal.settings", **settings},
             stdout=file,
@@ -49,12 +104,28 @@ def _server(output: Path, settings: dict[str, str]) -> Iterator[int]:
     try:
         eventually(lambda: process.poll() is not None or _listens(number), "the server listens")
         assert process.poll() is None, output.read_text()
-        yield number
+        yield number, process
     finally:
+        left = children(process.pid)
         process.kill()
         process.wait()
+        eventually(lambda: not any(process_mark(pid) for pid in left), "the processes follow")
 
 
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _connections(pid: int) -> set[tuple[int, int]]:
+    """Return the local and the remote port of each TCP connection over IPv4 that a process holds."""
+    held = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            held.add(link.readlink().name)
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {
+        (int(row[1].rpartition(":")[2], 16), int(row[2].rpartition(":")[2], 16))
+        for row in rows
+        if f"socket:[{row[9]}]" in held
+    }

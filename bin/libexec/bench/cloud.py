@@ -115,7 +115,7 @@ class Cloud:
         sizes = {"supervisor": _pss(self._process.pid)}
         for child in children(self._process.pid):
             line = command_line(child)
-            name = next((name for name in ("daphne", "qworker", "compute_agent") if name in line), "")
+            name = next((name for name in ("manage.py web", "qworker", "compute_agent") if name in line), "")
             if name:
                 pids = [child, *descendants(child)]
                 sizes[name] = sum(_pss(pid) for pid in pids if "python" in command_line(pid).partition(" ")[0])

@@ -24,6 +24,8 @@ from up.supervisor import Supervisor
 READY_WITHIN = 120.0
 STEP = 0.05
 GROUPS = 2
+WEB = 2
+"""Web processes behind the one port."""
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
 BAD = ("chaos-fails", "chaos-hangs")
@@ -98,8 +100,7 @@ class Cloud:
         self._supervisor.prepare()
 
     def _make_programs(self) -> list[Program]:
-        web = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
-        web += ["--websocket_timeout", "-1", "--application-close-timeout", "5", "portal.asgi:application"]
+        web = manage("web", "--port", str(self.port), "--processes", str(WEB))
         programs = [Program("web", web, environment(self.data, self.port, "web"), stop_within=8)]
         for number in range(1, GROUPS + 1):
             command = manage("qworker", "--periodic")

@@ -93,13 +93,18 @@ def _pick(names: list[str], fault: Fault) -> str:
 # ----- processes ------------------------------------------------------------------------------------------------------
 
 
+def _with_several(targets: Targets) -> list[str]:
+    """Return the programs of more than one process: a part of each may end while the rest goes on."""
+    return [*targets.cloud.names("worker"), *targets.cloud.names("web")]
+
+
 def _kill_process(targets: Targets, fault: Fault) -> str:
-    name = _pick(targets.cloud.names("worker"), fault)
+    name = _pick(_with_several(targets), fault)
     return f"process {targets.cloud.one_process(name, fault.target >> 4, signal.SIGKILL)} of {name}"
 
 
 def _stop_process(targets: Targets, fault: Fault) -> str:
-    name = _pick(targets.cloud.names("worker"), fault)
+    name = _pick(_with_several(targets), fault)
     pid = targets.cloud.one_process(name, fault.target >> 4, signal.SIGSTOP)
     time.sleep(fault.seconds)
     targets.cloud.go_on(name)

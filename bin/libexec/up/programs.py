@@ -65,17 +65,10 @@ def tool(module: str, *arguments: str) -> list[str]:
 def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
     """Return every long-running program, in the order in which they start."""
     return [
-        Program("web", _daphne(port), environment(data, port, "web"), stop_within=8),
+        Program("web", manage("web", "--port", str(port)), environment(data, port, "web"), stop_within=8),
         Program("worker", manage("qworker", "--periodic"), environment(data, port, "worker"), stop_within=15),
         Program("agent", _agent(data, port, hosts), _agent_environment(), stop_within=15),
     ]
-
-
-def _daphne(port: int) -> list[str]:
-    """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
-    options = ["-b", "127.0.0.1", "-p", str(port), "--verbosity", "0", "--no-server-name"]
-    options += ["--websocket_timeout", "-1", "--application-close-timeout", "5"]
-    return [sys.executable, "-m", "daphne", *options, "portal.asgi:application"]
 
 
 def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:

@@ -1,0 +1,56 @@
+"""``manage.py web``: the web processes of one port."""
+
+import importlib
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.urls import get_resolver
+
+from portal.web.master import Master, listen
+
+APPLICATION = "portal.asgi:application"
+PRELOAD = (
+    "daphne.http_protocol",
+    "daphne.ws_protocol",
+    "django.db.models.sql.compiler",
+    "twisted.internet.asyncioreactor",
+    "twisted.internet.endpoints",
+)
+"""What every process needs beside the application, and what opens nothing."""
+
+
+class Command(BaseCommand):
+    """Runs until SIGTERM or SIGINT."""
+
+    help = "Serve pages, APIs and WebSockets."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("-b", "--bind", default="127.0.0.1", help="the address to listen on")
+        parser.add_argument("-p", "--port", type=int, default=settings.PORT, help="the port to listen on")
+        parser.add_argument("--processes", type=int, default=settings.WEB_PROCESSES, help="how many processes serve it")
+        parser.add_argument(
+            "--proxy-headers", action="store_true", help="take the client's address from X-Forwarded-For"
+        )
+        parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
+        parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.ROLE != "web":
+            raise CommandError("Set NOVELLA_ROLE=web: it decides how database connections are kept.")
+        if not 1 <= options["processes"] <= settings.MOST_WEB_PROCESSES:
+            raise CommandError(f"--processes must be from 1 to {settings.MOST_WEB_PROCESSES}.")
+        daphne = ["--proxy-headers"] if options["proxy_headers"] else []
+        daphne += ["--access-log", options["access_log"]] if options["access_log"] else []
+        try:
+            listening = listen(options["bind"], options["port"])
+        except OSError as error:
+            raise CommandError(f"{options['bind']} port {options['port']}: {error.strerror}.") from error
+        for name in (*PRELOAD, options["application"].partition(":")[0]):
+            importlib.import_module(name)
+        install = importlib.import_module(settings.ASGI_APPLICATION.rpartition(".")[0]).install
+        get_resolver()._populate()  # at the first request otherwise, in each process
+        sys.exit(Master(listening, options["processes"], options["application"], daphne, install).run())

@@ -1,0 +1,98 @@
+"""One web process on a socket that is listening already: Daphne, and word to its master that it answers.
+
+Importing this makes Daphne's event loop, so it is imported in the process that uses it, never before a fork.
+"""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from daphne import server as daphne_server
+from daphne.cli import CommandLineInterface
+from daphne.server import reactor
+from django.conf import settings
+from twisted.internet import defer
+
+from portal.web import board as shared
+from portal.web.board import Board
+from portal.web.shared_port import SharedPort
+
+OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
+"""No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
+
+
+class _Endpoint:
+    """What Daphne listens on, in the place of what its options say."""
+
+    def __init__(self, listening: socket.socket, board: Board, row: int) -> None:
+        self._listening, self._board, self._row = listening, board, row
+
+    def listen(self, factory: Any) -> Any:
+        """Return a Deferred of the port, which listens."""
+        port = SharedPort._fromListeningDescriptor(reactor, self._listening.fileno(), self._listening.family, factory)
+        port.board, port.row = self._board, self._row
+        port.startListening()
+        return defer.succeed(port)
+
+
+def run(listening: socket.socket, application: str, options: Sequence[str], board: Board, row: int) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    endpoint = _Endpoint(listening, board, row)
+    daphne_server.serverFromString = lambda *_: endpoint
+    interface = CommandLineInterface()
+    interface.server_class = _server_that_asks_itself(board, row)
+    interface.run([*OPTIONS, *options, "--fd", str(listening.fileno()), application])
+
+
+def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Server]:
+    class AskingServer(daphne_server.Server):
+        """Daphne's server, which begins with a question to itself."""
+
+        def run(self) -> None:
+            reactor.callWhenRunning(self._ask)
+            super().run()
+
+        def _ask(self) -> None:
+            self._asked = asyncio.ensure_future(_keep_asking(self.application, board, row))
+
+    return AskingServer
+
+
+async def _keep_asking(application: Any, board: Board, row: int) -> None:
+    """Note whenever a request went through: event loop, threads and middleware work, whatever the answer is."""
+    while True:
+        if await _ask(application):
+            board.answers(row)
+        await asyncio.sleep(shared.ASK_EVERY)
+
+
+async def _ask(application: Any) -> bool:
+    """Put ``GET /healthz`` to the application; whether there is an answer."""
+    name = next(iter(settings.ALLOWED_HOSTS), "localhost").replace("*", "localhost").lstrip(".")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/healthz",
+        "raw_path": b"/healthz",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(b"host", name.encode())],
+        "client": None,
+        "server": None,
+    }
+    said: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if said:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        said.append(message)
+
+    await application(scope, receive, send)
+    return bool(said)

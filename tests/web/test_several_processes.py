@@ -1,0 +1,109 @@
+"""Several web processes behind one port: who gets a connection, and what the end of one means to clients."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.jobs.conftest import ROOT, eventually
+from tests.web.conftest import Several
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., Several]
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.fixture
+def connections() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def ask(connection: socket.socket) -> bytes:
+    """Put a request to a connection that stays open; returns the beginning of the answer."""
+    connection.sendall(REQUEST)
+    return connection.recv(8)
+
+
+def opened(several: Several, connections: ExitStack) -> socket.socket:
+    return connections.enter_context(socket.create_connection(("127.0.0.1", several.port), timeout=120))
+
+
+def all_answer(several: Several, connections: ExitStack) -> None:
+    """Ask once over a connection of its own until no process is still starting."""
+    eventually(lambda: Counter(where(several, connections, 4)).keys() == set(several.pids), "both processes answer")
+
+
+def where(several: Several, connections: ExitStack, count: int) -> list[int]:
+    """Open connections one after the other, with a request on each; returns the processes that hold them."""
+    made = [opened(several, connections) for _ in range(count)]
+    assert {ask(each) for each in made} == {b"HTTP/1.1"}
+    return [several.holder(each) for each in made]
+
+
+def test_connections_that_last_are_spread_evenly(several: Start, connections: ExitStack) -> None:
+    web = several()
+    with ExitStack() as first:
+        all_answer(web, first)
+    held = Counter(where(web, connections, 16))
+    assert held.keys() == set(web.pids)
+    assert min(held.values()) >= 6
+
+
+def test_a_process_that_stands_still_holds_nobody_up(several: Start, connections: ExitStack) -> None:
+    web = several()
+    all_answer(web, connections)
+    still, lively = web.pids
+    os.kill(still, signal.SIGSTOP)
+    try:
+        assert set(where(web, connections, 8)) == {lively}
+    finally:
+        os.kill(still, signal.SIGCONT)
+
+
+def test_a_killed_process_is_replaced_and_nobody_is_refused(several: Start, connections: ExitStack) -> None:
+    web = several()
+    all_answer(web, connections)
+    before = set(web.pids)
+    killed = min(before)
+    os.kill(killed, signal.SIGKILL)
+    where(web, connections, 8)
+    eventually(lambda: len(web.pids) == 2 and killed not in web.pids, "another one")
+    assert before - set(web.pids) == {killed}
+    all_answer(web, connections)
+
+
+def test_a_process_that_answers_no_more_is_ended(several: Start, connections: ExitStack) -> None:
+    web = several(TESTS_SILENT="5")
+    all_answer(web, connections)
+    still = web.pids[0]
+    os.kill(still, signal.SIGSTOP)
+    eventually(lambda: still not in web.pids, "its end")
+    eventually(lambda: len(web.pids) == 2, "another one")
+    all_answer(web, connections)
+
+
+def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
+    web = several()
+    all_answer(web, connections)
+    web.master.send_signal(signal.SIGTERM)
+    assert web.master.wait(60) == 0
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", web.port)) != 0
+
+
+@pytest.mark.parametrize(("role", "application"), [("worker", "portal.asgi:application"), ("web", "portal.asgi:no")])
+def test_what_cannot_start_ends(role: str, application: str, tmp_path: object) -> None:
+    """The supervisor sees it, and says so."""
+    environment = {**os.environ, "NOVELLA_ROLE": role, "NOVELLA_DATA": str(tmp_path)}
+    command = [sys.executable, "manage.py", "web", "-p", "0", "--processes", "2", "--application", application]
+    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 1
