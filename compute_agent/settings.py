@@ -53,6 +53,8 @@ class AgentSettings:
     workers: int = 4
     """Builds and copies of disks at the same time; one project has at most all but one of them."""
     boot_timeout: float = 60.0
+    machine_id: str = ""
+    """Tells this machine from others; empty: what ``compute_agent.link.machine_id`` finds when the agent starts."""
     join_token: str | None = None
     join_token_file: Path | None = None
     """A file with the token alone, or a JSON object of tokens by host name; read when a token is needed."""

@@ -195,6 +195,7 @@ class Enrol(Message, frozen=True):
     credential: str
     contract: int = CONTRACT_VERSION
     agent_version: str = ""
+    machine: str = ""  # tells this machine from others; the credential holds for it only
 
 
 class Hello(Message, frozen=True):
@@ -207,6 +208,17 @@ class Hello(Message, frozen=True):
     agent_version: str = ""
     guests: list[GuestState] = []
     time: float | None = None  # Unix time of the host's clock
+    machine: str = ""  # as in Enrol
+
+
+class NewCredential(Message, frozen=True):
+    """The answer to RenewCredential: a new secret, which is on the host's disk beside the old one."""
+
+    credential: str
+
+
+class CredentialStored(Message, frozen=True):
+    """From now on the host uses its new credential; the old one is not needed any more."""
 
 
 class Leftover(Frozen, frozen=True):
@@ -341,6 +353,14 @@ class Ownership(Message, frozen=True):
     open: list[str] | None = None
 
 
+class RenewCredential(Message, frozen=True):
+    """Make a new credential, store it and send it; the old one is good until ``CredentialStored``."""
+
+
+class CredentialTaken(Message, frozen=True):
+    """The portal knows the new credential, too."""
+
+
 class Refused(Message, frozen=True):
     """The connection will not stand; ``final`` means that trying again without an operator's help is useless."""
 
@@ -354,8 +374,10 @@ class EventsAck(Message, frozen=True):
     seq: int
 
 
-ToAgent = Welcome | Ownership | Refused | Command | Call | EventsAck
-ToPortal = Enrol | Hello | Heartbeat | ResourceAudit | CommandAck | Events | CallReply
+ToAgent = Welcome | Ownership | Refused | Command | Call | EventsAck | RenewCredential | CredentialTaken
+ToPortal = (
+    Enrol | Hello | Heartbeat | ResourceAudit | CommandAck | Events | CallReply | NewCredential | CredentialStored
+)
 
 _encoder = msgspec.json.Encoder()
 _to_agent: msgspec.json.Decoder[ToAgent] = msgspec.json.Decoder(ToAgent)

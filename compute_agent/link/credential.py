@@ -22,6 +22,31 @@ class Credential(msgspec.Struct):
     host: str
     secret: str
     enrolled: bool = False
+    next: str = ""
+    """A new secret that the portal has asked for, until it is known there."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Replaces a host's secret when the portal asks for it; at no moment does the disk hold no secret that is known."""
+
+    state_dir: Path
+    credential: Credential
+
+    def offer(self) -> str:
+        """Return the new secret, which is on the disk already; the same one until the portal has taken it."""
+        if not self.credential.next:
+            self.credential.next = secrets.token_urlsafe(32)
+            store(self.state_dir, self.credential)
+        return self.credential.next
+
+    def take(self) -> bool:
+        """Use the new secret from now on; False when there is none."""
+        if not self.credential.next:
+            return False
+        self.credential.secret, self.credential.next = self.credential.next, ""
+        store(self.state_dir, self.credential)
+        return True
 
 
 def load_or_make(state_dir: Path, host: str) -> Credential:

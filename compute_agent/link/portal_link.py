@@ -22,7 +22,7 @@ from compute_agent.contract.messages import (
 )
 from compute_agent.engine.threads import Threads, in_thread
 from compute_agent.host import Host
-from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, load_or_make, store
+from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, Renewal, load_or_make, store
 from compute_agent.link.dial import SocketOpener, dial, link_url
 from compute_agent.link.errors import RefusedByPortalError, StartError
 from compute_agent.link.session import Session
@@ -123,7 +123,8 @@ class PortalLink:
                 async with asyncio.timeout(ANSWER_TIMEOUT):
                     answer = decode_to_agent(await connection.recv(decode=False))
                 welcome = self._admitted(answer)
-                await Session(connection, self._host, welcome, host_ip).run()
+                renewal = Renewal(settings.state_dir, self._credential)
+                await Session(connection, self._host, welcome, renewal, host_ip).run()
         except InvalidStatus as error:
             raise RefusedByPortalError(f"it answers the handshake with HTTP {error.response.status_code}") from error
         finally:
@@ -133,11 +134,18 @@ class PortalLink:
         return {"Authorization": f"Bearer {self._credential.secret}", "X-Novella-Host": self._settings.host}
 
     async def _first_frame(self, *, enrolling: bool) -> Enrol | Hello:
-        name, release = self._settings.host, agent_version()
+        name, release, machine = self._settings.host, agent_version(), self._settings.machine_id
         if enrolling:
             token = self._token.read() or ""
-            return Enrol(join_token=token, host=name, credential=self._credential.secret, agent_version=release)
-        return Hello(host=name, agent_version=release, guests=await self._host.guests(), time=time.time())
+            return Enrol(
+                join_token=token,
+                host=name,
+                credential=self._credential.secret,
+                agent_version=release,
+                machine=machine,
+            )
+        guests = await self._host.guests()
+        return Hello(host=name, agent_version=release, guests=guests, time=time.time(), machine=machine)
 
     def _admitted(self, answer: object) -> Welcome:
         if isinstance(answer, Refused):

@@ -14,16 +14,22 @@ from compute_agent.contract.messages import (
     Command,
     CommandAck,
     ContractError,
+    CredentialStored,
+    CredentialTaken,
     Events,
     EventsAck,
     Heartbeat,
+    NewCredential,
     Ownership,
     Refused,
+    RenewCredential,
+    ToAgent,
     Welcome,
     decode_to_agent,
     encode,
 )
 from compute_agent.host import Host
+from compute_agent.link.credential import Renewal
 from compute_agent.link.errors import RefusedByPortalError
 from compute_agent.virt.errors import HostError
 
@@ -40,11 +46,14 @@ AUDIT_AGAIN = 5.0
 class Session:
     """Carries commands, calls and events; several tasks, none of which waits for another."""
 
-    def __init__(self, connection: ClientConnection, host: Host, welcome: Welcome, host_ip: str) -> None:
+    def __init__(
+        self, connection: ClientConnection, host: Host, welcome: Welcome, renewal: Renewal, host_ip: str
+    ) -> None:
         """Take over a connection on which the portal has said ``Welcome``."""
         self._connection = connection
         self._host = host
         self._welcome = welcome
+        self._renewal = renewal
         self._host_ip = host_ip
         self._stored: list[str] = []
         self._to_acknowledge = asyncio.Event()
@@ -76,21 +85,33 @@ class Session:
             except ContractError as error:
                 log.warning("%s: the portal sent what this agent does not understand: %s", self._host.name, error)
                 continue
-            match message:
-                case Command():
-                    self._host.accept(message)
-                    self._stored.append(message.id)
-                    self._to_acknowledge.set()
-                case Ownership():
-                    self._host.take_ownership(message)
-                case Call():
-                    tasks.create_task(self._answer(message))
-                case EventsAck():
-                    self._host.outbox.acknowledged(message.seq)
-                case Refused():
-                    raise RefusedByPortalError(message.reason, final=message.final)
-                case Welcome():
-                    self._welcome = message
+            await self._take(message, tasks)
+
+    async def _take(self, message: ToAgent, tasks: asyncio.TaskGroup) -> None:
+        match message:
+            case Command():
+                self._host.accept(message)
+                self._stored.append(message.id)
+                self._to_acknowledge.set()
+            case Ownership():
+                self._host.take_ownership(message)
+            case Call():
+                tasks.create_task(self._answer(message))
+            case EventsAck():
+                self._host.outbox.acknowledged(message.seq)
+            case RenewCredential():
+                await self._send(NewCredential(credential=self._renewal.offer()))
+            case CredentialTaken():
+                await self._use_new_credential()
+            case Refused():
+                raise RefusedByPortalError(message.reason, final=message.final)
+            case Welcome():
+                self._welcome = message
+
+    async def _use_new_credential(self) -> None:
+        if self._renewal.take():
+            log.info("%s: has a new credential.", self._host.name)
+            await self._send(CredentialStored())
 
     async def _answer(self, call: Call) -> None:
         await self._send(CallReply(id=call.id, result=await self._host.answer(call.body)))

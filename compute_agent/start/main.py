@@ -6,10 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compute_agent.engine.threads import Threads
 from compute_agent.host import Host
 from compute_agent.link.errors import HostUnfitError, StartError
+from compute_agent.link.machine_id import machine_id
 from compute_agent.link.portal_link import PortalLink
 from compute_agent.start.assembly import Machine, make_host
 from compute_agent.start.clean import clean
@@ -74,7 +76,9 @@ async def _run(options: Options, machine: Machine) -> None:
     hosts: list[Host] = []
     serving: list[asyncio.Task[None]] = []
     try:
-        for settings in options.hosts:
+        found = options.hosts[0].machine_id or machine_id()
+        for given in options.hosts:
+            settings = replace(given, machine_id=found)
             host = make_host(settings, threads, machine)
             hosts.append(host)
             link = PortalLink(settings, host, threads, machine.opener)

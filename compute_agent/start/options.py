@@ -16,6 +16,7 @@ from compute_agent.virt.fake_faults import FaultPoint
 ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
+_MACHINE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -75,6 +76,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
+    add("--machine-id", default=default("MACHINE_ID", ""), help="what tells this machine from others (default: found)")
     add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
     add("--fake-capacity", default=default("FAKE_CAPACITY", "32:65536:1000"), metavar="VCPUS:MIB:GIB")
     add("--log-level", choices=("debug", "info", "warning", "error"), default=default("LOG_LEVEL", "info"))
@@ -102,6 +104,7 @@ def _options(given: argparse.Namespace) -> Options:
         join_token=given.join_token,
         join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
         fake_capacity=_capacity(given.fake_capacity),
+        machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
     )
     hosts: tuple[AgentSettings, ...] = (replace(one, durable=not one.simulated),)
     if given.simulate is not None:

@@ -14,12 +14,16 @@ from compute_agent.contract.messages import (
     CallReply,
     CommandAck,
     ContractError,
+    CredentialStored,
+    CredentialTaken,
     Enrol,
     Events,
     EventsAck,
     Heartbeat,
     Hello,
+    NewCredential,
     Refused,
+    RenewCredential,
     ResourceAudit,
     ToPortal,
     Welcome,
@@ -33,7 +37,7 @@ from provisioning.common.threads import in_thread
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
-from provisioning.hosts import audits, calls, commands, enrolment, liveness, reports
+from provisioning.hosts import audits, calls, commands, credentials, enrolment, liveness, reports
 from provisioning.hosts.models import Host
 
 FIRST_FRAME_WITHIN = 15.0
@@ -62,7 +66,7 @@ class AgentConsumer(Consumer):
         self._questions: set[str] = set()
         self._stored: list[str] = []
         self._news = asyncio.Event()
-        self._orders = self._calls = True
+        self._orders = self._calls = self._renewal = True
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         await self.accept()
@@ -107,11 +111,8 @@ class AgentConsumer(Consumer):
             await in_thread(liveness.heartbeat, host.id)
         elif isinstance(message, Hello):
             name = handshake.header(self.scope, "x-novella-host")
-            host = await in_thread(enrolment.authenticate, name, handshake.bearer(self.scope))
-            if message.host != name:
-                text = "The host named in the frame is not the one of the credential."
-                raise NotAuthenticatedError(text)
-            await in_thread(liveness.connected, host.id, message)
+            address = str((self.scope.get("client") or ("",))[0])
+            host = await in_thread(liveness.admit, name, handshake.bearer(self.scope), message, address)
         else:
             text = "A link begins with enrol or hello."
             raise ContractError(text)
@@ -152,6 +153,8 @@ class AgentConsumer(Consumer):
             return
         if event.kind == "call":
             self._calls = True
+        elif event.kind == "credential":
+            self._renewal = True
         else:
             self._orders = True
         self._news.set()
@@ -174,9 +177,17 @@ class AgentConsumer(Consumer):
                     if call.id not in self._questions:
                         await self._tell(call)
                 self._questions = {call.id for call in asked}  # one may just have been answered: it is not put again
-            if not (self._orders or self._calls):
+            if self._renewal:
+                self._renewal = False
+                await self._ask_for_credential(host_id)
+            if not (self._orders or self._calls or self._renewal):
                 await self._news.wait()
             self._news.clear()
+
+    async def _ask_for_credential(self, host_id: uuid.UUID) -> None:
+        """Ask for a new credential when an operator wants one."""
+        if await in_thread(credentials.wanted, host_id):
+            await self._tell(RenewCredential())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task of this link.  It is kept until it ends, because the loop alone keeps no task alive."""
@@ -210,9 +221,18 @@ class AgentConsumer(Consumer):
                 await in_thread(audits.audit, host_id, message)
             case CallReply(id=call_id, result=result):
                 await in_thread(calls.answer, host_id, call_id, result)
+            case NewCredential() | CredentialStored():
+                await self._renew_credential(host_id, message)
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."
                 raise ContractError(text)
+
+    async def _renew_credential(self, host_id: uuid.UUID, message: NewCredential | CredentialStored) -> None:
+        if isinstance(message, NewCredential):
+            await in_thread(credentials.offered, host_id, message.credential)
+            await self._tell(CredentialTaken())
+        else:
+            await in_thread(credentials.in_use, host_id)
 
     async def _acknowledge(self, host_id: uuid.UUID) -> None:
         """Write down, a moment later, what the host has stored: by then many a command is finished and needs no note.

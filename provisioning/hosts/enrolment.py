@@ -14,7 +14,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import CONTRACT_VERSION, OLDEST_CONTRACT, Enrol
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.common.text import one_line
-from provisioning.hosts import commands, notifications
+from provisioning.hosts import commands, machines, notifications
 from provisioning.hosts.models import Host, JoinToken
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
     """Return a one-time permission to enrol, good for ``lifetime`` seconds; with ``host_name``, for that host only."""
     token = secrets.token_urlsafe(32)
     JoinToken.objects.create(
-        digest=_digest(token), host_name=host_name, expires_at=timezone.now() + timedelta(seconds=lifetime)
+        digest=digest_of(token), host_name=host_name, expires_at=timezone.now() + timedelta(seconds=lifetime)
     )
     return token
 
@@ -38,21 +38,23 @@ def enrol(message: Enrol) -> Host:
     """Take a new host in: the join token is used up and the agent's credential becomes the host's.
 
     An enrolment that is repeated because its answer was lost (same credential) succeeds again.  A token made for a
-    host's name also replaces the credential of a host that has lost its own; what that host was ordered is sent again.
+    host's name also replaces the credential of a host that has lost its own, or has moved to another machine; what that
+    host was ordered is sent again.
     Raises NotAuthenticatedError, InvalidInputError.
     """
     check_contract(message.contract)
     if not _NAME.fullmatch(message.host):
         raise InvalidInputError("A host's name has letters, digits, '.', '_' and '-'.", field="host")
-    if len(message.credential) < MIN_CREDENTIAL:
-        raise InvalidInputError(f"The credential must have at least {MIN_CREDENTIAL} characters.", field="credential")
-    digest, now = _digest(message.credential), timezone.now()
-    given = JoinToken.objects.filter(digest=_digest(message.join_token))
+    check_credential(message.credential)
+    machines.check_form(message.machine)
+    digest, now = digest_of(message.credential), timezone.now()
+    given = JoinToken.objects.filter(digest=digest_of(message.join_token))
     if not given.exists():  # strangers guess without holding up those who write
         raise NotAuthenticatedError(_BAD_TOKEN)
     with transaction.atomic():
         host = Host.objects.filter(name=message.host).first()
-        if host is not None and hmac.compare_digest(host.credential_digest, digest):
+        known = host is not None and hmac.compare_digest(host.credential_digest, digest)
+        if host is not None and known and host.machine_id == message.machine:
             return host
         tokens = given.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
         if host is not None and host.credential_digest:  # an open token takes in new hosts, it does not replace one
@@ -62,12 +64,19 @@ def enrol(message: Enrol) -> Host:
         new = host is None
         if host is None:
             host = _new_host(message.host)
-        host.credential_digest, host.agent_version, host.contract_version = (
-            digest,
-            one_line(message.agent_version, 40),
-            message.contract,
-        )
-        host.save(update_fields=["credential_digest", "agent_version", "contract_version"])
+        joined = {
+            "credential_digest": digest,
+            "next_credential_digest": "",
+            "credential_wanted_at": None,
+            "machine_id": message.machine,
+            "second_machine_at": None,
+            "second_machine_address": "",
+            "agent_version": one_line(message.agent_version, 40),
+            "contract_version": message.contract,
+        }
+        for name, value in joined.items():
+            setattr(host, name, value)
+        host.save(update_fields=list(joined))
         if new:
             notifications.notify(host, "create")
         commands.send_again(host.id)
@@ -91,12 +100,29 @@ def _new_host(name: str) -> Host:
 
 
 def authenticate(name: str, credential: str) -> Host:
-    """Return the host whose credential this is.  Raises NotAuthenticatedError, the same for an unknown name."""
+    """Return the host whose credential this is, the old or the new one while both are good.
+
+    Raises NotAuthenticatedError, the same for an unknown name.
+    """
     host = Host.objects.filter(name=name).first()
     known = host.credential_digest if host is not None else ""
-    if host is None or not known or not hmac.compare_digest(known, _digest(credential)):
+    digest = digest_of(credential)
+    if host is not None and host.next_credential_digest and hmac.compare_digest(host.next_credential_digest, digest):
+        return host
+    if host is None or not known or not hmac.compare_digest(known, digest):
         raise NotAuthenticatedError("The host is not known or its credential is wrong.")
     return host
+
+
+def uses_next(host: Host, credential: str) -> bool:
+    """Whether an authenticated host has shown the new credential that it was asked for."""
+    return bool(host.next_credential_digest) and hmac.compare_digest(host.next_credential_digest, digest_of(credential))
+
+
+def check_credential(credential: str) -> None:
+    """Raise InvalidInputError for a credential that is too short."""
+    if len(credential) < MIN_CREDENTIAL:
+        raise InvalidInputError(f"The credential must have at least {MIN_CREDENTIAL} characters.", field="credential")
 
 
 def check_contract(version: int) -> None:
@@ -110,5 +136,5 @@ def check_contract(version: int) -> None:
     )
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -10,15 +10,33 @@ from django.conf import settings
 from django.utils import timezone
 
 from compute_agent.contract.messages import Hello, Owned, Ownership
+from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.text import one_line
 from provisioning.hosts.audits import compare
 from provisioning.hosts.commands import awaited
-from provisioning.hosts.enrolment import check_contract
+from provisioning.hosts.credentials import in_use
+from provisioning.hosts.enrolment import authenticate, check_contract, uses_next
+from provisioning.hosts.machines import check_machine
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import wrong_clock
 from provisioning.hosts.subjects import handlers
 
 log = logging.getLogger(__name__)
+
+
+def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> Host:
+    """Let a host in that says hello from ``address``: by its credential, on its own machine, for its own name.
+
+    Raises NotAuthenticatedError, InvalidInputError.
+    """
+    host = authenticate(host_name, credential)
+    if hello.host != host_name:
+        raise NotAuthenticatedError("The host named in the frame is not the one of the credential.")
+    check_machine(host, hello.machine, address)
+    if uses_next(host, credential):
+        in_use(host.id)
+    connected(host.id, hello)
+    return host
 
 
 def connected(host_id: uuid.UUID, hello: Hello) -> None:

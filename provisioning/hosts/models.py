@@ -15,6 +15,11 @@ class Host(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     credential_digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the agent's credential, hex
+    next_credential_digest = models.CharField(max_length=64, blank=True)  # of a new one that the agent may use already
+    credential_wanted_at = models.DateTimeField(null=True)  # an operator has asked for a new one
+    machine_id = models.CharField(max_length=64, blank=True)  # the credential holds for this machine only
+    second_machine_at = models.DateTimeField(null=True)  # when another machine was refused last
+    second_machine_address = models.CharField(max_length=45, blank=True)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
     forced_down = models.BooleanField(default=False)  # an operator says that it is down, whatever its agent says

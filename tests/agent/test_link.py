@@ -17,6 +17,8 @@ from compute_agent.contract.messages import (
     CallReply,
     CommandAck,
     ConsoleOutputCall,
+    CredentialStored,
+    CredentialTaken,
     Diagnostics,
     DiagnosticsCall,
     Enrol,
@@ -24,10 +26,12 @@ from compute_agent.contract.messages import (
     EventsAck,
     Heartbeat,
     Hello,
+    NewCredential,
     Refused,
+    RenewCredential,
     ResourceAudit,
 )
-from compute_agent.link import portal_link
+from compute_agent.link import machine_id, portal_link
 from compute_agent.link.credential import Credential, load_or_make, store
 from compute_agent.link.dial import here
 from compute_agent.link.errors import StartError
@@ -43,6 +47,51 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"PAUSE": 0.01, "PAUSE_MAX_NEAR": 0.05, "PAUSE_FINAL": 0.1}.items():
         monkeypatch.setattr(portal_link, name, seconds)
     monkeypatch.setattr("compute_agent.link.session.AUDIT_PAUSE", 0.02)
+
+
+async def test_the_host_sends_what_tells_its_machine_from_others(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with small_portal(tokens={"kelvin": "once"}) as portal:
+        settings = AgentSettings("kelvin", tmp_path, portal.url, join_token="once", machine_id="m1")
+        async with linked(stage, settings):
+            await portal.connected()
+            assert portal.heard(Enrol)[0].machine == "m1"
+
+
+async def test_a_host_renews_its_credential_when_it_is_asked_to(tmp_path: Path) -> None:
+    """Stored before it is sent, and used only when the portal has it: an answer that is lost changes nothing."""
+    stage = make_stage(tmp_path)
+    async with small_portal(tokens={"kelvin": "once"}) as portal:
+        settings = AgentSettings("kelvin", tmp_path, portal.url, join_token="once")
+        async with linked(stage, settings):
+            await portal.connected()
+            old = load_or_make(tmp_path, "kelvin").secret
+            for _ in range(2):
+                await portal.say(RenewCredential())
+            await portal.until(lambda: len(portal.heard(NewCredential)) == 2)
+            first, second = portal.heard(NewCredential)
+            kept = load_or_make(tmp_path, "kelvin")
+            assert (kept.secret, kept.next) == (old, first.credential)
+            assert first.credential == second.credential != old
+            await portal.say(CredentialTaken())
+            await portal.until(lambda: portal.heard(CredentialStored))
+            assert load_or_make(tmp_path, "kelvin").secret == first.credential
+
+
+def test_a_machines_number_is_its_own_and_no_secret_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SYSTEM", "FIRMWARE", "MADE"):
+        monkeypatch.setattr(machine_id, name, tmp_path / name)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    made = machine_id.machine_id()
+    assert made == machine_id.machine_id(), "made once where the system has none"
+    (tmp_path / "SYSTEM").write_text("a" * 32 + "\n")
+    installed = machine_id.machine_id()
+    (tmp_path / "FIRMWARE").write_text("4C4C4544-0051\n")
+    clone = machine_id.machine_id()
+    assert len({made, installed, clone}) == 3
+    assert "a" * 32 not in installed
 
 
 @contextlib.asynccontextmanager

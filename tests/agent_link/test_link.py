@@ -22,23 +22,28 @@ from compute_agent.contract.messages import (
     CommandAck,
     ConsoleOutput,
     ConsoleOutputCall,
+    CredentialStored,
+    CredentialTaken,
     Enrol,
     Events,
     EventsAck,
     Heartbeat,
     Hello,
     Message,
+    NewCredential,
     Ownership,
     Refused,
+    RenewCredential,
     Welcome,
     decode_to_agent,
     encode,
 )
 from portal.agents import link
-from provisioning.common.errors import UnavailableError
+from provisioning.common.errors import NotAuthenticatedError, UnavailableError
 from provisioning.compute import host_commands
+from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
-from provisioning.hosts import calls, commands, enrolment
+from provisioning.hosts import calls, commands, credentials, enrolment
 from provisioning.hosts.models import Host, HostCall, HostCommand
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
@@ -144,6 +149,96 @@ async def test_a_link_must_begin_with_enrol_or_hello(open_socket: Open, frame: s
     await socket.send_to(frame.encode("utf-8", "replace").decode())
     assert isinstance(await hear(socket), Refused)
     assert await socket.closed() == link.REFUSED
+
+
+async def hello_from(open_socket: Open, machine: str, credential: str = f"{CREDENTIAL}h1") -> tuple[Socket, Any]:
+    socket = await open_socket(PATH, authorization=f"Bearer {credential}", x_novella_host="h1")
+    await tell(socket, Hello(host="h1", machine=machine))
+    return socket, await hear(socket)
+
+
+async def test_a_copy_of_the_agents_folder_on_another_machine_is_refused_and_told_of(
+    open_socket: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = await enrol(open_socket)
+    socket, answer = await hello_from(open_socket, "first")
+    assert isinstance(answer, Welcome), "the first machine that says hello is remembered"
+    for machine in ("second", ""):
+        copy, answer = await hello_from(open_socket, machine)
+        assert isinstance(answer, Refused), machine
+        assert answer.final
+        assert "another machine" in answer.reason
+        assert await copy.closed() == link.REFUSED
+    assert "second machine" in caplog.text
+    assert isinstance(await hear(socket), Ownership)
+    await in_db(order)(host)
+    assert isinstance(await hear(socket), Command), "the host's own link goes on"
+    assert [finding.subject for finding in await in_db(lambda: list(second_machines()))()] == ["host h1"]
+    await socket.disconnect()
+
+
+async def test_a_host_moves_to_another_machine_by_joining_again(open_socket: Open) -> None:
+    await enrol(open_socket)
+    first, _ = await hello_from(open_socket, "first")
+    await first.disconnect()
+    moved = await open_socket(PATH)
+    token = await in_db(enrolment.create_join_token)("h1")
+    await tell(moved, Enrol(join_token=token, host="h1", credential=f"{CREDENTIAL}h1", machine="second"))
+    assert isinstance(await hear(moved), Welcome)
+    await moved.disconnect()
+    stayed, answer = await hello_from(open_socket, "first")
+    assert isinstance(answer, Refused)
+    await stayed.closed()
+    again, answer = await hello_from(open_socket, "second")
+    assert isinstance(answer, Welcome)
+    await again.disconnect()
+
+
+async def test_an_enrolment_is_repeated_on_its_own_machine_only(open_socket: Open) -> None:
+    token = await in_db(enrolment.create_join_token)("h1")
+    for machine, kind in (("first", Welcome), ("first", Welcome), ("second", Refused)):
+        socket = await open_socket(PATH)
+        await tell(socket, Enrol(join_token=token, host="h1", credential=f"{CREDENTIAL}h1", machine=machine))
+        assert isinstance(await hear(socket), kind)
+        await socket.disconnect()
+
+
+async def test_a_host_gets_a_new_credential_over_its_link(open_socket: Open) -> None:
+    """The old one is good until the host has said that it uses the new one."""
+    host, old, new = await enrol(open_socket), f"{CREDENTIAL}h1", "n" * 40
+    socket = await connect(open_socket, host)
+    await in_db(credentials.renew)(["h1"])
+    assert isinstance(await hear(socket), RenewCredential)
+    await tell(socket, NewCredential(credential=new))
+    assert isinstance(await hear(socket), CredentialTaken)
+    for good in (old, new):
+        assert (await in_db(enrolment.authenticate)("h1", good)).id == host.id
+    await tell(socket, CredentialStored())
+    await eventually(lambda: not Host.objects.get(id=host.id).next_credential_digest)
+    assert (await in_db(enrolment.authenticate)("h1", new)).id == host.id
+    with pytest.raises(NotAuthenticatedError):
+        await in_db(enrolment.authenticate)("h1", old)
+    await socket.disconnect()
+
+
+async def test_a_host_that_says_hello_with_its_new_credential_has_confirmed_it(open_socket: Open) -> None:
+    host, new = await enrol(open_socket), "n" * 40
+    await in_db(credentials.renew)()
+    await in_db(credentials.offered)(host.id, new)
+    socket, answer = await hello_from(open_socket, "", new)
+    assert isinstance(answer, Welcome)
+    with pytest.raises(NotAuthenticatedError):
+        await in_db(enrolment.authenticate)("h1", f"{CREDENTIAL}h1")
+    await socket.disconnect()
+
+
+async def test_a_host_cannot_change_its_credential_unasked(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    await tell(socket, NewCredential(credential="n" * 40))
+    assert isinstance(await hear(socket), Refused)
+    with pytest.raises(NotAuthenticatedError):
+        await in_db(enrolment.authenticate)("h1", "n" * 40)
 
 
 async def test_an_unknown_frame_ends_the_link(open_socket: Open) -> None:

@@ -74,7 +74,8 @@ def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
 def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:
     """Run the agent of this machine, or one process for all simulated hosts."""
     command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{port}"]
-    command += ["--join-token-file", str(data.path / JOIN_TOKENS)]
+    # The data folder moves as a whole, the portal's half with the agents': no copy of it is a second machine to it.
+    command += ["--join-token-file", str(data.path / JOIN_TOKENS), "--machine-id", "data-folder"]
     folder = data.path / "hosts"
     if hosts.simulated:
         count = str(len(hosts.names))

@@ -22,7 +22,8 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
-from provisioning.hosts import enrolment
+from provisioning.hosts import credentials, enrolment
+from provisioning.hosts.machines import TOLD_FOR
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
@@ -31,7 +32,7 @@ MEASURED = (
     "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "forced_down",
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
-    "disk_gb_allocated", "instances_allocated", "created_at",
+    "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -72,6 +73,7 @@ class HostAdmin(Written):
         "let_up": "os_compute_api:os-services:update",
         "forget": "os_compute_api:os-services:delete",
         "join": "novella:hosts:join",
+        "renew": "novella:hosts:join",
     }
     form = HostForm
     list_display = (
@@ -87,7 +89,7 @@ class HostAdmin(Written):
     list_filter = ("enabled", "availability_zone", "hypervisor_type")
     search_fields = ("name",)
     readonly_fields = MEASURED
-    actions = ("enable", "disable", "force_down", "let_up", "forget")
+    actions = ("enable", "disable", "force_down", "let_up", "renew", "forget")
     change_list_template = "admin/novella/hosts.html"
     fieldsets = (
         (None, {"fields": ("name", "state", "enabled", "disabled_reason", "forced_down", "availability_zone")}),
@@ -101,7 +103,7 @@ class HostAdmin(Written):
             "Agent",
             {"fields": ("id", "last_seen_at", "clock_difference", "agent_version", "contract_version",
                         "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip",
-                        "uptime", "created_at")},
+                        "uptime", "second_machine", "credential_wanted_at", "created_at")},
         ),
     )  # fmt: skip
 
@@ -146,6 +148,11 @@ class HostAdmin(Written):
     def let_up(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=False)
 
+    @row_action("New credential: ask the agent for one", "Hosts asked for new credentials")
+    def renew(self, context: RequestContext, host: Host) -> None:
+        """The old credential is good until the agent uses the new one."""
+        credentials.renew([host.name])
+
     @row_action(
         "Forget: remove a host that is gone for good",
         "Hosts forgotten",
@@ -160,11 +167,26 @@ class HostAdmin(Written):
         """Show whether it answers and gets servers."""
         if host.forced_down:
             return format_html('<span class="status bad">{}</span>', "Forced down")
+        if self._claimed_twice(host):
+            return format_html('<span class="status bad">{}</span>', "Two machines")
         if not is_alive(host, timezone.now()):
             return format_html('<span class="status bad">{}</span>', "Does not answer")
         if not host.enabled:
             return format_html('<span class="status warn" title="{}">{}</span>', host.disabled_reason, "Disabled")
         return format_html('<span class="status ok">{}</span>', "At work")
+
+    @admin.display(description="second machine")
+    def second_machine(self, host: Host) -> str:
+        """Say from where a copy of this host's state folder was refused lately."""
+        if not self._claimed_twice(host):
+            return ""
+        return (
+            f"{host.second_machine_address or 'unknown address'}, refused at {host.second_machine_at:%Y-%m-%d %H:%M:%S}"
+        )
+
+    @staticmethod
+    def _claimed_twice(host: Host) -> bool:
+        return host.second_machine_at is not None and host.second_machine_at > timezone.now() - TOLD_FOR
 
     @admin.display(description="vCPUs", ordering="vcpus_allocated")
     def vcpus(self, host: Host) -> SafeString:

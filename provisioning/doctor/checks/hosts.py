@@ -1,4 +1,4 @@
-"""Hosts that do not answer, and hosts with another time."""
+"""Hosts that do not answer, hosts with another time, and hosts that are two machines."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
+from provisioning.hosts.machines import claimed_twice
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive, wrong_clock
 
@@ -33,3 +34,15 @@ def wrong_clocks() -> Iterator[Finding]:
         way = "ahead of" if ahead > 0 else "behind"
         sentence = f"Its clock is {number(abs(ahead), 'second')} {way} the portal's. What it does is not affected."
         yield Finding("warning", f"host {host.name}", sentence, evidence=ahead > 0)
+
+
+@check("second_machines")
+def second_machines() -> Iterator[Finding]:
+    """Find hosts whose credential another machine has shown lately; it was refused."""
+    for host in claimed_twice(timezone.now()).order_by("name"):
+        at = f"{host.second_machine_at:%Y-%m-%d %H:%M:%S}"
+        sentence = (
+            f"A second machine, at {host.second_machine_address or 'an unknown address'}, has its credential and was"
+            f" last refused at {at}: its state folder was copied."
+        )
+        yield Finding("warning", f"host {host.name}", sentence, evidence=host.second_machine_address)

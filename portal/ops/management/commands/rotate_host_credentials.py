@@ -1,0 +1,26 @@
+"""``manage.py rotate_host_credentials``: ask hosts for new credentials, over their links."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.common.errors import NotFoundError
+from provisioning.hosts import credentials
+
+
+class Command(BaseCommand):
+    """Asks; the agents answer by themselves, those that are away when they are back."""
+
+    help = "Ask hosts for new credentials. The old ones are good until the agents use the new ones."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the names of hosts."""
+        parser.add_argument("hosts", nargs="*", metavar="HOST", help="names of hosts (default: all)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            asked = credentials.renew(options["hosts"])
+        except NotFoundError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(f"Asked for new credentials: {', '.join(asked) or 'no host'}.")

@@ -1,0 +1,64 @@
+"""New credentials for hosts that have joined, over their links: the old one is good until the new one is in use.
+
+1. An operator asks: ``credential_wanted_at``.  2. The agent stores a new secret beside the old one and sends it.
+3. Both are good here.  4. The agent uses the new one and says so, or says hello with it: the old one is void.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.events import services as events
+from provisioning.hosts import commands
+from provisioning.hosts.enrolment import check_credential, digest_of
+from provisioning.hosts.models import Host
+
+log = logging.getLogger(__name__)
+
+
+def renew(names: Iterable[str] = ()) -> list[str]:
+    """Ask hosts for new credentials, all that have joined when none is named; who is away is asked when it is back.
+
+    Returns their names.  Raises NotFoundError, and nothing is asked then.
+    """
+    wanted = sorted(set(names))
+    hosts = list(
+        Host.objects.exclude(credential_digest="").filter(**{"name__in": wanted} if wanted else {}).order_by("name")
+    )
+    missing = set(wanted) - {host.name for host in hosts}
+    if missing:
+        raise NotFoundError(f"No host that has joined is called {', '.join(sorted(missing))}.")
+    with transaction.atomic():
+        Host.objects.filter(id__in=[host.id for host in hosts]).update(credential_wanted_at=timezone.now())
+        for host in hosts:
+            events.record(commands.topic(host.id), "credential", {})
+    return [host.name for host in hosts]
+
+
+def wanted(host_id: uuid.UUID) -> bool:
+    """Whether the host is to be asked for a new credential."""
+    return Host.objects.filter(id=host_id).exclude(credential_wanted_at=None).exists()
+
+
+def offered(host_id: uuid.UUID, credential: str) -> None:
+    """Know the new credential beside the old one.  Raises InvalidInputError, also when nobody has asked for one."""
+    check_credential(credential)
+    asked = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
+    if not asked.update(next_credential_digest=digest_of(credential)):
+        raise InvalidInputError("No new credential was asked for.", field="credential")
+
+
+def in_use(host_id: uuid.UUID) -> bool:
+    """The host uses its new credential: the old one is void.  False when there is no new one."""
+    known = Host.objects.filter(id=host_id).exclude(next_credential_digest="")
+    changed = known.update(
+        credential_digest=F("next_credential_digest"), next_credential_digest="", credential_wanted_at=None
+    )
+    if changed:
+        log.info("Host %s has a new credential.", host_id)
+    return bool(changed)

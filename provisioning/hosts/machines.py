@@ -1,0 +1,50 @@
+"""A host's credential holds for one machine: a copy of its state folder elsewhere is refused."""
+
+import logging
+import re
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
+from provisioning.common.text import one_line
+from provisioning.hosts.models import Host
+
+log = logging.getLogger(__name__)
+
+TOLD_FOR = timedelta(days=1)
+"""How long a refused machine is told of."""
+_MACHINE = re.compile(r"[A-Za-z0-9._-]{0,64}")
+
+
+def check_machine(host: Host, machine: str, address: str = "") -> None:
+    """Remember the machine of a host that has none yet; raise NotAuthenticatedError for another one than the host's.
+
+    ``address`` is where it asks from, for the operator.
+    """
+    check_form(machine)
+    if machine == host.machine_id:
+        return
+    if not host.machine_id and Host.objects.filter(id=host.id, machine_id="").update(machine_id=machine):
+        return
+    Host.objects.filter(id=host.id).update(
+        second_machine_at=timezone.now(), second_machine_address=one_line(address, 45)
+    )
+    log.error("A second machine, at %s, has the credential of host %s and is refused.", address or "?", host.name)
+    raise NotAuthenticatedError(
+        f"The credential of host {host.name} belongs to another machine. If this one is a copy, give it a state folder"
+        " and a name of its own. If the host has moved here, stop the agent there and join again with a token made for"
+        f" the name {host.name}."
+    )
+
+
+def check_form(machine: str) -> None:
+    """Raise InvalidInputError for what is not a machine's number."""
+    if not _MACHINE.fullmatch(machine):
+        raise InvalidInputError("A machine has at most 64 letters, digits, '.', '_' and '-'.", field="machine")
+
+
+def claimed_twice(now: datetime) -> QuerySet[Host]:
+    """Return the hosts of which a second machine was refused lately."""
+    return Host.objects.filter(second_machine_at__gt=now - TOLD_FOR)
