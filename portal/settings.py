@@ -257,8 +257,9 @@ Q_CLUSTER = {
     "log_level": "WARNING",
 }
 
-LONG_JOBS = integer("NOVELLA_LONG_JOBS", 2, 1, 64)
-"""Downloads of images and the like that one worker process runs at once, beside its other work."""
+LONG_JOBS = integer("NOVELLA_LONG_JOBS", 3, 1, 64)
+"""Downloads of images and the like that one worker process runs at once, beside its other work; one of these threads is
+for other things than imports."""
 
 # Launching
 MAX_SCHEDULE_ATTEMPTS = integer("NOVELLA_MAX_SCHEDULE_ATTEMPTS", 3, 1, 10)
@@ -385,8 +386,10 @@ STAGING_TIMEOUT = integer("NOVELLA_STAGING_TIMEOUT", 86_400, 60, 2_592_000)
 """Seconds that staged data waits for its import."""
 TASK_RETENTION = integer("NOVELLA_IMAGE_TASK_RETENTION", 172_800, 60, 31_536_000)
 """Seconds that the record of a finished import is kept."""
-IMAGE_STORAGE_QUOTA = integer("NOVELLA_IMAGE_STORAGE_QUOTA", 0, 0, 1 << 60)
-"""Bytes of images that one project may keep; 0 is no limit."""
+IMAGE_STORAGE_QUOTA = integer("NOVELLA_IMAGE_STORAGE_QUOTA", 50 << 30, 0, 1 << 50)
+"""Bytes of images that a project may keep for which no quota image_size_total is set; 0 is no limit."""
+IMPORTS_AT_ONCE = integer("NOVELLA_IMPORTS_AT_ONCE", 2, 1, 64)
+"""Imports of images that go on for one project at a time; the others wait."""
 IMAGE_MEMBER_LIMIT = integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
 """Projects that one image can be shared with."""
 IMAGE_PROPERTY_PROTECTIONS = env.str("NOVELLA_IMAGE_PROPERTY_PROTECTIONS", default="")

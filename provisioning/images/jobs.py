@@ -13,7 +13,7 @@ def give_up_import(reason: str, task_id: str) -> None:
     imports.fail(uuid.UUID(task_id), "The import failed for an internal reason. Tell your operator the task's id.")
 
 
-@job(imports.JOB, topic=imports.TOPIC, on_give_up=give_up_import, long=True)
+@job(imports.JOB, topic=imports.TOPIC, on_give_up=give_up_import, long=True, leaves_room=True)
 def run_import(task_id: str) -> None:
     imports.run(uuid.UUID(task_id))
 

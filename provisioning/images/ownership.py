@@ -1,18 +1,19 @@
-"""What projects own in images, and that no quota limits it."""
+"""What projects own in images, and what of it is limited."""
 
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors.storage import measured
 from provisioning.quotas import registry
 
 
 def register() -> None:
-    """Keep projects with images, and say why they are not limited."""
+    """Keep projects with images, and say what limits them."""
     project_resources.register("images", _images)
     project_resources.register("image memberships", None, _remove_memberships)
+    registry.measure("images", measured, {"images.Image": ("image_size_total", "image_count_total")})
     registry.leave_free(
         {
-            "images.Image": "Their bytes are limited by NOVELLA_IMAGE_STORAGE_QUOTA, counted anew at each upload.",
             "images.ImageTag": "At most 128 of each image.",
             "images.ImageProperty": "At most 128 of each image.",
             "images.ImageMember": "NOVELLA_IMAGE_MEMBER_LIMIT of each image; held by the image's owner.",

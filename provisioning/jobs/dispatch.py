@@ -4,6 +4,7 @@ In order: note the start · run the job · remove the message, or give it back f
 the job's ``on_give_up``.  Starts are counted before the job runs, so a job that kills its worker is stopped as well.
 """
 
+import functools
 import logging
 import os
 import time
@@ -27,8 +28,10 @@ logger = logging.getLogger(__name__)
 
 def run(message_id: int, group: str, message: JobMessage) -> None:
     """Run one message in a worker process; a long one beside the next ones."""
-    if registry.jobs[message.job].long:
-        long_jobs.begin(message_id, group, lambda: _run(message_id, group, message))
+    job = registry.jobs[message.job]
+    if job.long:
+        work = functools.partial(_run, message_id, group, message)
+        long_jobs.begin(message_id, group, work, leaves_room=job.leaves_room)
     else:
         _run(message_id, group, message)
 

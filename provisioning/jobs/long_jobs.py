@@ -23,12 +23,15 @@ _lock = threading.Lock()
 _running: set[threading.Thread] = set()
 
 
-def begin(message_id: int, group: str, work: Callable[[], None]) -> None:
-    """Run the work of a taken message in a thread, or give the message back for a while when enough of them run."""
+def begin(message_id: int, group: str, work: Callable[[], None], *, leaves_room: bool = False) -> None:
+    """Run the work of a taken message in a thread, or give the message back for a while when enough of them run.
+
+    ``leaves_room``: it does not take the last of the threads, unless there is only one.
+    """
     thread = threading.Thread(target=_run, args=[message_id, group, work], name=f"long-job-{message_id}", daemon=True)
     with _lock:
         _running.intersection_update([each for each in _running if each.is_alive()])
-        room = len(_running) < settings.LONG_JOBS
+        room = len(_running) < max(settings.LONG_JOBS - leaves_room, 1)
         if room:
             _running.add(thread)
             thread.start()

@@ -19,6 +19,8 @@ class RegisteredJob:
     on_give_up: GiveUp | None
     long: bool = False
     """Whether it may take longer than a worker's time for a job, and runs beside the others."""
+    leaves_room: bool = False
+    """Whether it never takes the last of a worker's threads for long jobs."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,20 @@ jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
 
 
-def job(name: str, *, topic: str, on_give_up: GiveUp | None = None, long: bool = False) -> Callable[[Job], Job]:
+def job(
+    name: str, *, topic: str, on_give_up: GiveUp | None = None, long: bool = False, leaves_room: bool = False
+) -> Callable[[Job], Job]:
     """Register a function that ``cast`` may name; it takes the cast's payload as keywords.
 
     It runs at least once, so it must look at the state first.  An exception is logged and the job tried again shortly;
     after three starts ``on_give_up(reason, **payload)`` is called instead.  A ``long`` job runs in a thread beside the
-    others, for as long as it takes; it is given back when its worker dies or stops.
+    others, for as long as it takes; it is given back when its worker dies or stops.  One that ``leaves_room``, because
+    it may take hours and many are asked for, never takes the last thread for such jobs.
     """
 
     def register(function: Job) -> Job:
         _unique(jobs, name, function)
-        jobs[name] = RegisteredJob(name, topic, function, on_give_up, long)
+        jobs[name] = RegisteredJob(name, topic, function, on_give_up, long, leaves_room)
         return function
 
     return register

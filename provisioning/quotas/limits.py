@@ -1,5 +1,7 @@
 """The resources that are limited and Nova's default limits; -1 is unlimited, memory is in MiB."""
 
+from django.conf import settings
+
 UNLIMITED = -1
 
 COMPUTE: dict[str, int] = {
@@ -28,8 +30,13 @@ VOLUME: dict[str, int] = {
     "gigabytes": 1000,
     "snapshots": 10,
 }
-DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME
-"""Nova's, Neutron's and Cinder's own defaults."""
+IMAGE: dict[str, int] = {
+    "image_size_total": 51_200,
+    "image_count_total": 100,
+}
+"""Glance's names; Glance itself has no limits unless an operator registers some.  Sizes in MiB."""
+DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
+"""Nova's, Neutron's and Cinder's own defaults, and those of images."""
 
 PER_USER = frozenset({"key_pairs"})
 """Held by a user over all projects; the limit is that of the project in which one more is asked for."""
@@ -43,5 +50,13 @@ EACH = frozenset(
     }
 )
 """Limits of one thing, not of a sum: nothing is kept of them, ``services.check_each`` compares."""
-LEDGER = frozenset(DEFAULTS) - EACH
+MEASURED = frozenset(IMAGE)
+"""Counted anew from the records at each question, while nobody else of the project may add to them."""
+LEDGER = frozenset(DEFAULTS) - EACH - MEASURED
 """Held in sum: what is used of them is written down by ``services.reserve`` and ``hold``."""
+
+
+def delivered() -> dict[str, int]:
+    """Return the limits where no operator has set any: the defaults, and what settings say instead."""
+    bytes_of_images = int(settings.IMAGE_STORAGE_QUOTA)
+    return DEFAULTS | {"image_size_total": bytes_of_images >> 20 if bytes_of_images else UNLIMITED}

@@ -30,6 +30,9 @@ limited: dict[str, tuple[str, ...]] = {}
 unlimited: dict[str, str] = {}
 """Model → why no quota limits it."""
 _recounts: dict[str, Recount] = {}
+Measure = Callable[[uuid.UUID], Mapping[str, int]]
+"""Counts what a project has of resources that the ledger does not keep: resource → amount."""
+_measures: dict[str, Measure] = {}
 
 
 def count(name: str, recount: Recount, models: Mapping[str, tuple[str, ...]]) -> None:
@@ -39,6 +42,17 @@ def count(name: str, recount: Recount, models: Mapping[str, tuple[str, ...]]) ->
         raise ValueError(f"There are no quotas named {', '.join(sorted(unknown))}.")
     _recounts[name] = recount
     limited.update(models)
+
+
+def measure(name: str, function: Measure, models: Mapping[str, tuple[str, ...]]) -> None:
+    """Declare limited models that are counted anew at each question, and the function that does."""
+    _measures[name] = function
+    limited.update(models)
+
+
+def measured(project_id: uuid.UUID) -> dict[str, int]:
+    """Count what a project has of the resources that the ledger does not keep."""
+    return {resource: many for function in _measures.values() for resource, many in function(project_id).items()}
 
 
 def leave_free(reasons: Mapping[str, str]) -> None:

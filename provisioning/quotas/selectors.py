@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from provisioning.quotas.limits import DEFAULTS
+from provisioning.quotas import registry
+from provisioning.quotas.limits import DEFAULTS, delivered
 from provisioning.quotas.models import QuotaLimit, QuotaUsage
 
 
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
-    limits = dict(DEFAULTS)
+    limits = delivered()
     rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None))
     for owner, resource, limit in sorted(
         rows.values_list("project_id", "resource", "limit"), key=lambda row: row[0] is not None
@@ -49,6 +50,19 @@ def detail_of(scope_id: uuid.UUID) -> dict[str, Detail]:
     return {name: Detail(limit, *held.get(name, (0, 0))) for name, limit in limits_of(scope_id).items()}
 
 
+def whole_detail_of(project_id: uuid.UUID) -> dict[str, Detail]:
+    """Return as ``detail_of``, and what is not kept in the ledger counted from the records."""
+    found, used = detail_of(project_id), registry.measured(project_id)
+    return found | {name: found[name]._replace(in_use=amount) for name, amount in used.items()}
+
+
+def own_limit(project_id: uuid.UUID, resource: str) -> int | None:
+    """Return the project's limit, else the operator's default; None where nobody has set one."""
+    rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None), resource=resource)
+    found = dict(rows.values_list("project_id", "limit"))
+    return found.get(project_id, found.get(None))
+
+
 def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]:
     """Return the ids of the projects that have limits of their own for one of these resources."""
     rows = QuotaLimit.objects.filter(project_id__isnull=False, resource__in=list(resources))
@@ -63,7 +77,7 @@ def own_limits(project_id: uuid.UUID | None) -> dict[str, int]:
 
 def default_limits() -> dict[str, int]:
     """Return what a project without limits of its own has: the operator's default, else Nova's."""
-    return DEFAULTS | own_limits(None)
+    return delivered() | own_limits(None)
 
 
 def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> dict[uuid.UUID, dict[str, Detail]]:
@@ -82,10 +96,11 @@ def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> di
             "project_id", "resource", "in_use", "reserved"
         )
     }
+    built_in = delivered()
     return {
         key: {
             name: Detail(
-                set_by.get((key, name), set_by.get((None, name), DEFAULTS[name])), *counted.get((key, name), (0, 0))
+                set_by.get((key, name), set_by.get((None, name), built_in[name])), *counted.get((key, name), (0, 0))
             )
             for name in resources
         }

@@ -10,6 +10,7 @@ from pytest_django import Settings
 from provisioning.common.errors import InvalidInputError
 from provisioning.images import selectors, services
 from provisioning.images.models import Image
+from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
 from tests.image.asking import V2
 from tests.image.conftest import MakeImage
@@ -68,6 +69,8 @@ def test_a_deactivated_image_can_be_deleted(people: People, make: MakeImage) -> 
 def test_storage_of_a_project(people: People, make: MakeImage, settings: Settings) -> None:
     first = make(data=pictures.raw(3000))
     make(people.charlie, data=pictures.raw(5000))
+    assert selectors.storage_left(people.alice.project_id) == (50 << 30) - 3000
+    settings.IMAGE_STORAGE_QUOTA = 0
     assert selectors.storage_left(people.alice.project_id) is None
     settings.IMAGE_STORAGE_QUOTA = 10_000
     assert selectors.storage_left(people.alice.project_id) == 7000
@@ -76,6 +79,10 @@ def test_storage_of_a_project(people: People, make: MakeImage, settings: Setting
     assert selectors.storage_left(people.alice.project_id) == 0
     services.delete(people.alice.context, first.id)
     assert selectors.storage_left(people.alice.project_id) == 2000
+    set_limit(None, "image_size_total", 2)
+    assert selectors.storage_left(people.alice.project_id) == 2 << 20, "the operator's default, in MiB"
+    set_limit(people.alice.project_id, "image_size_total", -1)
+    assert selectors.storage_left(people.alice.project_id) is None
 
 
 def test_usage_of_a_project(people: People, make: MakeImage, settings: Settings) -> None:
@@ -88,7 +95,7 @@ def test_usage_of_a_project(people: People, make: MakeImage, settings: Settings)
     assert usage == {
         "image_size_total": {"limit": 10, "usage": 2},
         "image_stage_total": {"limit": 10, "usage": 5},
-        "image_count_total": {"limit": -1, "usage": 3},
+        "image_count_total": {"limit": 100, "usage": 3},
         "image_count_uploading": {"limit": -1, "usage": 1},
     }
     settings.IMAGE_STORAGE_QUOTA = 0

@@ -5,15 +5,21 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from django.db import connection
+from django_q.models import OrmQ
 from pytest_django import Settings
 
 from provisioning.common.errors import NovellaError
 from provisioning.images import selectors, services
 from provisioning.images.changes import Change
-from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag
+from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag, ImageTask
+from provisioning.images.services import tasks
+from provisioning.images.services.imports import ImportRequest, import_image
+from provisioning.jobs.message import verify
+from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
 from tests.support.cast import People, make_people, make_project
 
@@ -93,3 +99,27 @@ def test_deleted_or_deactivated(cast: People) -> None:
         )
         assert Image.objects.get(id=image.id).status == Image.Status.DELETED
         assert selectors.images_for(cast.operator.context) == []
+
+
+def test_many_at_once_make_no_more_images_than_the_quota_has(cast: People) -> None:
+    set_limit(cast.alice.project_id, "image_count_total", 3)
+    made = at_once(*[lambda: services.create(cast.alice.context, name="x") for _ in range(8)])
+    assert made == {"done": 3, "OverQuotaError": 5}
+    assert Image.objects.count() == 3
+
+
+def test_imports_at_once_leave_the_others_waiting(cast: People, settings: Settings) -> None:
+    settings.IMPORTS_AT_ONCE, settings.IMPORT_ALLOWED_NETWORKS = 2, []
+    request = ImportRequest("web-download", "https://images.example/x")
+    images = [
+        services.create(cast.alice.context, name="x", disk_format="raw", container_format="bare") for _ in range(6)
+    ]
+    asked = at_once(
+        *[partial(import_image, cast.alice.context, image.id, request) for image in images],
+    )
+    assert asked == {"done": 6}
+    waiting = [message.payload["task_id"] for message in map(verify, OrmQ.objects.values_list("payload", flat=True))]
+    oldest = ImageTask.objects.order_by("created_at", "id")[:2]
+    assert set(waiting) >= {str(task.id) for task in oldest}
+    for task in ImageTask.objects.order_by("created_at", "id")[2:]:
+        assert tasks.begin(task.id) is None

@@ -27,6 +27,8 @@ from provisioning.images import jobs, services
 from provisioning.images import store as image_store
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import imports, recovery
+from provisioning.jobs.message import verify
+from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support import disks
@@ -266,6 +268,50 @@ def test_nothing_is_imported_beyond_the_quota(alice: Person, make: MakeImage, we
     assert ask(alice, first).status_code == 202
     drain()
     assert show(alice, first)["status"] == "active"
+
+
+def test_a_project_has_two_imports_going_on_and_each_end_calls_the_next(
+    alice: Person, charlie: Person, make: MakeImage, web: Web
+) -> None:
+    uri = web.serve("/x", pictures.raw())
+    mine = [make() for _ in range(4)]
+    for image in mine:
+        assert ask(alice, image, uri).status_code == 202
+    assert [task_id(text) for text in waiting()] == [str(task_of(image).id) for image in mine[:2]]
+    assert show(alice, mine[3])["status"] == "importing"
+    theirs = make(charlie)
+    ask(charlie, theirs, uri)
+    assert len(waiting()) == 3, "others have a line of their own"
+    services.delete(alice.context, mine[2].id)
+    imports.fail(task_of(mine[0]).id, "The download broke off.")
+    drain()
+    assert [show(alice, image)["status"] for image in (mine[0], mine[1], mine[3])] == ["queued", "active", "active"]
+    assert show(charlie, theirs)["status"] == "active"
+    assert not ImageTask.objects.filter(status__in=("pending", "processing")).exists()
+    assert not waiting()
+
+
+def waiting() -> list[str]:
+    return list(OrmQ.objects.filter(key="images").order_by("id").values_list("payload", flat=True))
+
+
+def task_id(text: str) -> str:
+    return str(verify(text).payload["task_id"])
+
+
+def test_a_project_has_so_many_images(alice: Person, charlie: Person, make: MakeImage) -> None:
+    set_limit(None, "image_count_total", 2)
+    first = make()
+    make()
+    answer = Api(alice).post(f"{V2}/images", {"name": "third"})
+    assert answer.status_code == 413
+    assert "image_count_total" in answer.json()["message"]
+    assert Api(alice).get(f"{V2}/info/usage").json()["usage"]["image_count_total"] == {"limit": 2, "usage": 2}
+    make(charlie)
+    set_limit(alice.project_id, "image_count_total", 3)
+    make()
+    services.delete(alice.context, first.id)
+    make()
 
 
 # ----- what goes wrong ------------------------------------------------------------------------------------------------

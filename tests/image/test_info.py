@@ -69,9 +69,9 @@ def test_usage(alice: Person, charlie: Person, make: MakeImage, settings: Settin
     make(charlie, data=pictures.raw())
     usage = Api(alice).get(f"{V2}/info/usage").json()["usage"]
     assert usage == {
-        "image_size_total": {"limit": -1, "usage": 3},
-        "image_stage_total": {"limit": -1, "usage": 2},
-        "image_count_total": {"limit": -1, "usage": 3},
+        "image_size_total": {"limit": 51_200, "usage": 3},
+        "image_stage_total": {"limit": 51_200, "usage": 2},
+        "image_count_total": {"limit": 100, "usage": 3},
         "image_count_uploading": {"limit": -1, "usage": 1},
     }
     settings.IMAGE_STORAGE_QUOTA = 10 * pictures.MIB

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django import Settings
 
-from provisioning.jobs import long_jobs, queue
+from provisioning.jobs import long_jobs, queue, registry
 from provisioning.jobs.cast import cast
 from provisioning.jobs.models import JobRun
 from tests.jobs.conftest import Group, eventually, pids, words
@@ -86,6 +87,31 @@ def test_no_more_run_at_once_than_the_setting_says(settings: Settings) -> None:
     release.set()
     thread.join(60)
     assert ran == [1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imports_leave_a_thread_to_others(settings: Settings) -> None:
+    assert registry.jobs["images.import"].leaves_room
+    assert not registry.jobs["notifications.deliver"].leaves_room
+    settings.LONG_JOBS = 2
+    numbers = [queue.put("t", text) for text in ("import", "import", "other")]
+    for _ in numbers:
+        queue.take(["t"], "g")
+    release, ran = threading.Event(), []
+
+    def work(name: str) -> None:
+        assert release.wait(60)
+        ran.append(name)
+
+    for number, name in zip(numbers, ("import", "import", "other"), strict=True):
+        long_jobs.begin(number, "g", partial(work, name), leaves_room=name == "import")
+    names = {f"long-job-{number}" for number in numbers}
+    threads = [each for each in threading.enumerate() if each.name in names]
+    release.set()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(ran) == ["import", "other"]
+    assert JobRun.objects.get(message_id=numbers[1]).group == ""
 
 
 @pytest.mark.django_db

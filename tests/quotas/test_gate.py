@@ -102,6 +102,10 @@ MAKERS = {
 }
 WRITERS = {"provisioning/compute/launch/create.py": ({"Instance"}, "provisioning.compute.launch.reserve")}
 """What a module writes that another one has made and reserved."""
+MEASURERS = {
+    "provisioning/images/services/records.py": ({"Image"}, "provisioning.images.services.storage", "check_count")
+}
+"""What makes records that are not in the ledger, and the function that counts them in the same transaction."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
 MAKING = {"create", "bulk_create", "get_or_create", "update_or_create"}
@@ -152,6 +156,9 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         if made and name in IMAGINED:
             assert made == IMAGINED[name]
             assert not methods_called_in(tree) & WRITING, f"{path} writes"
+        elif made and name in MEASURERS:
+            limited, module, function = MEASURERS[name]
+            assert (made, calls_in(tree, module)) == (limited, {function})
         elif made and name in WRITERS:
             assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
@@ -277,6 +284,20 @@ def file_by_api(world: World) -> bool:
     return made(world.api.post(f"{V21}/servers", body))
 
 
+def image_by_api(world: World) -> bool:
+    return made(world.api.post("/image/v2/images", {"name": "mine"}))
+
+
+def data_by_api(world: World) -> bool:
+    sent = {"name": "mine", "disk_format": "raw", "container_format": "bare"}
+    image = world.api.post("/image/v2/images", sent).json()["id"]
+    kind = "application/octet-stream"
+    where = f"/image/v2/images/{image}/file"
+    answer = world.api.client.generic("PUT", where, b"\0" * 512, content_type=kind, headers=world.api.headers)
+    assert answer.status_code in {204, 413}
+    return bool(answer.status_code == 204)
+
+
 LAUNCHES = [launch_by_api, launch_by_page]
 WAYS: dict[str, list[Callable[[World], bool]]] = {
     "instances": LAUNCHES,
@@ -293,6 +314,8 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "injected_files": [file_by_api],
     "injected_file_content_bytes": [file_by_api],
     "injected_file_path_bytes": [file_by_api],
+    "image_count_total": [image_by_api],
+    "image_size_total": [data_by_api],
     "security_groups": [],  # only the default one is made, which every project has
 }
 EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]

@@ -15,7 +15,7 @@ from portal.dashboard.quotas import bars
 from provisioning.identity.models import Project
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
-from provisioning.quotas.selectors import detail_of, holdings
+from provisioning.quotas.selectors import holdings, whole_detail_of
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
 
@@ -89,7 +89,7 @@ class ProjectDetail(ProjectPage):
             "project": project,
             "status": wording.project_status(project),
             "tags": dashboard_lists.tags_of(project),
-            "groups": bars.grouped(detail_of(project.id)),
+            "groups": bars.grouped(whole_detail_of(project.id)),
             "own_roles": sorted(self.context.roles) if project.id == self.context.project_id else [],
             **shown,
             "may": {

@@ -18,6 +18,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Network": (
         *("networks", "subnets", "ports", "routers", "floatingips", "security_groups", "security_group_rules"),
     ),
+    "Images": ("image_count_total", "image_size_total"),
     "Volumes": ("volumes", "gigabytes", "snapshots"),
 }
 LABELS = wording.RESOURCES | {
@@ -35,11 +36,19 @@ LABELS = wording.RESOURCES | {
     "floatingips": "Floating IPs",
     "security_groups": "Security groups",
     "security_group_rules": "Security group rules",
+    "image_count_total": "Images",
+    "image_size_total": "Image storage",
     "volumes": "Volumes",
     "gigabytes": "Volume storage",
     "snapshots": "Snapshots",
 }
-UNITS = {"ram": "MiB", "gigabytes": "GiB", "injected_file_content_bytes": "bytes", "injected_file_path_bytes": "bytes"}
+UNITS = {
+    "ram": "MiB",
+    "gigabytes": "GiB",
+    "image_size_total": "MiB",
+    "injected_file_content_bytes": "bytes",
+    "injected_file_path_bytes": "bytes",
+}
 OF_EACH = {
     "key_pairs": "for each user",
     "server_group_members": "for each server group",
@@ -155,7 +164,7 @@ def limit_text(resource: str, limit: int) -> str:
 
 
 def amount(resource: str, value: int) -> str:
-    if resource == "ram":
+    if resource in ("ram", "image_size_total"):
         return wording.mebibytes(value)
     unit = UNITS.get(resource)
     return f"{value}{wording.JOINED}{unit}" if unit else str(value)

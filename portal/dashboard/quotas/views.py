@@ -19,7 +19,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import by_id
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import DEFAULTS, NETWORK
+from provisioning.quotas.limits import DEFAULTS, NETWORK, delivered
 from provisioning.quotas.services.limits import reset_limits, set_limits
 
 Groups = Mapping[str, list[Bar]]
@@ -79,7 +79,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
     def groups(self) -> Groups:
         """Leave out the limits of the network, which have a rule of their own, for whom it does not let set them."""
         network_too = self.allows("update_quota", {"project_id": self.project.id})
-        found = bars.grouped(selectors.detail_of(self.project.id))
+        found = bars.grouped(selectors.whole_detail_of(self.project.id))
         return {title: group for title, group in found.items() if network_too or group[0].resource not in NETWORK}
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -142,7 +142,7 @@ class QuotaDefaults(QuotaPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         own = selectors.own_limits(None)
-        return QuotaForm(data, list(DEFAULTS), own=own, defaults=DEFAULTS, default_label="As delivered")
+        return QuotaForm(data, list(DEFAULTS), own=own, defaults=delivered(), default_label="As delivered")
 
     def save(self, form: Form) -> HttpResponse:
         """Set them for all projects without their own."""
@@ -155,7 +155,7 @@ def below_usage(project_id: uuid.UUID) -> list[str]:
     return [
         f"{bar.label}: {bar.used_text} in use with a limit of {bar.limit_text}. Nothing is taken away, and no more can"
         " be made until less is used."
-        for group in bars.grouped(selectors.detail_of(project_id)).values()
+        for group in bars.grouped(selectors.whole_detail_of(project_id)).values()
         for bar in group
         if bar.over and not bar.each
     ]

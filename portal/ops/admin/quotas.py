@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from portal.ops.admin.base import ModelForm, Written
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id
-from provisioning.quotas.limits import DEFAULTS
+from provisioning.quotas.limits import DEFAULTS, delivered
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.services.limits import set_limit
 
@@ -22,7 +22,7 @@ class QuotaLimitForm(ModelForm):
         Project.objects.order_by("name"), required=False, label="Project", empty_label="all projects (the default)"
     )
     resource = forms.ChoiceField(choices=[(name, name) for name in DEFAULTS])
-    limit = forms.IntegerField(min_value=-1, help_text="-1: unlimited. Memory (ram) in MiB.")
+    limit = forms.IntegerField(min_value=-1, help_text="-1: unlimited. Memory (ram) and image_size_total in MiB.")
 
     class Meta:
         model = QuotaLimit
@@ -69,7 +69,7 @@ class QuotaLimitAdmin(Written):
 
     @admin.display(description="built-in default")
     def default(self, limit: QuotaLimit) -> int:
-        return DEFAULTS.get(limit.resource, -1)
+        return delivered().get(limit.resource, -1)
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the service."""

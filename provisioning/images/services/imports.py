@@ -1,5 +1,8 @@
 """Imports: data that was staged, or that lies in the web, becomes an image's, in the background.
 
+A project has ``IMPORTS_AT_ONCE`` going on; the others wait in the records, and each end calls the next: nobody's slow
+downloads keep the workers from everybody else's.
+
 queued or uploading → importing → active, each by a conditional update; after a failure the image is ``queued`` again
 without data, and its task says why.  A run that was broken off by the death of its worker begins anew.
 """
@@ -18,6 +21,8 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
+from provisioning.identity import owner_locks
+from provisioning.identity.models import Project
 from provisioning.images import store
 from provisioning.images.formats import check_container
 from provisioning.images.models import Image, ImageTask
@@ -80,7 +85,9 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
         if not begun:
             raise _not_ready(request.method)
         announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
-        cast(TOPIC, JOB, task_id=str(task.id))
+        owner_locks.lock_project(task.project_id)
+        if tasks.has_turn(task):
+            cast(TOPIC, JOB, task_id=str(task.id))
     return task
 
 
@@ -111,10 +118,12 @@ def run(task_id: uuid.UUID) -> None:
     """
     task = tasks.begin(task_id)
     if task is None or task.image_id is None:
-        return
+        return  # it has ended, or waits for its turn
     image = Image.objects.filter(pk=task.image_id, status=Image.Status.IMPORTING).first()
     if image is None or image.import_state.get("os_glance_import_task") != str(task.id):
-        tasks.fail(task.id, f"Image {task.image_id} was deleted before its import.")
+        with transaction.atomic():
+            tasks.fail(task.id, f"Image {task.image_id} was deleted before its import.")
+            _call_next(task.project_id)
         return
     try:
         _transfer(task, image)
@@ -130,6 +139,7 @@ def fail(task_id: uuid.UUID, reason: str) -> None:
         task = ImageTask.objects.filter(pk=task_id).first()
         if task is None or task.image_id is None or not tasks.fail(task.id, reason):
             return
+        _call_next(task.project_id)
         image = Image.objects.filter(pk=task.image_id).first()
         if image is None or image.import_state.get("os_glance_import_task") != str(task.id):
             return
@@ -178,6 +188,7 @@ def _publish(task: ImageTask, image: Image, file: IO[bytes], facts: dict[str, An
     def also() -> None:
         tasks.succeed(task.id, facts["size"], {"image_id": str(image.id)})
         announce(image.project_id, image.id, Image.Status.ACTIVE)
+        _call_next(task.project_id)
 
     intake.publish(
         image.id,
@@ -205,6 +216,14 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
             announce(image.project_id, image.id, Image.Status.IMPORTING, 100 * done // total if total else None)
 
     return report
+
+
+def _call_next(project_id: uuid.UUID) -> None:
+    """An import of the project has ended, in the caller's transaction: the first that waited has its turn."""
+    owner_locks.lock_rows(Project, [project_id])
+    following = tasks.last_in_turn(project_id)
+    if following is not None:
+        cast(TOPIC, JOB, task_id=str(following))
 
 
 def _input(image: Image, request: ImportRequest) -> dict[str, Any]:

@@ -9,17 +9,16 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
 
 from compute_agent.disk_formats import inspection
 from compute_agent.disk_formats.reading import DiskFormatError
-from provisioning.common.errors import GoneError, InvalidInputError, TooLargeError, UnavailableError
-from provisioning.identity import owner_locks
+from provisioning.common.errors import GoneError, InvalidInputError, UnavailableError
 from provisioning.images import store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import storage_left
 from provisioning.images.services.access import move
+from provisioning.images.services.storage import hold_storage, too_large
 
 HASH_ALGORITHM = "sha512"
 Progress = Callable[[int], None]
@@ -130,21 +129,6 @@ def publish(
         raise _gone(image_id)
 
 
-def hold_storage(image_id: uuid.UUID, size: int) -> None:
-    """Let no other data of the project become an image's before the caller's transaction ends; TooLargeError when this
-    image's ``size`` bytes do not fit beside the others any more: several came at once.
-    """
-    quota = int(settings.IMAGE_STORAGE_QUOTA)
-    if not quota:
-        return
-    image = Image.objects.get(pk=image_id)
-    owner_locks.lock_project(image.project_id)
-    others = Image.objects.filter(project_id=image.project_id).exclude(pk=image_id)
-    used = others.exclude(status=Image.Status.DELETED).aggregate(total=Sum("size"))["total"] or 0
-    if used + size > quota:
-        raise _too_large(max(quota - int(used), 0))
-
-
 def _gone(image_id: uuid.UUID) -> GoneError:
     msg = f"Image {image_id} could not be found after upload. The image may have been deleted during the upload."
     return GoneError(msg)
@@ -156,20 +140,14 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
     if keep:
         _check_room(wanted.size or 0)
     if wanted.size is not None and wanted.size > wanted.limit:
-        raise _too_large(wanted.limit)
+        raise too_large(wanted.limit)
     for chunk in chunks:
         size += len(chunk)
         if size > wanted.limit:
-            raise _too_large(wanted.limit)
+            raise too_large(wanted.limit)
         if keep:
             _check_room(len(chunk))
         yield chunk
-
-
-def _too_large(limit: int) -> TooLargeError:
-    if limit < settings.MAX_IMAGE_SIZE:
-        return TooLargeError(f"The image is larger than the {limit} bytes that the project's storage quota has left.")
-    return TooLargeError(f"The image is larger than the {limit} bytes that are allowed.")
 
 
 def _check_room(more: int) -> None:

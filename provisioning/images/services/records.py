@@ -17,13 +17,15 @@ from provisioning.images.models import Image
 from provisioning.images.records import check_values
 from provisioning.images.services import filter_rows
 from provisioning.images.services.access import move, owned
+from provisioning.images.services.storage import check_count
 
 
 def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:
     """Make a record without data, ``queued``.
 
     ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB.  Raises InvalidInputError,
-    TooLargeError, ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went.
+    TooLargeError, ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went,
+    OverQuotaError when it has as many images as it may.
     """
     if context.project_id is None:
         raise ForbiddenError("An image needs a project to belong to.")
@@ -34,6 +36,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
                 owner_locks.lock_project(context.project_id)
             else:
                 _hold_new_owner(checked["project_id"])
+            check_count(checked["project_id"])
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
             _write_filter_rows(image, checked)
     except IntegrityError:
@@ -110,6 +113,7 @@ def _rewrite(
         checked = check_values(context, values_of(image), image)
         if checked.get("project_id", image.project_id) != image.project_id:
             _hold_new_owner(checked["project_id"])
+            check_count(checked["project_id"])
         for name, value in checked.items():
             setattr(image, name, value)
         if checked:

@@ -69,7 +69,7 @@ def find_lost_imports() -> int:
     """Cast imports again of which nothing was heard for long; return how many."""
     lost = 0
     for task in ImageTask.objects.filter(status__in=tasks.OPEN, updated_at__lt=_ago(LOST_AFTER)):
-        if task.image_id is not None and store.upload_is_alive(task.image_id):
+        if not tasks.has_turn(task) or (task.image_id is not None and store.upload_is_alive(task.image_id)):
             continue
         with transaction.atomic():
             rows = ImageTask.objects.filter(pk=task.pk, updated_at=task.updated_at, status__in=tasks.OPEN)

@@ -13,6 +13,7 @@ from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
+from provisioning.images.services.storage import hold_storage
 
 
 def stage(
@@ -52,7 +53,7 @@ def unstage(image_id: uuid.UUID) -> bool:
 
 def _keep(image: Image, size: int) -> None:
     with transaction.atomic():
-        intake.hold_storage(image.id, size)
+        hold_storage(image.id, size)
         kept = move(image.id, Image.Status.UPLOADING, Image.Status.UPLOADING, size=size)
         if kept:
             announce(image.project_id, image.id, Image.Status.UPLOADING)

@@ -27,8 +27,27 @@ def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any])
     )
 
 
+def has_turn(task: ImageTask) -> bool:
+    """Whether a task is one of the oldest of its project, which go on; the others wait."""
+    return task.pk in _in_turn(task.project_id)
+
+
+def last_in_turn(project_id: uuid.UUID) -> uuid.UUID | None:
+    """Return the task that goes on since the last one before it ended; None when none waits that long."""
+    going_on = _in_turn(project_id)
+    return going_on[-1] if len(going_on) == settings.IMPORTS_AT_ONCE else None
+
+
+def _in_turn(project_id: uuid.UUID) -> list[uuid.UUID]:
+    rows = ImageTask.objects.filter(project_id=project_id, status__in=OPEN).order_by("created_at", "id")
+    return list(rows.values_list("pk", flat=True)[: settings.IMPORTS_AT_ONCE])
+
+
 def begin(task_id: uuid.UUID) -> ImageTask | None:
-    """Begin a task, or go on with one that was broken off; None when it has ended."""
+    """Begin a task, or go on with one that was broken off; None when it has ended or waits for its turn."""
+    task = ImageTask.objects.filter(pk=task_id).first()
+    if task is None or not has_turn(task):
+        return None
     rows = ImageTask.objects.filter(pk=task_id, status__in=OPEN)
     if not rows.update(status=ImageTask.Status.PROCESSING, updated_at=timezone.now(), done=0, total=None, message=""):
         return None

@@ -1,0 +1,40 @@
+"""Keeping projects within what they may store: looked at while nobody else of the project can add to it."""
+
+import uuid
+
+from django.conf import settings
+
+from provisioning.common.errors import OverQuotaError, TooLargeError
+from provisioning.identity import owner_locks
+from provisioning.images.models import Image
+from provisioning.images.selectors.storage import images_of, storage_limit, storage_used
+from provisioning.quotas import selectors as quotas
+from provisioning.quotas.limits import UNLIMITED
+
+
+def check_count(project_id: uuid.UUID) -> None:
+    """Raise OverQuotaError when a project has as many images as it may; the caller has locked the project."""
+    limit = quotas.limits_of(project_id)["image_count_total"]
+    used = 0 if limit == UNLIMITED else images_of(project_id)
+    if UNLIMITED < limit <= used:
+        raise OverQuotaError("image_count_total", limit=limit, used=used, asked=1)
+
+
+def hold_storage(image_id: uuid.UUID, size: int) -> None:
+    """Let no other data of the project become an image's before the caller's transaction ends; TooLargeError when this
+    image's ``size`` bytes do not fit beside the others any more: several came at once.
+    """
+    image = Image.objects.get(pk=image_id)
+    limit = storage_limit(image.project_id)
+    if limit is None:
+        return
+    owner_locks.lock_project(image.project_id)
+    others = storage_used(image.project_id, but=image_id)
+    if others + size > limit:
+        raise too_large(max(limit - others, 0))
+
+
+def too_large(limit: int) -> TooLargeError:
+    if limit < settings.MAX_IMAGE_SIZE:
+        return TooLargeError(f"The image is larger than the {limit} bytes that the project's storage quota has left.")
+    return TooLargeError(f"The image is larger than the {limit} bytes that are allowed.")
