@@ -52,6 +52,10 @@ class AgentSettings:
     """Parts of the blocked networks that guests reach nevertheless, for example an inner name server."""
     workers: int = 4
     """Builds and copies of disks at the same time; one project has at most all but one of them."""
+    guest_user: str = "auto"
+    """The account of guests' QEMU processes under ``embed``; ``auto``: one that is made for them, else root."""
+    cgroups: bool = True
+    """Give each guest a control group of its own where the machine lets one."""
     boot_timeout: float = 60.0
     machine_id: str = ""
     """Tells this machine from others; empty: what ``compute_agent.link.machine_id`` finds when the agent starts."""

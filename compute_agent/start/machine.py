@@ -43,6 +43,8 @@ def prepare(options: Options) -> Machine:
             opener = functools.partial(namespace.open_in, namespace.enter(settings.netns))
         kvm: Any = load("compute_agent.virt.libvirt.kvm")
         return Machine(opener, kvm.prepare(settings))
+    except ValueError as error:
+        raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
     except PermissionError as error:
         raise HostUnfitError("The libvirt driver needs root: it makes bridges, taps and guests.") from error
     except OSError as error:

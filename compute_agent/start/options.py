@@ -68,6 +68,8 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
+    add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="who guests' QEMU runs as (embed)")
+    add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control group for a guest")
     words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
     add("--blocked-networks", default=default("BLOCKED_NETWORKS", f"link-local,{CONNECTED}"), metavar="LIST",
         help=f"networks that guests do not reach: {words}")  # fmt: skip
@@ -98,6 +100,8 @@ def _options(given: argparse.Namespace) -> Options:
         virt_type=given.virt_type,
         netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
         uplink=not given.no_uplink,
+        guest_user=given.guest_user,
+        cgroups=not given.no_cgroups,
         blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
         reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),
         workers=_number(given.workers, "--workers", 64),

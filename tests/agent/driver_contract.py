@@ -201,7 +201,7 @@ class DriverContract:
 
     @pytest.mark.parametrize("state", ["running", "paused", "suspended", "stopped"])
     def test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was(
-        self, driver: ComputeDriver, spec: InstanceSpec, guest: str, tmp_path: Path, state: str
+        self, driver: ComputeDriver, spec: InstanceSpec, guest: str, copies: Path, state: str
     ) -> None:
         leave = {
             "running": lambda: None,
@@ -211,7 +211,7 @@ class DriverContract:
         }
         leave[state]()
         before = driver.power_state(guest)
-        target = tmp_path / "copy"
+        target = copies / "copy"
         target.write_bytes(b"left by an earlier run")
         driver.snapshot(guest, target, "qcow2")
         head = target.read_bytes()[:32]
@@ -225,9 +225,9 @@ class DriverContract:
         assert driver.power_state(guest) == before
 
     def test_a_snapshot_that_is_told_to_stop_leaves_no_file(
-        self, driver: ComputeDriver, guest: str, tmp_path: Path
+        self, driver: ComputeDriver, guest: str, copies: Path
     ) -> None:
-        target = tmp_path / "copy"
+        target = copies / "copy"
         with pytest.raises(StoppedError):
             driver.snapshot(guest, target, "qcow2", always)
         driver.stop(guest, STOP_TIMEOUT)

@@ -25,6 +25,11 @@ def base() -> None:
 
 
 @pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
 def driver(tmp_path: Path) -> WatchedDriver:
     driver = WatchedDriver(tmp_path)
     driver.init_host()

@@ -51,7 +51,7 @@ def serve(
     parts = {
         "driver": driver,
         "network": LinuxNetwork(settings),
-        "images": ImageCache(settings.state_dir, fetch, settings.state_dir / "instances"),
+        "images": ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances"),
         "foreign": Foreign(driver),
     }
     while True:

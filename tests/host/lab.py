@@ -125,7 +125,7 @@ class Lab:
 
 
 def make_lab(folder: Path, name: str) -> Lab:
-    settings = AgentSettings(host="lab", state_dir=folder, netns=f"{name}-host", virt_type="auto")
+    settings = AgentSettings(host="lab", state_dir=folder, netns=f"{name}-host", virt_type="auto", guest_user="nobody")
     machine = Space(f"{name}-machine")
     # A new namespace takes over what this machine has now.
     machine.do(lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("0"))

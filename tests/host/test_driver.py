@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,8 +48,43 @@ def base(host: HostProcess, spec: InstanceSpec) -> Path:
     return host.images.get(spec.image, spec.uuid).path
 
 
+@pytest.fixture
+def copies(lab: Lab) -> Path:
+    return lab.settings.state_dir / "outgoing"
+
+
 class TestLibvirtDriver(DriverContract):
     """The same promises as for simulated guests."""
+
+
+def test_qemu_runs_under_an_account_of_its_own_that_reaches_no_more_than_it_needs(
+    driver: ComputeDriver, lab: Lab, spec: InstanceSpec, base: Path
+) -> None:
+    DriverContract().launch(driver, spec, base)
+    (process,) = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if guest_process(path, spec.uuid))
+    status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line)
+    nobody = pwd.getpwnam("nobody")
+    assert status["Uid"].split() == [str(nobody.pw_uid)] * 4
+    assert status["Gid"].split() == [str(nobody.pw_gid)] * 4
+    assert int(status["CapEff"], 16) == 0
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    # The state folder itself, and the folder that it lies in, are root's alone.
+    for folder in (lab.settings.state_dir, lab.settings.state_dir.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    image = base.stat()
+    assert (image.st_uid, image.st_gid, image.st_mode & 0o777) == (0, nobody.pw_gid, 0o440)
+    folder = lab.settings.state_dir / "instances" / spec.uuid
+    assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (0, 0o710)
+    assert (folder / "disk.qcow2").stat().st_uid == nobody.pw_uid
+    assert ((folder / "seed.iso").stat().st_uid, (folder / "seed.iso").stat().st_mode & 0o777) == (0, 0o440)
+
+
+def guest_process(path: Path, uuid: str) -> bool:
+    try:
+        command = path.read_bytes()
+    except OSError:
+        return False
+    return command.startswith(b"/usr/bin/qemu-system-x86_64") and uuid.encode() in command
 
 
 def test_an_image_larger_than_the_flavors_disk_is_refused(
@@ -64,14 +100,14 @@ def test_an_image_larger_than_the_flavors_disk_is_refused(
 def test_a_deep_state_folder_is_no_obstacle_to_sockets(tmp_path: Path, image: GuestImage, spec: InstanceSpec) -> None:
     lab = make_lab(tmp_path / ("deep" * 20), f"nvt-{os.getpid()}-deep")
     host = HostProcess(lab.settings, lab.machine.path, image.path)
-    short = HostPaths(lab.settings.state_dir).link
+    short = HostPaths(lab.settings.state_dir).short
     try:
         host.driver.init_host()
         DriverContract().launch(RemoteDriver(host), spec, host.images.get(spec.image, spec.uuid).path)
-        assert (lab.settings.state_dir / "instances" / spec.uuid / "vnc.sock").is_socket()
+        assert (lab.settings.state_dir / "instances" / spec.uuid / "sockets/vnc.sock").is_socket()
         host.kill()
         assert any(spec.uuid in line for line in lab.clean())
-        assert not short.is_symlink()
+        assert not short.exists()
         assert processes_naming(spec.uuid) == []
     finally:
         remove_lab(lab, tmp_path)

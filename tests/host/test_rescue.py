@@ -136,7 +136,7 @@ def stage(lab: Lab, image: GuestImage, key: Path, tmp_path_factory: pytest.TempP
 
 def folder_of(stage: Stage) -> set[str]:
     folder = stage.lab.settings.state_dir / "instances" / stage.spec.uuid
-    return {path.name for path in folder.iterdir() if not path.is_socket()} - {"console.log"}
+    return {path.name for path in folder.iterdir() if not path.is_socket()} - {"console.log", "sockets"}
 
 
 def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> None:

@@ -80,7 +80,7 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(lab: Lab, image: GuestImage, key: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host = HostProcess(lab.settings, lab.machine.path, image.path)
     host.network.init_host()
     host.driver.init_host()
@@ -88,7 +88,7 @@ def stage(lab: Lab, image: GuestImage, key: Path, tmp_path_factory: pytest.TempP
     spec = Wish(1, rules=(EGRESS, SSH), image=image.ref, public_key=public, user_data=USER_DATA).spec()
     launch(host, spec)
     until(lambda: "login:" in console(host, spec), "the guest's login prompt")
-    yield Stage(lab, host, spec, key, tmp_path_factory.mktemp("copies"))
+    yield Stage(lab, host, spec, key, lab.settings.state_dir / "outgoing")
     host.kill()
 
 

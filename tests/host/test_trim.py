@@ -166,7 +166,7 @@ class Stage:
         return self.lab.ssh(self.key, self.spec, command)
 
     def bytes_on_the_host(self) -> int:
-        disk = HostPaths(self.lab.settings.state_dir.absolute()).instance(self.spec.uuid).root_disk
+        disk = HostPaths(self.lab.settings.state_dir.absolute()).instance(self.spec.uuid).real / "disk.qcow2"
         return disk.stat().st_blocks * 512
 
 

@@ -23,11 +23,11 @@ class BuildOperations(Domains):
         self._power_off(spec.uuid)
         paths = self._folder(spec.uuid)
         boot.remove_rescue(paths)
-        disks.create_disks(spec, base.absolute(), paths, keep_ephemeral=keep_ephemeral)
+        disks.create_disks(spec, self._paths.lend(base), paths, keep_ephemeral=keep_ephemeral)
 
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
         paths = self._folder(spec.uuid)
-        boot.install(files, paths.kernel, paths.ramdisk)
+        boot.install(files, paths.real / paths.kernel.name, paths.real / paths.ramdisk.name)
 
     def create_seed(self, spec: InstanceSpec) -> None:
         seed.write_seed(spec, self._folder(spec.uuid))

@@ -18,12 +18,11 @@ def remove_everything(settings: AgentSettings) -> list[str]:
     done = []
     for pid_file in sorted(paths.state.glob("libvirt/run/qemu/*.pid")):
         pid = read_pid(pid_file)
-        if pid is not None and is_ours(pid, [paths.libvirt_root, paths.state / "libvirt"]) and kill(pid):
+        if pid is not None and is_ours(pid, [paths.libvirt_root]) and kill(pid):
             done.append(f"guest {pid_file.stem} (process {pid})")
     for folder in (paths.state / "libvirt", paths.instances, paths.covers):
         if folder.exists():
             shutil.rmtree(folder)
             done.append(str(folder))
-    if paths.link.is_symlink() and paths.link.readlink() == paths.state:
-        paths.link.unlink()
+    paths.remove_short()
     return done

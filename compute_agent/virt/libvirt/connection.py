@@ -25,18 +25,6 @@ KEEPALIVE_COUNT = 3
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 
-QEMU_CONF = """\
-# Written by Novella's agent for libvirt's embedded driver: no daemon, cgroup or security label is at hand.
-user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-namespaces = [ ]
-cgroup_controllers = [ ]
-stdio_handler = "file"
-"""
-
 T = TypeVar("T")
 
 LifecycleListener = Callable[[str, int, int], None]
@@ -104,9 +92,15 @@ def host_error(error: libvirt.libvirtError, action: str) -> HostError:
 class Connection:
     """libvirt behind one URI.  ``embed:/PATH`` runs its QEMU driver in this process with PATH as its root."""
 
-    def __init__(self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None]) -> None:
-        """``on_reopened`` is called when a lost connection is back: events may have been missed meanwhile."""
+    def __init__(
+        self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None], conf: str = ""
+    ) -> None:
+        """``conf`` is the embedded driver's ``qemu.conf``.
+
+        ``on_reopened`` is called when a lost connection is back: events may have been missed meanwhile.
+        """
         self._uri = uri
+        self._conf = conf
         self._on_lifecycle = on_lifecycle
         self._on_reopened = on_reopened
         self._lock = threading.Lock()
@@ -164,8 +158,8 @@ class Connection:
         root = Path(self._uri.removeprefix("embed:"))
         conf = root / "etc" / "qemu.conf"
         conf.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not conf.exists() or conf.read_text() != QEMU_CONF:
-            conf.write_text(QEMU_CONF)
+        if not conf.exists() or conf.read_text() != self._conf:
+            conf.write_text(self._conf)
         interrupted_starts.forget(root)
         interrupted_backups.forget(root)
         return f"qemu:///embed?root={quote(str(root))}"

@@ -1,5 +1,6 @@
 """The domains of this host that Novella made: how they are found, what state they are in, and how they end."""
 
+from dataclasses import replace
 from typing import Any
 
 import libvirt
@@ -9,7 +10,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError
-from compute_agent.virt.libvirt import kvm
+from compute_agent.virt.libvirt import account, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -29,10 +30,14 @@ class Domains:
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
         """Take ``virt_type`` from ``kvm.prepare``, or decide it here; connects in ``init_host``."""
-        self._paths = HostPaths(settings.state_dir.absolute())
         self._virt_type = virt_type or kvm.choose(settings.virt_type)
+        paths = HostPaths(settings.state_dir.absolute())
+        chosen = account.choose(settings, self._virt_type) if paths.mounted else account.ROOT
+        self._paths = replace(paths, account=chosen)
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
-        self._hypervisor = Connection(uri, self._lifecycle, self._resync)
+        groups = qemu_conf.controllers() if settings.cgroups and settings.libvirt_uri == "embed" else []
+        conf = qemu_conf.render(self._paths.account, groups)
+        self._hypervisor = Connection(uri, self._lifecycle, self._resync, conf)
         self._states = PowerStates()
         self._listener: PowerListener | None = None
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.libvirt import private_mounts
+from compute_agent.virt.libvirt import account, private_mounts
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.programs import SYSTEM_PATH
@@ -30,24 +30,31 @@ BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa
 def prepare(settings: AgentSettings) -> VirtType:
     """Decide between KVM and emulation, and show libvirt a machine it can work with.
 
-    For the embedded driver a KVM that is not to be used is hidden, and libvirt's account is there even when the machine
-    has none.  Call it once, before the process has threads and after its network namespace exists: what is mounted
-    later stays in the private mount namespace.  Without the right to mount, libvirt starts guests slowly or not at all.
+    For the embedded driver a KVM that is not to be used is hidden, libvirt's account is there even when the machine has
+    none, and what guests need of the state folder can be reached by their account.  Call it once, before the process
+    has threads and after its network namespace exists: what is mounted later stays in the private mount namespace.
+    Without the right to mount, libvirt starts guests slowly or not at all, and as root.  Raises ValueError when the
+    settings name an account that is not there.
     """
     virt_type = choose(settings.virt_type)
     if settings.libvirt_uri != "embed":
         return virt_type
-    covered = private_mounts.account_files()
-    covers = HostPaths(settings.state_dir.absolute()).covers
+    chosen = account.choose(settings, virt_type)
+    paths = HostPaths(settings.state_dir.absolute(), chosen)
+    covered, places = private_mounts.account_files(), []
+    if not chosen.is_root:
+        places = paths.mount_points()
     if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
         covered[DEVICE] = b""
-    if covered:
+    if covered or places:
         try:
             private_mounts.unshare()
             for path, content in covered.items():
-                private_mounts.cover(path, content, covers / path.name)
+                private_mounts.cover(path, content, paths.covers / path.name)
+            for folder, place in places:
+                private_mounts.bind(folder, place)
         except OSError as error:
-            log.warning("libvirt sees the machine as it is: %s", error)
+            log.warning("libvirt sees the machine as it is, and guests run as root: %s", error)
     return virt_type
 
 

@@ -1,22 +1,33 @@
-"""Where the libvirt driver keeps things, with short names for unix sockets, which the kernel limits to 107 bytes."""
+"""Where the libvirt driver keeps things, under names that are short and that the guests' account can reach.
+
+Unix sockets have names of at most 107 bytes, and the state folder may lie where only root gets in.  So what QEMU opens
+is named below ``/run/novella-…``: each folder that it needs is mounted there, in the agent's own mount namespace, which
+QEMU inherits; or is a symbolic link, where guests run as root.
+"""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from compute_agent.virt.libvirt.account import ROOT, Account
+
 RUN = Path("/run")
-LONGEST = 44
-"""libvirt and QEMU append up to 60 bytes to the state folder for their sockets; the limit is 107."""
+BASES = "images/_base"
+VISIBLE = ("instances", "images", "outgoing", "libvirt")
+"""The folders of the state that QEMU has to do with; the others hold secrets of the host."""
+READ = frozenset({"seed.iso", "rescue.iso", "kernel", "ramdisk", "rescue.kernel", "rescue.ramdisk"})
+"""Files of a guest that QEMU only reads; kernels and ramdisks may be the image cache's own."""
+SOCKETS = "sockets"
 
 
 @dataclass(frozen=True)
 class InstancePaths:
-    """The files of one guest: ``folder`` under its real path, ``short`` the same folder under a short name."""
+    """The files of one guest: ``folder`` under the name that QEMU knows, ``real`` the same folder in the state."""
 
     folder: Path
-    short: Path
+    real: Path
+    account: Account = ROOT
 
     @property
     def root_disk(self) -> Path:
@@ -75,16 +86,32 @@ class InstancePaths:
     @property
     def serial_socket(self) -> Path:
         """The serial port itself; one client at a time."""
-        return self.short / "serial.sock"
+        return self.folder / SOCKETS / "serial.sock"
 
     @property
     def agent_socket(self) -> Path:
         """The channel to the agent in the guest; the name that libvirt would choose is too long for most folders."""
-        return self.short / "agent.sock"
+        return self.folder / SOCKETS / "agent.sock"
 
     @property
     def vnc_socket(self) -> Path:
-        return self.short / "vnc.sock"
+        return self.folder / SOCKETS / "vnc.sock"
+
+    def hand_over(self) -> None:
+        """Give the account what its QEMU writes and let it read the rest; call it before each start.
+
+        The folder itself stays root's: nobody else can put another file in the place of one that the agent opens.
+        """
+        sockets = self.folder / SOCKETS
+        sockets.mkdir(mode=0o700, exist_ok=True)
+        self.console_log.touch(mode=0o600)
+        self.account.show(self.folder, 0o710)
+        self.account.give(sockets, 0o700)
+        for path in self.folder.iterdir():
+            if path.name in READ:
+                self.account.show(path, 0o440)
+            elif path.is_file():
+                self.account.give(path, 0o600)
 
 
 @dataclass(frozen=True)
@@ -92,16 +119,22 @@ class HostPaths:
     """The folders of one agent."""
 
     state: Path
-
-    @property
-    def link(self) -> Path:
-        """The short name that stands for a long state folder."""
-        return RUN / f"novella-{hashlib.sha256(str(self.state).encode()).hexdigest()[:8]}"
+    account: Account = ROOT
 
     @property
     def short(self) -> Path:
-        """The state folder, by its short name when its own is too long."""
-        return self.state if len(os.fsencode(self.state)) <= LONGEST else self.link
+        """The short name that stands for the state folder."""
+        return RUN / f"novella-{hashlib.sha256(str(self.state).encode()).hexdigest()[:8]}"
+
+    @property
+    def mounted(self) -> bool:
+        """Whether what QEMU needs is mounted under its short name, for this process and those it starts."""
+        return all(
+            not (self.short / name).is_symlink()
+            and (self.short / name).exists()
+            and (self.short / name).samefile(self.state / name)
+            for name in VISIBLE
+        )
 
     @property
     def libvirt_root(self) -> Path:
@@ -125,12 +158,68 @@ class HostPaths:
     def instance(self, uuid: str) -> InstancePaths:
         """Return the files of the guest ``uuid``; raises ValueError for what is not a UUID."""
         name = str(UUID(uuid))
-        return InstancePaths(folder=self.instances / name, short=self.short / "instances" / name)
+        return InstancePaths(self.short / "instances" / name, self.instances / name, self.account)
+
+    def visible(self, path: Path) -> Path:
+        """Return the name that QEMU knows for a file of the state folder; others have no other name."""
+        path = path.absolute()
+        return self.short / path.relative_to(self.state) if path.is_relative_to(self.state) else path
+
+    def lend(self, image: Path) -> Path:
+        """Let the account read an image of the cache, and never write it; return the name that QEMU knows."""
+        self.account.show(image, 0o440)
+        return self.visible(image)
 
     def prepare(self) -> None:
-        """Make the folders and, where one is needed, the short name."""
-        for folder in (self.state, self.instances):
+        """Make the folders and their short names; what is mounted there stays."""
+        self._make_folders()
+        if self.mounted:
+            return
+        self._make_short()
+        for name in VISIBLE:
+            link = self.short / name
+            if not (link.is_symlink() and link.readlink() == self.state / name):
+                self._clear(link)
+                link.symlink_to(self.state / name)
+
+    def mount_points(self) -> list[tuple[Path, Path]]:
+        """Make the folders and the places for them under the short name; return each folder with its place.
+
+        A place that is there stays: guests of an earlier agent have the folder mounted on it.
+        """
+        self._make_folders()
+        self._make_short()
+        places = [(self.state / name, self.short / name) for name in VISIBLE]
+        for _, place in places:
+            if place.is_symlink():
+                place.unlink()
+            place.mkdir(mode=0o755, exist_ok=True)
+        return places
+
+    def _make_folders(self) -> None:
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in (*VISIBLE, BASES):
+            folder = self.state / name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.short != self.state and not (self.link.is_symlink() and self.link.readlink() == self.state):
-            self.link.unlink(missing_ok=True)
-            self.link.symlink_to(self.state)
+            self.account.show(folder, 0o710)
+
+    def _make_short(self) -> None:
+        """Make the folder of the short names, which others may enter but not change."""
+        if self.short.is_symlink():
+            self.short.unlink()
+        self.short.mkdir(mode=0o755, exist_ok=True)
+        self.short.chmod(0o755)
+
+    def remove_short(self) -> None:
+        """Remove the short names; what they stand for stays."""
+        for name in VISIBLE:
+            self._clear(self.short / name)
+        if self.short.is_dir():
+            self.short.rmdir()
+
+    @staticmethod
+    def _clear(link: Path) -> None:
+        if link.is_symlink():
+            link.unlink()
+        elif link.exists():
+            link.rmdir()

@@ -38,6 +38,8 @@ class PowerOperations(Domains):
     def _start(self, uuid: str, flags: int = 0) -> None:
         domain = self._domain(uuid)
         self._states.know(uuid, self._state(domain))
+        if not domain.isActive():
+            self._paths.instance(uuid).hand_over()
         try:
             domain.createWithFlags(flags)
         except libvirt.libvirtError as error:

@@ -38,11 +38,16 @@ def cover(path: Path, content: bytes, copy: Path) -> None:
     _check(_libc.mount(b"none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY, None))
 
 
+def bind(folder: Path, place: Path) -> None:
+    """Show ``folder`` under another name, too; call ``unshare`` before.  Raises OSError."""
+    _check(_libc.mount(os.fsencode(folder), os.fsencode(place), None, MS_BIND, None))
+
+
 def account_files() -> dict[Path, bytes]:
     """Return ``/etc/passwd`` and ``/etc/group`` with libvirt's account added, as far as the machine lacks it.
 
     The distribution's ``libvirt-daemon-system`` makes the account, together with a daemon that the embedded driver does
-    without; QEMU runs as root there, so the account owns nothing.
+    without; QEMU has another account there, so this one owns nothing.
     """
     files = {}
     if not _exists(pwd.getpwnam, ACCOUNT):

@@ -19,8 +19,8 @@ class RescueOperations(Domains):
         if not paths.root_disk.exists():
             raise InstanceNotFoundError("The guest has no disk to be rescued.")
         self._power_off(spec.uuid)
-        disks.create_rescue_disk(base.absolute(), paths)
-        boot.install(files, paths.rescue_kernel, paths.rescue_ramdisk)
+        disks.create_rescue_disk(self._paths.lend(base), paths)
+        boot.install(files, paths.real / paths.rescue_kernel.name, paths.real / paths.rescue_ramdisk.name)
         seed.write_seed(spec, paths, paths.rescue_seed)
         self.define(spec, attempt)
 

@@ -15,6 +15,7 @@ import libvirt
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, StoppedError
+from compute_agent.virt.libvirt.account import ROOT, Account
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import LEAST_FREE
 from compute_agent.virt.libvirt.domains import Domains
@@ -32,8 +33,12 @@ _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
 
 
-def copy_disk(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
+def copy_disk(
+    domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped, account: Account = ROOT
+) -> None:
     """Write ``disk``, with what lies under it, to ``target``; the contract is ``ComputeDriver.snapshot``.
+
+    ``account`` is the one that QEMU runs under.
 
     Of a guest that is on, the copy is the disk of one moment: before it, file systems are frozen where the guest has an
     agent.  One that goes off meanwhile is copied as it was left.
@@ -41,7 +46,7 @@ def copy_disk(domain: Any, disk: Path, target: Path, disk_format: str, stopped: 
     try:
         _check_room(disk, target, disk_format)
         with translated("copy the guest's disk"):
-            if domain.isActive() and _by_qemu(domain, disk, target, disk_format, stopped):
+            if domain.isActive() and _by_qemu(domain, disk, target, disk_format, stopped, account):
                 return
         _by_program(disk, target, disk_format, stopped)
     except BaseException:
@@ -59,13 +64,14 @@ def _check_room(disk: Path, target: Path, disk_format: str) -> None:
         raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{measured['required']} bytes")
 
 
-def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped) -> bool:
+def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped, account: Account) -> bool:
     """Let QEMU copy while the guest goes on; False when the guest went off before the end."""
     _end_job(domain)
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
-    target.unlink(missing_ok=True)
+    _make(disk, target, disk_format, account)
     with _frozen(domain, tree):
-        domain.backupBegin(_backup_xml(_device(tree, disk), target, disk_format), None, 0)
+        description = _backup_xml(_device(tree, disk), target, disk_format)
+        domain.backupBegin(description, None, libvirt.VIR_DOMAIN_BACKUP_BEGIN_REUSE_EXTERNAL)
     pause, watched = LOOK_FIRST, progress.Watched()
     while _goes_on(domain):
         watched.look(progress.size_on_disk(target))
@@ -80,6 +86,18 @@ def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: S
     if stats.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not stats.get("success", True):
         raise RetryableHostError(_NOT_COPIED, detail=str(stats))
     return True
+
+
+def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
+    """Make an empty copy that QEMU may write; libvirt would make one that only root may."""
+    target.unlink(missing_ok=True)
+    try:
+        told = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
+        target.touch(mode=0o600)
+        run_program("qemu-img", "create", "-q", "-f", disk_format, str(target), str(told["virtual-size"]))
+    except ProgramError as error:
+        raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
+    account.give(target, 0o600)
 
 
 def _backup_xml(device: str, target: Path, disk_format: str) -> str:
@@ -171,4 +189,5 @@ class SnapshotOperations(Domains):
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         domain = self._domain(uuid)
-        copy_disk(domain, self._paths.instance(uuid).root_disk, target, disk_format, stopped)
+        disk, account = self._paths.instance(uuid).root_disk, self._paths.account
+        copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account)

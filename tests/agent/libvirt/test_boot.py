@@ -17,7 +17,7 @@ from compute_agent.virt.libvirt.paths import InstancePaths
 from tests.agent.cast import make_spec
 
 KERNEL = ImageRef(id="k", name="k", disk_format="aki", size=1, hash_algo="sha512", hash_value="")
-PATHS = InstancePaths(folder=Path("/state/i"), short=Path("/state/i"))
+PATHS = InstancePaths(folder=Path("/state/i"), real=Path("/state/i"))
 
 
 def parsed(spec: InstanceSpec) -> ET.Element:
@@ -71,7 +71,7 @@ def test_the_agents_channel_lies_beside_the_other_sockets() -> None:
     """The name that libvirt would choose is longer than a socket's may be in most state folders."""
     domain = parsed(with_image(make_spec(), hw_qemu_guest_agent="yes"))
     sockets = [str(domain.find(f"devices/{where}").attrib[name]) for where, name in SOCKETS]  # type: ignore[union-attr]
-    assert {path.rpartition("/")[0] for path in sockets} == {"/state/i"}
+    assert {path.rpartition("/")[0] for path in sockets} == {"/state/i/sockets"}
 
 
 def test_a_kernel_is_handed_over_with_its_ramdisk_and_command_line() -> None:

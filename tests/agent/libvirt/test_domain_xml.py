@@ -81,13 +81,21 @@ def test_only_a_uuid_becomes_a_folder(bad: str) -> None:
         HostPaths(Path("/srv/novella")).instance(bad)
 
 
-def test_long_state_folders_get_a_short_name_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compute_agent.virt.libvirt.paths.RUN", tmp_path)
+def test_what_qemu_opens_has_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compute_agent.virt.libvirt.paths.RUN", tmp_path / "run")
+    (tmp_path / "run").mkdir()
     paths = HostPaths(tmp_path / ("x" * 60))
     for _ in range(2):
         paths.prepare()
-    assert paths.link.readlink() == paths.state
+    assert not paths.mounted
     instance = paths.instance(UUID)
-    assert instance.root_disk.is_relative_to(paths.state)
-    assert instance.vnc_socket.parent.parent.resolve() == paths.instances
-    assert HostPaths(Path("/srv/novella")).short == Path("/srv/novella")
+    assert instance.root_disk.parent == paths.short / "instances" / UUID
+    assert instance.folder.resolve() == instance.real == paths.instances / UUID
+    assert len(str(HostPaths(paths.state).instance(UUID).vnc_socket)) - len(str(tmp_path)) < 100
+    image = paths.state / "images/_base/sha256-00"
+    image.touch()
+    assert paths.lend(image).resolve() == image
+    assert paths.visible(Path("/elsewhere/copy")) == Path("/elsewhere/copy")
+    paths.remove_short()
+    assert list((tmp_path / "run").iterdir()) == []
+    assert image.exists()

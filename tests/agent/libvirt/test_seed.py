@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from compute_agent.contract.build import InjectedFile, InstanceSpec, KeyPairRef
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 from compute_agent.virt.libvirt import seed
-from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
+from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.libvirt.seed import seed_files, write_seed
 from tests.agent.cast import make_spec
 
@@ -35,9 +35,9 @@ def spec() -> InstanceSpec:
 
 @pytest.fixture
 def paths(tmp_path: Path, spec: InstanceSpec) -> InstancePaths:
-    paths = HostPaths(tmp_path).instance(spec.uuid)
-    paths.folder.mkdir(parents=True)
-    return paths
+    folder = tmp_path / "instances" / spec.uuid
+    folder.mkdir(parents=True)
+    return InstancePaths(folder, folder)
 
 
 def loaded(spec: InstanceSpec, name: str) -> Any:

@@ -1,0 +1,86 @@
+"""The account that guests' QEMU processes run under: an escape from one is not root on the host."""
+
+import grp
+import logging
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.settings import AgentSettings
+
+log = logging.getLogger(__name__)
+
+AUTO = "auto"
+KNOWN = ("novella-guests", "libvirt-qemu")
+"""Accounts that ``auto`` looks for: the one that bin/up makes, and the one that distributions make for libvirt."""
+DEVICE = Path("/dev/kvm")
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user with its first group."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def is_root(self) -> bool:
+        return self.uid == 0
+
+    def give(self, path: Path, mode: int) -> None:
+        """Make the account the owner of a file or folder that only root can have put there."""
+        self._change(path, self.uid, mode)
+
+    def show(self, path: Path, mode: int) -> None:
+        """Let the account at a file or folder that stays root's, by its group."""
+        self._change(path, ROOT.uid, mode)
+
+    def _change(self, path: Path, owner: int, mode: int) -> None:
+        if os.geteuid() == ROOT.uid:
+            os.chown(path, owner, self.gid, follow_symlinks=False)
+        path.chmod(mode)
+
+
+ROOT = Account("root", 0, 0)
+
+
+def choose(settings: AgentSettings, virt_type: str) -> Account:
+    """Return the account for the guests of the embedded driver.  Raises ValueError for a name that nobody has.
+
+    Root only where the settings say so, where there is no account, or where it may not use the KVM that works: then
+    with a warning.  Guests of another libvirt have the account of its settings, and this is root's.
+    """
+    if settings.libvirt_uri != "embed" or os.geteuid() != 0 or settings.guest_user == ROOT.name:
+        return ROOT
+    names = KNOWN if settings.guest_user == AUTO else (settings.guest_user,)
+    found = next((account for name in names if (account := _lookup(name)) is not None), None)
+    if found is None and settings.guest_user != AUTO:
+        raise ValueError(f"there is no user {settings.guest_user!r} for guests")
+    if found is None:
+        log.warning("Guests run as root: make a user for them (useradd --system %s).", KNOWN[0])
+        return ROOT
+    if virt_type == "kvm" and not _may_use(DEVICE, found):
+        log.warning("Guests run as root: user %s may not use %s; add it to the group that may.", found.name, DEVICE)
+        return ROOT
+    return found
+
+
+def _lookup(name: str) -> Account | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return Account(name, entry.pw_uid, entry.pw_gid)
+
+
+def _may_use(device: Path, account: Account) -> bool:
+    """Whether the account may read and write the device, by itself or by one of its groups."""
+    about = device.stat()
+    if about.st_uid == account.uid:
+        return about.st_mode & 0o600 == 0o600
+    groups = {account.gid, *(group.gr_gid for group in grp.getgrall() if account.name in group.gr_mem)}
+    if about.st_gid in groups:
+        return about.st_mode & 0o060 == 0o060
+    return about.st_mode & 0o006 == 0o006

@@ -1,0 +1,50 @@
+"""The settings of libvirt's embedded QEMU driver (``qemu.conf``), written by the agent."""
+
+import logging
+import os
+from pathlib import Path
+
+from compute_agent.virt.libvirt.account import Account
+
+log = logging.getLogger(__name__)
+
+CGROUPS = Path("/sys/fs/cgroup")
+CONTROLLERS = {"cpu": "cpu", "cpuset": "cpuset", "io": "blkio", "memory": "memory"}
+"""libvirt's names for the controllers of cgroup v2."""
+
+
+def render(account: Account, controllers: list[str]) -> str:
+    """Return the settings: QEMU under ``account`` with its system calls filtered, and nothing that needs a daemon.
+
+    The agent gives the account its files: libvirt would give it the images, too, which all guests share.
+    """
+    listed = ", ".join(f'"{name}"' for name in controllers)
+    return f"""\
+# Written by Novella's agent for libvirt's embedded driver.
+user = "+{account.uid}"
+group = "+{account.gid}"
+dynamic_ownership = 0
+remember_owner = 0
+seccomp_sandbox = 1
+security_driver = "none"
+namespaces = [ ]
+cgroup_controllers = [ {listed} ]
+stdio_handler = "file"
+"""
+
+
+def controllers(root: Path = CGROUPS) -> list[str]:
+    """Return libvirt's names of the controllers that groups of guests can have here; none without cgroup v2.
+
+    Only those that the root hands down already: in a container it holds processes and must not begin to.
+    """
+    try:
+        handed_down = (root / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        handed_down = []
+    found = sorted(CONTROLLERS[name] for name in handed_down if name in CONTROLLERS)
+    if found and os.access(root / "cgroup.subtree_control", os.W_OK):
+        log.info("Each guest has a control group of its own: %s.", ", ".join(found))
+        return found
+    log.info("Guests share the host's processors and memory without control groups: there is no writable cgroup v2.")
+    return []
