@@ -161,6 +161,7 @@ needs_of_hypervisor() {
     need qemu-system-x86 qemu-system-x86_64 --version
     need qemu-utils qemu-img --version
     need genisoimage genisoimage --version
+    need passwd useradd --help
     need dnsmasq-base dnsmasq --version
     need nftables nft --version
     need iproute2 ip -V

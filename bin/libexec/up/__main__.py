@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from up import credentials, health
+from up import accounts, credentials, health
 from up.clean import clean
 from up.data_folder import DataFolder, DataFolderError
 from up.prepare import Preparation, PreparationError, Progress
@@ -119,6 +119,11 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
     data.write_json(JOIN_TOKENS, seeded["join_tokens"])
     progress.begin("Services")
     say = progress.say
+    if not hosts.simulated:
+        try:
+            accounts.ensure_guests()
+        except accounts.AccountError as error:
+            say(f"Guests run as root: {error}.")
     supervisor = Supervisor(data, programs(data, port, hosts), say)
     supervisor.prepare()
     ready = wait_until_ready(supervisor, port, len(hosts.names))
