@@ -41,6 +41,8 @@ class RequestContext:
     """Whether the caller may make and delete application credentials; False for most application credentials."""
     access_rules: tuple[tuple[str, str, str], ...] | None = None
     """The requests an application credential may make, (service, method, path pattern); None: every one."""
+    impersonal: bool = False
+    """Whether it says what the caller may and not who that is (``without_person``)."""
 
     @property
     def is_admin(self) -> bool:
@@ -69,6 +71,7 @@ class RequestContext:
             request_id="",
             unrestricted=self.unrestricted,
             access_rules=self.access_rules,
+            impersonal=True,
         )
 
 

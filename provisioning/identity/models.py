@@ -235,6 +235,21 @@ class RevokedToken(models.Model):
         return self.audit_id
 
 
+class KnownAddress(models.Model):
+    """A network from which somebody proved to be the user: who guesses elsewhere does not lock it out."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    method = models.CharField(max_length=16)  # "password" or "passcode"
+    network = models.CharField(max_length=64)  # an address; of IPv6 its /64
+    seen_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "method", "network"], name="one_known_address")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.method} {self.network}"
+
+
 class AccessRule(models.Model):
     """A kind of request that an application credential may make, and no other: service, method and path pattern."""
 

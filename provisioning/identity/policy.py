@@ -22,7 +22,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.ids import read_id
 from provisioning.identity import policy_file
 from provisioning.identity.policies import RULES
 from provisioning.identity.policies.base import PROJECT, Rule
@@ -65,7 +65,7 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
     rules = _current()
     question: tuple[object, ...] = (rule, context.roles, scope)
     if rule not in rules.by_role:
-        if context.user_id == NOBODY:
+        if context.impersonal:
             raise PersonalRuleError(rule)
         question += (
             context.user_id, context.user_domain_id, context.project_id, context.project_domain_id, context.domain_id,

@@ -46,8 +46,14 @@ class Attempt:
         network = network_of(source)
         self._lockout = lockout.Lockout(account, network) if account is not None else None
         self._pair, self._address, self._right = key_of("pair", name, network), key_of("address", network), False
-        if self._lockout is not None and self._lockout.is_known:
-            at_once = AT_ONCE_WHEN_KNOWN
+        try:
+            self._begin(at_once)
+        except TooManyAttemptsError:
+            if self._lockout is None or not self._lockout.is_known:
+                raise
+            self._begin(AT_ONCE_WHEN_KNOWN)
+
+    def _begin(self, at_once: int) -> None:
         with counting:
             _check(self._address, FREE_OF_ADDRESS)
             _check(self._pair, FREE)

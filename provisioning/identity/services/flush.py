@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.identity.lockout import forget_addresses
 from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.sign_ins import WRITTEN_EVERY
@@ -22,6 +23,7 @@ def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:
     return {
         "revocations": RevokedToken.objects.filter(expires_at__lt=ended).delete()[0],
         "sessions": SignIn.objects.filter(expires_at__lt=ended - 2 * WRITTEN_EVERY).delete()[0],
+        "known addresses": forget_addresses(),
         "application credentials": _application_credentials(now - credentials_after),
     }
 

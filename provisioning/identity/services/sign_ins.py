@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce
+from provisioning.identity import announce, lockout
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
@@ -51,7 +52,7 @@ def _plain(text: str) -> str:
 
 @when_broken_off
 @told_as(REFUSED, NotAuthenticatedError)
-def open_browser_session(user: User, client: Client, *, methods: Iterable[str], project: Project | None) -> SignIn:
+def open_browser_session(user: User, client: Client, *, methods: Sequence[str], project: Project | None) -> SignIn:
     """Return the row of a new session of a browser; the one that was used least lately ends when there are too many.
 
     NotAuthenticatedError when everything of the user was ended since ``user`` was read: the proof may be an old one.
@@ -62,6 +63,7 @@ def open_browser_session(user: User, client: Client, *, methods: Iterable[str], 
     known = SignIn.objects.filter(user=user, browser=True).order_by("-last_used_at", "-id")
     for old in known[MOST_BROWSERS - 1 :]:
         end_sign_in(old)
+    lockout.remember(user, methods, client.address)
     return SignIn.objects.create(
         id=session_id,
         user=user,
@@ -93,8 +95,11 @@ def record_client(
     key = hashlib.sha256("\0".join([*ways, client.address, client.program, credential]).encode()).hexdigest()
     found = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
     if found is not None and _again(found, user, project, now):
+        if found.last_used_at == now:  # it was written
+            with told_as(REFUSED, NotAuthenticatedError):  # the user may go at this moment
+                lockout.remember(user, ways, client.address)
         return found
-    kept: dict[str, object] = {
+    kept: dict[str, Any] = {
         "methods": ways,
         "address": client.address,
         "program": client.program,
@@ -105,10 +110,11 @@ def record_client(
 
 @when_broken_off
 @told_as(REFUSED, NotAuthenticatedError)
-def _first(user: User, key: str, kept: dict[str, object], project: Project | None, now: datetime) -> SignIn:
+def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, now: datetime) -> SignIn:
     """Make the program's row, or take the shared one when there are many."""
     _check_unchanged(user)
     _prune(now)
+    lockout.remember(user, kept["methods"], kept["address"])
     if SignIn.objects.filter(user=user, browser=False).exclude(client=OTHERS).count() >= MOST_PROGRAMS - 1:
         key, kept = OTHERS, {"program": OTHERS}
     ends = now + timedelta(seconds=settings.TOKEN_LIFETIME)
