@@ -5,6 +5,7 @@ import unicodedata
 import uuid
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.text import has_control_characters
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")
@@ -21,7 +22,7 @@ def check_text(value: str, what: str, *, longest: int = 255, shortest: int = 0) 
         raise InvalidInputError(
             f"Invalid input for {what}: it has {len(text)} characters; at most {longest} are allowed.", field=what
         )
-    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in text):
+    if has_control_characters(text):
         raise InvalidInputError(
             f"Invalid input for {what}: control characters and line breaks are not allowed.", field=what
         )

@@ -8,6 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, TooLargeError
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.text import has_control_characters
 from provisioning.identity import policy
 from provisioning.images import protections
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
@@ -115,8 +116,9 @@ def _name(field: str, value: Any) -> str:
 
 
 def _text(field: str, value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 255 or "\0" in value:
-        raise InvalidInputError(f"{value!r:.80} is not text of at most 255 characters.", field=field)
+    if not isinstance(value, str) or len(value) > 255 or has_control_characters(value):
+        msg = f"{value!r:.80} is not text of at most 255 characters, none of them a control character."
+        raise InvalidInputError(msg, field=field)
     return value
 
 
@@ -170,7 +172,7 @@ def _properties(field: str, value: Any) -> dict[str, str]:
         check_name(name)
         if name in BASE:
             raise ForbiddenError(f"Attribute '{name}' is reserved.", field=name)
-        if not 0 < len(name) <= 255 or "\0" in name:
+        if not 0 < len(name) <= 255 or has_control_characters(name):
             msg = "Custom property should not be greater than 255 characters, and not without a name."
             raise InvalidInputError(msg, field=field)
         if not isinstance(text, str) or len(text) > MAX_VALUE or "\0" in text:

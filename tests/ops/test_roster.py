@@ -173,7 +173,7 @@ def test_every_error_is_told_with_its_line_and_nothing_is_done(roster: Roster) -
         ("user,role,roles\n", "twice"),
         ("user,quota_unicorns\n", "'quota_unicorns' is no column"),
         ('user\n"anna\n', "line 2: This is no CSV"),
-        ("user\nanna\0\n", "NUL"),
+        ("user\nanna\0\n", "line 2: .*control"),
         ("user\nänna\n".encode("latin-1"), "line 2: This is not UTF-8"),
     ],
 )

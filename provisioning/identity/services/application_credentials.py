@@ -13,6 +13,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
+from provisioning.common.text import has_control_characters
 from provisioning.identity import announce, effective, secret_hashes
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
@@ -136,8 +137,10 @@ def check_manages(caller: RequestContext) -> None:
 
 def _check_texts(name: str, options: Options) -> None:
     secret, expires_at = options.get("secret"), options.get("expires_at")
-    if not name.strip() or len(name) > 255 or "\0" in name:
-        raise InvalidInputError("The name must have 1 to 255 characters.", field="name")
+    if not name.strip() or len(name) > 255 or has_control_characters(name):
+        raise InvalidInputError(
+            "The name must have 1 to 255 characters, none of them a control character.", field="name"
+        )
     if len(options.get("description", "")) > 65_535 or "\0" in options.get("description", ""):
         raise InvalidInputError("The description must have at most 65535 characters.", field="description")
     if secret is not None and not 0 < len(secret) <= secret_hashes.LONGEST:

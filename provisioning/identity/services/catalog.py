@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.text import has_control_characters
 from provisioning.identity.catalog import INTERFACES, OWN, check_url
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.models import LONG, Endpoint, Region, Service
@@ -164,8 +165,9 @@ def _check_endpoint(values: dict[str, Any]) -> None:
 def _check_words(**values: str) -> None:
     for name, value in values.items():
         least = 1 if name == "type" else 0
-        if not least <= len(value) <= LONG or "\0" in value:
-            raise InvalidInputError(f"{name} must have from {least} to {LONG} characters.", field=name)
+        if not least <= len(value) <= LONG or has_control_characters(value):
+            msg = f"{name} must have from {least} to {LONG} characters, none of them a control character."
+            raise InvalidInputError(msg, field=name)
 
 
 def _change(record: Region | Service | Endpoint, changes: dict[str, Any], known: set[str]) -> None:

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.text import has_control_characters
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
 
@@ -20,9 +21,11 @@ MOST_TAGS, LONGEST_TAG = 80, 255
 
 
 def check_name(name: str, longest: int, field: str = "name") -> str:
-    """Return the name; InvalidInputError when it is blank, too long or has a NUL character."""
+    """Return the name; InvalidInputError when it is blank, too long or has a control character."""
     if not name.strip():
         raise InvalidInputError(f"The {field} must not be blank.", field=field)
+    if has_control_characters(name):
+        raise InvalidInputError(f"The {field} must not have control characters or line breaks in it.", field=field)
     if len(name) > longest:
         raise InvalidInputError(f"The {field} must have at most {longest} characters.", field=field)
     return check_text(name, field)

@@ -4,13 +4,13 @@ from typing import Any
 
 from django.db import transaction
 
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, last_admin
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
-from provisioning.identity.services.checks import undisturbed
+from provisioning.identity.services.checks import check_name, undisturbed
 
 BUILT_IN = ("admin", "member", "reader")
 """The roles of the whole cloud that the rules ask for; nobody may change or delete them."""
@@ -149,8 +149,7 @@ def _check_name(name: str, domain: Domain | str | None) -> None:
     """Refuse what is no name; and ``Admin`` beside ``admin``, which rules do not tell apart."""
     if domain is None and name.lower() in BUILT_IN and name not in BUILT_IN:
         raise ConflictError(f"Rules take {name} for the role {name.lower()}. Choose another name.", field="name")
-    if not name.strip() or len(name) > LONG or "\0" in name:
-        raise InvalidInputError(f"The name of a role must have from 1 to {LONG} characters.", field="name")
+    check_name(name, LONG)
 
 
 def _without_none(values: dict[str, Any] | None) -> dict[str, Any]:
