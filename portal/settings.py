@@ -141,9 +141,15 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CACHES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
-    "sign_in": env.cache_url("NOVELLA_CACHE_URL", default="locmemcache://sign-in"),
+    "sign_in": {
+        "BACKEND": "provisioning.common.machine_cache.MachineCache",
+        "LOCATION": str(RUN_DIR / "sign-in.sqlite3"),
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
 }
-"""``sign_in`` counts wrong passwords: in each process's memory, unless all are given one server to count in."""
+"""``sign_in`` counts wrong passwords: in a file of this machine, unless several machines are given one server."""
+if env.str("NOVELLA_CACHE_URL", default=""):
+    CACHES["sign_in"] = env.cache_url("NOVELLA_CACHE_URL")
 if "LocMem" in CACHES["sign_in"]["BACKEND"]:
     CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 100_000}
 elif "FileBased" in CACHES["sign_in"]["BACKEND"]:
@@ -317,9 +323,9 @@ CONSOLE_TOKEN_TTL = integer("NOVELLA_CONSOLE_TOKEN_TTL", 600, 10, 86_400)
 CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte either way after which an open console is closed; 0: never."""
 CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
-"""Consoles that one user may have open at a time, in each web process."""
+"""Consoles that one user may have open at a time, on each machine that runs web."""
 SOCKETS_PER_USER = integer("NOVELLA_SOCKETS_PER_USER", 50, 1, 100_000)
-"""WebSockets that one user may have open at a time, in each web process: live pages, consoles, scripts."""
+"""WebSockets that one user may have open at a time, on each machine that runs web: live pages, consoles, scripts."""
 SOCKETS_PER_SESSION = integer("NOVELLA_SOCKETS_PER_SESSION", 20, 1, 100_000)
 """As many of one session: one browser, one token or one application credential."""
 CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
@@ -365,7 +371,7 @@ ENABLE_INSTANCE_PASSWORD = env.bool("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=
 MAX_IMAGE_SIZE = integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 """Bytes of one image."""
 UPLOADS_AT_ONCE = integer("NOVELLA_UPLOADS_AT_ONCE", 8, 1, 64)
-"""Uploads of images at the same time: of one user, and of one project, in each web process."""
+"""Uploads of images at the same time: of one user, and of one project, on each machine that runs web."""
 UPLOAD_LEAST_RATE = integer("NOVELLA_UPLOAD_LEAST_RATE", 1024, 0, 1 << 30)
 """Bytes a second below which a client that sends is not waited for."""
 UPLOAD_TIMEOUT = integer("NOVELLA_UPLOAD_TIMEOUT", 21_600, 60, 604_800)

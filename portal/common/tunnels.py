@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import secrets
 import uuid
-from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Protocol
 
@@ -45,11 +44,10 @@ class Tunnel:
 
 
 class TunnelRegistry:
-    """The tunnels of this process that wait for their host, and how many consoles each user has open."""
+    """The tunnels of this process that wait for their host."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Tunnel] = {}
-        self.open: Counter[uuid.UUID] = Counter()
 
     def _wait_for(self, host_id: uuid.UUID, person: PersonEnd) -> Tunnel:
         tunnel = Tunnel(host_id, person)

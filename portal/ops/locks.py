@@ -5,9 +5,9 @@ from django.conf import settings
 from provisioning.identity.counters import CACHE
 
 ELSEWHERE = (
-    "Wrong passwords are counted in the memory of the web process, which a command does not reach. "
-    "A lock ends by itself after NOVELLA_LOCKOUT_SECONDS, when web is started again, or when an operator lifts it in "
-    "the admin or the dashboard; with NOVELLA_CACHE_URL all processes count in one place and this command can."
+    "NOVELLA_CACHE_URL says that wrong passwords are counted in each process's own memory, which a command does not "
+    "reach. A lock ends by itself after NOVELLA_LOCKOUT_SECONDS, when web is started again, or when an operator lifts "
+    "it in the admin or the dashboard."
 )
 
 

@@ -16,6 +16,7 @@ from portal.common import handshake
 from portal.common.tunnels import HostEnd, Tunnel, tunnels
 from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, TOO_MANY, Follower, code_of
 from provisioning.common.errors import NovellaError, UnavailableError
+from provisioning.common.machine_shares import shares
 from provisioning.common.threads import SOCKETS
 from provisioning.compute.services import remote_consoles
 from provisioning.events.selectors import LoggedEvent
@@ -143,16 +144,13 @@ class ConsoleConsumer(Follower):
     @contextlib.asynccontextmanager
     async def _counted(self) -> AsyncIterator[None]:
         """Count this console among those of its user while it is open."""
-        user = self._console.row.user_id
-        if tunnels.open[user] >= settings.CONSOLES_PER_USER:
+        taken = shares.take({f"consoles of user {self._console.row.user_id}": settings.CONSOLES_PER_USER})
+        if taken is None:
             raise ConsoleEndedError(TOO_MANY, "You have too many consoles open. Close one of them first.")
-        tunnels.open[user] += 1
         try:
             yield
         finally:
-            tunnels.open[user] -= 1
-            if not tunnels.open[user]:
-                del tunnels.open[user]
+            shares.give_back(taken)
 
     def _host_id(self) -> uuid.UUID:
         host_id = self._console.instance.host_id

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from portal.common import handshake
 from portal.common.consumer import Consumer
-from portal.sockets.places import Place, TooManySocketsError, places
+from portal.sockets import places
+from portal.sockets.places import TooManySocketsError
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import (
     ConflictError,
@@ -23,6 +24,7 @@ from provisioning.common.errors import (
     NotFoundError,
     NovellaError,
 )
+from provisioning.common.machine_shares import shares
 from provisioning.common.threads import SOCKETS
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
@@ -53,7 +55,7 @@ class Follower(Consumer):
     own_pages_only = True
     context: RequestContext
 
-    _places: Sequence[Place] = ()
+    _places: Sequence[int] = ()
     _subscription: Subscription | None = None
     _tasks: Sequence[asyncio.Task[None]] = ()
 
@@ -168,7 +170,7 @@ class Follower(Consumer):
             self._subscription.close()
         for task in self._tasks:
             task.cancel()
-        places.leave(self._places)
+        shares.give_back(self._places)
         self._places = ()
 
     def _admit(self) -> datetime:

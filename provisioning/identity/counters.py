@@ -1,21 +1,35 @@
-"""Where sign-ins are counted: the cache ``sign_in`` (memory of the process, or a server that all processes share).
+"""Where sign-ins are counted: the cache ``sign_in`` (a file that all processes of the machine share, or a server).
 
 Whoever is not signed in must not be able to write to the database.
 """
 
+import contextlib
 import hashlib
 import ipaddress
 import threading
+from collections.abc import Iterator
 
 from django.core.cache import BaseCache, caches
 
+from provisioning.common.machine_cache import MachineCache
+
 CACHE = "sign_in"
-counting = threading.Lock()
-"""Held while a count is read and written again: of many at once each sees the ones before it."""
+_lock = threading.Lock()
 
 
 def store() -> BaseCache:
     return caches[CACHE]
+
+
+@contextlib.contextmanager
+def counting() -> Iterator[None]:
+    """Hold while a count is read and written again: of many at once each sees the ones before it.
+
+    With a server that several machines share, those of other processes are not held back.
+    """
+    counts = store()
+    with _lock, counts.exclusive() if isinstance(counts, MachineCache) else contextlib.nullcontext():
+        yield
 
 
 def key_of(*parts: str) -> str:

@@ -54,7 +54,7 @@ class Attempt:
             self._begin(AT_ONCE_WHEN_KNOWN)
 
     def _begin(self, at_once: int) -> None:
-        with counting:
+        with counting():
             _check(self._address, FREE_OF_ADDRESS)
             _check(self._pair, FREE)
             count = _read(self._pair)
@@ -79,7 +79,7 @@ class Attempt:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Count against name and address unless it was right."""
         now = time.time()
-        with counting:
+        with counting():
             count = _read(self._pair)
             looking = max(count.looking - 1, 0)
             _write(self._pair, _Count(0, 0.0, looking) if self._right else _Count(count.wrong + 1, now, looking))

@@ -203,7 +203,8 @@ def test_disabled_user_is_told_and_enabled_when_asked(run: Run, alice: Person) -
     assert signs_in("alice", out.split("Password: ")[1].split()[0])
 
 
-def test_locks_in_another_process_are_not_said_to_be_lifted(run: Run, alice: Person) -> None:
+def test_locks_in_another_process_are_not_said_to_be_lifted(run: Run, alice: Person, settings: Settings) -> None:
+    settings.CACHES = settings.CACHES | {"sign_in": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     with pytest.raises(CommandError, match="NOVELLA_CACHE_URL"):
         run("unlock_user", "alice")
     assert "NOVELLA_CACHE_URL" in run("reset_password", "alice", "--generate")

@@ -12,9 +12,9 @@ from pytest_django import Settings
 
 from compute_agent.contract.messages import CallError, CallReply, ConsoleOpened
 from compute_agent.contract.power import PowerState
-from portal.common.tunnels import tunnels
 from portal.routing import websocket_router
 from portal.sockets import consoles, follower
+from provisioning.common.machine_shares import shares
 from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
@@ -127,9 +127,11 @@ async def test_the_end_of_either_side_ends_the_other(cast: Cast) -> None:
     page, far = await cast.joined()
     await page.disconnect()
     assert await far.closed() == 1000
+    only = {f"consoles of user {cast.people.alice.user.id}": 1}
     async with asyncio.timeout(120):
-        while tunnels.open:
+        while (taken := shares.take(only)) is None:
             await asyncio.sleep(0.01)
+    shares.give_back(taken)
 
 
 # ----- who is refused -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from portal.routing import websocket_router
 from portal.sockets import follower
-from portal.sockets.places import places
+from provisioning.common.machine_shares import shares
 from tests.sockets.test_browser import PAGE, browser
 from tests.sockets.test_taken_away import enter, script
 from tests.support.cast import People
@@ -66,4 +66,4 @@ async def test_a_socket_that_breaks_while_it_opens_leaves_its_place(
 
     with pytest.raises(OSError, match="the database is away"):
         await websocket_router(render)(scope, receive, receive)
-    assert not places._taken
+    assert not shares.held

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -13,6 +15,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from provisioning.identity import throttle
 from tests.jobs.conftest import ROOT, eventually
 from tests.web.conftest import Several
 
@@ -99,6 +102,30 @@ def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
     assert web.master.wait(60) == 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", web.port)) != 0
+
+
+def wrong_password(several: Several, name: str) -> int:
+    """Try to sign in over a connection of its own; returns the status."""
+    request = {"auth": {"identity": {"methods": ["password"], "password": {"user": {
+        "name": name, "password": "wrong", "domain": {"id": "default"}}}}}}  # fmt: skip
+    client = http.client.HTTPConnection("127.0.0.1", several.port, timeout=120)
+    try:
+        client.request("POST", "/identity/v3/auth/tokens", json.dumps(request), {"Content-Type": "application/json"})
+        return client.getresponse().status
+    finally:
+        client.close()
+
+
+def test_wrong_passwords_are_counted_together(several: Start, connections: ExitStack) -> None:
+    web = several()
+    all_answer(web, connections)
+    said = []
+    for number in range(throttle.FREE + 1):
+        turn = web.pids[number % 2]
+        os.kill(turn, signal.SIGSTOP)  # the other one gets it
+        said.append(wrong_password(web, "alice"))
+        os.kill(turn, signal.SIGCONT)
+    assert said == [*[401] * throttle.FREE, 429]
 
 
 @pytest.mark.parametrize(("role", "application"), [("worker", "portal.asgi:application"), ("web", "portal.asgi:no")])

@@ -1,0 +1,89 @@
+"""How much of something each owner has at a time on this machine, whichever process gives it out.
+
+A share is a lock on one byte of a file.  The kernel lets go of it when its process ends in any way, so that nothing
+counts what a killed process had.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+
+FILE = "shares.lock"
+MOST = 1 << 17
+"""Shares of one owner."""
+
+
+class MachineShares:
+    """The shares of this process; the file tells them from those of others.  For all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: set[int] = set()
+        self._file: IO[bytes] | None = None
+        self._path, self._pid = Path(), 0
+
+    def take(self, wanted: Mapping[str, int]) -> list[int] | None:
+        """Take one share for each owner, who may have so many; None when one of them has no more.
+
+        ``give_back`` takes the result, once.
+        """
+        with self._lock:
+            descriptor = self._descriptor()
+            taken: list[int] = []
+            for owner, most in wanted.items():
+                place = self._place(descriptor, owner, most)
+                if place is None:
+                    self._free(taken)
+                    return None
+                taken.append(place)
+            return taken
+
+    def give_back(self, taken: Iterable[int]) -> None:
+        """Let others have them."""
+        with self._lock:
+            self._free(taken)
+
+    @property
+    def held(self) -> int:
+        """How many shares this process gave out."""
+        return len(self._held)
+
+    def _place(self, descriptor: int, owner: str, most: int) -> int | None:
+        """Lock the first place of the owner that is free."""
+        first = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:5]) * MOST
+        for place in range(first, first + most):
+            if place in self._held:  # a process's own locks do not keep it out
+                continue
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            except (BlockingIOError, PermissionError):
+                continue
+            self._held.add(place)
+            return place
+        return None
+
+    def _free(self, taken: Iterable[int]) -> None:
+        for place in taken:
+            if place in self._held and self._file is not None:
+                self._held.discard(place)
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+
+    def _descriptor(self) -> int:
+        """Open the file, once in a process: closing it anywhere would let go of every lock."""
+        path = Path(settings.RUN_DIR, FILE)
+        if self._file is None or (path, os.getpid()) != (self._path, self._pid):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._file is not None:
+                self._file.close()
+            self._file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)  # noqa: SIM115, PTH123
+            self._path, self._pid, self._held = path, os.getpid(), set()
+        return self._file.fileno()
+
+
+shares = MachineShares()
