@@ -3,6 +3,7 @@
 import re
 import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -100,23 +101,50 @@ def make_document(version: Version, service: str | None = None) -> Document:
     return document
 
 
-_kept: dict[tuple[Version, str | None, str], bytes] = {}
-_lock = threading.Lock()
+class BusyError(Exception):
+    """Another older edition is being made."""
+
+
+MOST_OLDER = 12
+"""Older editions that are kept, those that were asked for last; each is some 50 KiB."""
+_newest: dict[tuple[str | None, str], bytes] = {}
+_older: OrderedDict[tuple[Version, str | None, str], bytes] = OrderedDict()
+_making_newest, _making_older = threading.Lock(), threading.Lock()
+
+
+def edition(version: Version, service: str | None) -> Version:
+    """Return the microversion whose document it is: only Compute has some, and the others' documents are all alike."""
+    return version if service in {None, "compute"} else MICROVERSIONS.maximum
 
 
 def packed(version: Version, service: str | None = None, form: str = "json") -> bytes:
-    """Return the document as JSON or YAML (``form``) in gzip's form, made once in each process.
+    """Return the document as JSON or YAML (``form``) in gzip's form.
 
-    Only Compute has microversions: the documents of the others are the same for all of them.
+    Those of the newest microversion, a dozen, are made once in each process; of the older ones, hundreds, a few are
+    kept.  To make one takes up to 0.3 s: one at a time, so that they fill no more than one thread; raises BusyError.
     """
-    version = version if service in {None, "compute"} else MICROVERSIONS.maximum
+    version = edition(version, service)
+    if version == MICROVERSIONS.maximum:
+        with _making_newest:
+            if (service, form) not in _newest:
+                _newest[service, form] = _make(version, service, form)
+            return _newest[service, form]
     key = (version, service, form)
-    if key not in _kept:
-        with _lock:
-            if key not in _kept:
-                document = make_document(version, service)
-                _kept[key] = zlib.compress(_FORMS[form](document), wbits=31)
-    return _kept[key]
+    if not _making_older.acquire(blocking=False):
+        raise BusyError
+    try:
+        if key not in _older:
+            _older[key] = _make(version, service, form)
+        _older.move_to_end(key)
+        while len(_older) > MOST_OLDER:
+            _older.popitem(last=False)
+        return _older[key]
+    finally:
+        _making_older.release()
+
+
+def _make(version: Version, service: str | None, form: str) -> bytes:
+    return zlib.compress(_FORMS[form](make_document(version, service)), wbits=31)
 
 
 def _yaml(document: dict[str, Any]) -> bytes:

@@ -1,16 +1,23 @@
-"""``GET /openapi.json`` and ``/openapi.yaml``: public, for it says nothing that the references do not."""
+"""``GET /openapi.json`` and ``/openapi.yaml``: public, for it says nothing that the references do not.
+
+Only the newest edition is: each of the older ones costs a good part of a second when it is first asked for.
+"""
 
 import hashlib
 import re
 import zlib
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import View
 
+from portal.api.common.authentication import challenge
 from portal.api.common.links import SERVICES
 from portal.api.common.microversions import Version, text_of
 from portal.api.compute.base import MICROVERSIONS
-from portal.api.openapi.document import packed
+from portal.api.openapi.document import BusyError, edition, packed
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity.selectors.tokens import context_for_token
 
 _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)
 
@@ -28,9 +35,19 @@ class OpenApiJson(View):
         version = _version(request.GET.get("microversion", "latest"))
         if version is None or (service is not None and service not in SERVICES):
             span = f"{text_of(MICROVERSIONS.minimum)} to {text_of(MICROVERSIONS.maximum)}"
-            said = f"microversion is one from {span}, or latest; service is one of {', '.join(SERVICES)}."
-            return JsonResponse({"error": {"code": 400, "title": "Bad Request", "message": said}}, status=400)
-        body = packed(version, service, self.form)
+            return _refusal(
+                400, f"microversion is one from {span}, or latest; service is one of {', '.join(SERVICES)}."
+            )
+        if edition(version, service) != MICROVERSIONS.maximum and not _is_signed_in(request):
+            refusal = _refusal(401, "Without a token there is the document of the newest microversion only.")
+            refusal["WWW-Authenticate"] = challenge(request)
+            return refusal
+        try:
+            body = packed(version, service, self.form)
+        except BusyError:
+            refusal = _refusal(503, "Another edition is being made. Try again.")
+            refusal["Retry-After"] = "1"
+            return refusal
         tag = f'W/"{self.media_type[-4:]}-{hashlib.sha256(body).hexdigest()[:24]}"'
         if tag in request.headers.get("If-None-Match", ""):
             answer = HttpResponse(status=304)
@@ -51,6 +68,22 @@ class OpenApiYaml(OpenApiJson):
 
     media_type = "application/yaml"
     form = "yaml"
+
+
+def _is_signed_in(request: HttpRequest) -> bool:
+    """Whether the browser's session or ``X-Auth-Token`` is good."""
+    if getattr(request, "context", None) is not None:
+        return True
+    try:
+        context_for_token(request.headers.get("X-Auth-Token", ""))
+    except NotAuthenticatedError:
+        return False
+    return True
+
+
+def _refusal(status: int, said: str) -> HttpResponse:
+    title = HTTPStatus(status).phrase
+    return JsonResponse({"error": {"code": status, "title": title, "message": said}}, status=status)
 
 
 def _version(text: str) -> Version | None:
