@@ -54,6 +54,8 @@ class AgentSettings:
     """Builds and copies of disks at the same time; one project has at most all but one of them."""
     guest_user: str = "auto"
     """The account of guests' QEMU processes under ``embed``; ``auto``: one that is made for them, else root."""
+    dhcp_user: str = "auto"
+    """The account of dnsmasq; ``auto``: one that is made for it, else the distribution's, else nobody."""
     cgroups: bool = True
     """Give each guest a control group of its own where the machine lets one."""
     boot_timeout: float = 60.0

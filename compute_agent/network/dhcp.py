@@ -1,6 +1,7 @@
 """One dnsmasq for each bridge: it answers the interfaces it knows with their fixed addresses, and no other."""
 
 import contextlib
+import hashlib
 import ipaddress
 import os
 import re
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import NetworkRef, PortRef
+from compute_agent.network.dhcp_user import DhcpUser
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import SYSTEM_PATH
 
+RUN = Path("/run")
 LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
 DOMAIN = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")
 MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
@@ -69,11 +72,20 @@ def upstream_servers(resolv_conf: str) -> list[str]:
 
 
 class DhcpServer:
-    """dnsmasq on one bridge, with its files in ``folder``."""
+    """dnsmasq on one bridge, with its files in ``folder``; what it reads again and again lies where its account may.
 
-    def __init__(self, folder: Path) -> None:
+    It opens its settings and its leases as root, and then is root no more.
+    """
+
+    def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
         """Take the folder; it is made when the server is first wanted."""
         self.folder = folder
+        self._user = user or DhcpUser()
+
+    @property
+    def _shown(self) -> Path:
+        """The folder of the files that dnsmasq reads as ``user``: nobody else gets into the state folder."""
+        return RUN / f"novella-dhcp-{hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]}"
 
     @property
     def _conf(self) -> Path:
@@ -94,11 +106,16 @@ class DhcpServer:
         collect(pid)
         return None
 
+    def end(self) -> bool:
+        """End the server and keep its files; say whether it ran."""
+        pid = self.running()
+        return pid is not None and kill(pid, signal.SIGTERM)
+
     def stop(self) -> bool:
         """End the server and remove its files; say whether it ran."""
-        pid = self.running()
-        stopped = pid is not None and kill(pid, signal.SIGTERM)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        stopped = self.end()
+        for folder in (self.folder, self._shown):
+            shutil.rmtree(folder, ignore_errors=True)
         return stopped
 
     def release(self, server: str, lease: Lease) -> None:
@@ -120,7 +137,8 @@ class DhcpServer:
         names = "".join(
             f"{one.address} {one.hostname}.{network.dns_domain} {one.hostname}\n" for one in leases if one.hostname
         )
-        changed = _write(self.folder / "hosts", hosts) | _write(self.folder / "names", names)
+        self._show(self._shown, 0o750)
+        changed = self._write_shown("hosts", hosts) | self._write_shown("names", names)
         pid = self.running()
         if pid is not None and _write(self._conf, config):
             kill(pid, signal.SIGTERM)
@@ -131,6 +149,25 @@ class DhcpServer:
             return
         _write(self._conf, config)
         self._start(leases)
+
+    def _write_shown(self, name: str, text: str) -> bool:
+        """Write a file that dnsmasq reads as its user when its content changes; say whether it did."""
+        path = self._shown / name
+        if path.exists() and path.read_text() == text:
+            self._show(path, 0o640)
+            return False
+        part = path.with_name(name + ".part")
+        part.write_text(text)
+        self._show(part, 0o640)
+        part.replace(path)
+        return True
+
+    def _show(self, path: Path, mode: int) -> None:
+        """Let the user's group at a file or folder that stays root's; a folder is made."""
+        if path == self._shown:
+            path.mkdir(mode=0o700, exist_ok=True)
+        os.chown(path, 0, self._user.gid)
+        path.chmod(mode)
 
     def _start(self, leases: Sequence[Lease]) -> None:
         file = self.folder / "leases"
@@ -159,13 +196,14 @@ class DhcpServer:
         router = f"option:router,{ipaddress.IPv4Address(network.gateway)}" if network.gateway else "option:router"
         lines = [
             f"interface={network.bridge}", "bind-interfaces", "except-interface=lo", f"listen-address={address}",
-            f"pid-file={self.folder}/dnsmasq.pid", "user=root", "group=root", "log-facility=/dev/null", "quiet-dhcp",
+            f"pid-file={self.folder}/dnsmasq.pid", f"user={self._user.name}",
+            f"group={self._user.group}", "log-facility=/dev/null", "quiet-dhcp",
             f"dhcp-range={cidr.network_address},static,{cidr.netmask},{LEASE}", "dhcp-authoritative", "no-ping",
             f"dhcp-lease-max={min(cidr.num_addresses, 65536)}", "dhcp-ignore-names",
-            f"dhcp-hostsfile={self.folder}/hosts", f"dhcp-leasefile={self.folder}/leases",
+            f"dhcp-hostsfile={self._shown}/hosts", f"dhcp-leasefile={self.folder}/leases",
             f"dhcp-option={router}", f"dhcp-option-force=26,{network.mtu}",
             f"dhcp-option=option:dns-server,{','.join(names)}",
-            "no-hosts", "no-resolv", f"addn-hosts={self.folder}/names",
+            "no-hosts", "no-resolv", f"addn-hosts={self._shown}/names",
             f"domain={network.dns_domain}", f"local=/{network.dns_domain}/", "bogus-priv", "stop-dns-rebind",
             *(f"server={server}" for server in upstream),
         ]  # fmt: skip

@@ -39,12 +39,13 @@ def bridge_mac(bridge: str) -> str:
     return "fa:16:3f:" + ":".join(f"{byte:02x}" for byte in digest[:3])
 
 
-def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int) -> None:
-    """Make the bridge with its address and MTU (bytes), up."""
+def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int) -> bool:
+    """Make the bridge with its address and MTU (bytes), up; say whether it was not there before."""
     interface_name(bridge)
     with netlink("make the network's bridge") as route:
         found = route.link_lookup(ifname=bridge)
-        if not found:
+        made = not found
+        if made:
             route.link(
                 "add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, address=bridge_mac(bridge)
             )
@@ -57,6 +58,7 @@ def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int
                 route.addr("del", index=index, address=other, prefixlen=length)
         if address is not None and have.get(address) != prefix_length:
             route.addr("add", index=index, address=address, prefixlen=prefix_length)
+    return made
 
 
 def join(bridge: str, interface: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.messages import Leftover
-from compute_agent.network import firewall, leftovers, links, namespace
+from compute_agent.network import dhcp_user, firewall, leftovers, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.network.reach import Reach, reach_of
@@ -38,6 +38,7 @@ class LinuxNetwork(HostNetwork):
         self._original = namespace.left()
         wanted = settings.netns is not None and settings.uplink and self._original is not None
         self._uplink = Uplink(settings.netns) if wanted and settings.netns else None
+        self._dhcp_user = dhcp_user.choose(settings.dhcp_user)
         self._lock = threading.RLock()
         self._records = Records(self._folder / "instances")
 
@@ -128,7 +129,7 @@ class LinuxNetwork(HostNetwork):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _dhcp(self, bridge: str) -> DhcpServer:
-        return DhcpServer(self._folder / "bridges" / links.interface_name(bridge))
+        return DhcpServer(self._folder / "bridges" / links.interface_name(bridge), self._dhcp_user)
 
     def _bring_up(self) -> None:
         """Bring the kernel to what is on record; what is right already is left alone."""
@@ -153,7 +154,8 @@ class LinuxNetwork(HostNetwork):
         address = server_address(network)
         prefix_length = ipaddress.ip_network(network.cidr).prefixlen
         server.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        links.ensure_bridge(bridge, address, prefix_length, network.mtu)
+        if links.ensure_bridge(bridge, address, prefix_length, network.mtu):
+            server.end()  # one that runs listens on the bridge of before
         if self._has_dhcp(bridge):
             leases = leases_of(self._records.named_ports(bridge))
             server.ensure(network, leases, self._upstream(network))

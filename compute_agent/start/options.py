@@ -69,6 +69,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
     add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="who guests' QEMU runs as (embed)")
+    add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="who dnsmasq runs as")
     add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control group for a guest")
     words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
     add("--blocked-networks", default=default("BLOCKED_NETWORKS", f"link-local,{CONNECTED}"), metavar="LIST",
@@ -101,6 +102,7 @@ def _options(given: argparse.Namespace) -> Options:
         netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
         uplink=not given.no_uplink,
         guest_user=given.guest_user,
+        dhcp_user=given.dhcp_user,
         cgroups=not given.no_cgroups,
         blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
         reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),

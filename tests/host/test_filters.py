@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import FixedAddress, InstanceSpec, SecurityRule
+from compute_agent.network import dhcp_user
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, Wish, network
 from tests.host.host_process import HostProcess
@@ -386,6 +388,21 @@ def test_dhcp_ignores_interfaces_it_does_not_know(plug: Plug) -> None:
     stranger = plug(Wish(1, port_security=False))
     stranger.space.run("ip", "link", "set", "eth0", "address", STRANGER)
     assert offered(stranger, STRANGER) is None
+
+
+def test_dnsmasq_is_not_root_and_hears_of_guests_that_come_later(plug: Plug, lab: Lab) -> None:
+    first = plug(Wish(1))
+    pid = int((lab.settings.state_dir / "network/bridges/nvbr20/dnsmasq.pid").read_text())
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    user = dhcp_user.choose("auto")
+    assert status["Uid"].split() == [str(pwd.getpwnam(user.name).pw_uid)] * 4
+    assert status["Gid"].split() == [str(user.gid)] * 4
+    assert user.name != "root"
+    later = plug(Wish(2))
+    assert offered(later) == later.address
+    assert offered(first) == first.address
+    assert lab.settings.state_dir.stat().st_mode & 0o777 == 0o700
 
 
 def test_an_address_given_back_goes_to_another_interface(

@@ -81,7 +81,7 @@ def test_guests_may_use_kvm_by_its_group(
             return os.stat_result((mode, 0, 0, 1, 0, 108, 0, 0, 0, 0))
 
     monkeypatch.setattr(grp, "getgrgid", lambda _: grp.struct_group(("kvmgroup", "x", 108, [])))
-    accounts.ensure_guests(Device())  # type: ignore[arg-type]
+    accounts.ensure_agents(Device())  # type: ignore[arg-type]
     assert [call[call.index("--groups") + 1] for call in machine.calls if call[0] == "usermod"] == (
         [expected] if expected else []
     )

@@ -121,7 +121,7 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
     say = progress.say
     if not hosts.simulated:
         try:
-            accounts.ensure_guests()
+            accounts.ensure_agents()
         except accounts.AccountError as error:
             say(f"Guests run as root: {error}.")
     supervisor = Supervisor(data, programs(data, port, hosts), say)

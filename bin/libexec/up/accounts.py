@@ -11,6 +11,8 @@ from pathlib import Path
 
 GUESTS = "novella-guests"
 """Guests' QEMU processes; the agent takes it by itself."""
+DHCP = "novella-dhcp"
+"""dnsmasq; the agent takes it by itself, too."""
 KVM = Path("/dev/kvm")
 TRIES = 20
 PAUSE = 0.25
@@ -35,8 +37,12 @@ def ensure(name: str) -> pwd.struct_passwd:
     raise AccountError(message)
 
 
-def ensure_guests(device: Path = KVM) -> None:
-    """Make the account of guests, in the group that may use KVM where there is one.  Raises AccountError."""
+def ensure_agents(device: Path = KVM) -> None:
+    """Make the accounts of what the agent starts; guests are in the group that may use KVM where there is one.
+
+    Raises AccountError.
+    """
+    ensure(DHCP)
     ensure(GUESTS)
     if not device.exists() or device.stat().st_gid == 0 or device.stat().st_mode & 0o060 != 0o060:
         return

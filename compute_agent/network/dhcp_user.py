@@ -1,0 +1,29 @@
+"""The account that dnsmasq runs under: it reads what guests send."""
+
+import grp
+import pwd
+from dataclasses import dataclass
+
+AUTO = "auto"
+KNOWN = ("novella-dhcp", "dnsmasq", "nobody")
+"""Accounts that ``auto`` looks for: the one that bin/up makes, the distribution's own, and dnsmasq's own choice."""
+
+
+@dataclass(frozen=True)
+class DhcpUser:
+    """A user and its first group, by the names that dnsmasq looks up."""
+
+    name: str = "root"
+    group: str = "root"
+    gid: int = 0
+
+
+def choose(wanted: str) -> DhcpUser:
+    """Return the account of a name, or for ``auto`` the first there is.  Raises ValueError when there is none."""
+    for name in KNOWN if wanted == AUTO else (wanted,):
+        try:
+            gid = pwd.getpwnam(name).pw_gid
+            return DhcpUser(name, grp.getgrgid(gid).gr_name, gid)
+        except KeyError:
+            continue
+    raise ValueError(f"there is no user {wanted!r} with a group for dnsmasq")
