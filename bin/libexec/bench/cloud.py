@@ -64,6 +64,12 @@ class Cloud:
         self.down()
         raise BenchError("bin/up did not become ready:\n" + "".join(said))
 
+    @property
+    def pid(self) -> int:
+        """The process of bin/up, while it runs."""
+        assert self._process is not None  # noqa: S101 - asked while it runs
+        return self._process.pid
+
     def down(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)

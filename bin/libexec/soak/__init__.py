@@ -1,0 +1,1 @@
+"""Lets a simulated cloud work for long and judges whether it grows."""

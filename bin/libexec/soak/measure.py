@@ -1,0 +1,68 @@
+"""What a cloud takes of its machine: memory, open files and threads of each service, rows of each table, disk."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from up.processes import children, command_line, descendants
+
+SERVICES = {"manage.py web": "web", "qworker": "worker", "compute_agent": "agent"}
+"""A word of the command line → what the service is called."""
+PARTS = ("db.sqlite3", "images", "hosts", "log", "run")
+"""What is measured of the data folder, each with everything in it."""
+
+
+def processes(supervisor: int) -> dict[str, list[int]]:
+    """Return service → its Python processes, without guests and their helpers."""
+    found = {"supervisor": [supervisor]}
+    for child in children(supervisor):
+        line = command_line(child)
+        name = next((name for word, name in SERVICES.items() if word in line), "")
+        if name:
+            pids = [child, *descendants(child)]
+            found.setdefault(name, []).extend(pid for pid in pids if "python" in command_line(pid).partition(" ")[0])
+    return found
+
+
+def pss_mib(pid: int) -> float:
+    """Return the proportional memory of a process; 0 when it is gone."""
+    try:
+        found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    except OSError:
+        return 0.0
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def count_of(pid: int, folder: str) -> int:
+    """Return how many entries ``/proc/PID/folder`` has: ``fd`` or ``task``."""
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
+    except OSError:
+        return 0
+
+
+def rows(database: Path) -> dict[str, int]:
+    """Return table → its rows, read beside the running cloud."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}  # noqa: S608
+
+
+def disk_mib(folder: Path) -> dict[str, float]:
+    """Return part of the data folder → MiB on the disk; the database with its write-ahead log."""
+    return {part: sum(_blocks(path) for path in folder.glob(f"{part}*")) / 2048 for part in PARTS}
+
+
+def _blocks(path: Path) -> int:
+    """Return 512-byte blocks of a file, or of everything below a folder; what vanishes meanwhile is nothing."""
+    total = 0
+    try:
+        total += path.lstat().st_blocks
+        if path.is_dir() and not path.is_symlink():
+            total += sum(_blocks(each) for each in path.iterdir())
+    except OSError:
+        return total
+    return total
