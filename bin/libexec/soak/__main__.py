@@ -42,8 +42,8 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bin/soak",
         description="Launch, restart and delete servers, read console logs, open sockets and pages and upload images,"
-        " in a cloud of its own on simulated hosts, and print what it takes of the machine. At the end each number is judged"
-        " by its slope over the second half. The exit status is 0 only when nothing grows and nothing failed.",
+        " in a cloud of its own on simulated hosts, and print what it takes of the machine. At the end each number is"
+        " judged by its slope over the second half. The exit status is 0 only when nothing grows and nothing failed.",
     )
     parser.add_argument("--seconds", type=int, default=3600, metavar="N", help="how long to work (3,600)")
     parser.add_argument("--every", type=float, metavar="N", help="seconds between two samples (a sixtieth of the time)")

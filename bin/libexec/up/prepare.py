@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from pathlib import Path
 from up.data_folder import DataFolder, fingerprint
 from up.programs import CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
 
+BACKUPS, KEPT_BACKUPS = "backups", 3
+"""Where copies of the database are kept from before an upgrade, and how many."""
 GUEST_IMAGE = "guest/novella-guest.qcow2"
 LAST_LINES = 15
 INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -130,8 +133,27 @@ class Preparation:
         key = fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], self._database_url())
         if self._database_is_there() and self.data.done("database", key):
             return
+        self._copy_database(key[:8])
         self._call(manage("migrate", "--no-input", "--verbosity", "0"))
         self.data.mark_done("database", key)
+
+    def _copy_database(self, version: str) -> None:
+        """Keep SQLite's database as it was before the migrations of another version, once for each."""
+        database, folder = self.data.path / "db.sqlite3", self.data.path / BACKUPS
+        if self._database_url() or not database.exists() or any(folder.glob(f"db-*-{version}.sqlite3")):
+            return
+        folder.mkdir(mode=0o700, exist_ok=True)
+        part = folder / "part"
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600)
+        with (
+            contextlib.closing(sqlite3.connect(database)) as source,
+            contextlib.closing(sqlite3.connect(part)) as target,
+        ):
+            source.backup(target)
+        part.rename(folder / f"db-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{version}.sqlite3")
+        for old in sorted(folder.glob("db-*.sqlite3"))[:-KEPT_BACKUPS]:
+            old.unlink()
 
     def _database_url(self) -> str:
         return os.environ.get("NOVELLA_DATABASE_URL", "")
