@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from soak.trend import Floor, trend
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ def test_a_few_samples_say_nothing() -> None:
     assert trend(line(1), FLOOR).verdict == "too short to say"
 
 
+@pytest.mark.slow
 def test_a_short_soak_works_on_everything_and_measures_it() -> None:
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "bin/libexec"), "soak", "--seconds", "8", "--every", "3", "--pause", "0.2"],
