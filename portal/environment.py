@@ -130,11 +130,13 @@ def web_address(name: str) -> str:
     return given
 
 
-def secret(name: str, path: Path) -> str:
-    """Read a secret from the environment or from a file, which is made on first use (mode 0600)."""
+def secret_keys(name: str, path: Path) -> list[str]:
+    """Read keys, the one that signs first and then older ones that are still accepted, from ``name`` and
+    ``name_FALLBACKS`` or from the lines of a file, which is made on first use (mode 0600).
+    """
     given: str = env.str(name, default="")
     if given:
-        return given
+        return [given, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
     folder = path.parent
     if not path.exists():
         for each in (folder.parent, folder):  # the mode is for the last folder of a path only
@@ -148,7 +150,15 @@ def secret(name: str, path: Path) -> str:
             pass
         finally:
             temporary.unlink()
-    return path.read_text().strip()
+    return path.read_text().split()
+
+
+def add_secret_key(path: Path, keep: int) -> None:
+    """Write a new key before those of the file, of which so many stay that there are ``keep``; whole or not at all."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fresh.touch(mode=0o600)
+    fresh.write_text("\n".join([secrets.token_urlsafe(48), *path.read_text().split()][:keep]))
+    fresh.replace(path)
 
 
 def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
@@ -156,6 +166,9 @@ def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
     kept, ``patience`` is how many seconds SQLite is waited for.
     """
     url = env.str(name, default="")
+    synchronous = env.str("NOVELLA_SQLITE_SYNCHRONOUS", default="NORMAL").upper()
+    if synchronous not in {"FULL", "NORMAL"}:
+        raise ImproperlyConfigured(f"NOVELLA_SQLITE_SYNCHRONOUS is {synchronous!r}; it must be FULL or NORMAL.")
     if not url:
         return {
             "ENGINE": "provisioning.common.sqlite",
@@ -164,7 +177,7 @@ def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": patience,
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous};"
                 " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456",
             },
             "TEST": {"NAME": str(data / "test.sqlite3")},

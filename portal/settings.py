@@ -20,7 +20,7 @@ from portal.environment import (
     ports,
     rates,
     seconds_by_name,
-    secret,
+    secret_keys,
     web_address,
 )
 from provisioning.scheduler.options import options_of
@@ -38,8 +38,9 @@ if ROLE not in {"web", "worker", "command"}:
     raise ImproperlyConfigured(f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command.")
 
 
-SECRET_KEY = secret("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")
-BUS_KEY = secret("NOVELLA_BUS_KEY", DATA_DIR / "secrets" / "bus_key")
+SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")
+BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", DATA_DIR / "secrets" / "bus_key")
+"""The first one signs, all are accepted."""
 """Signs what travels through the queue."""
 TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
@@ -58,6 +59,10 @@ PUBLIC_URL = env.str("NOVELLA_PUBLIC_URL", default=f"http://127.0.0.1:{PORT}").r
 ALLOWED_HOSTS = env.list("NOVELLA_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("NOVELLA_TRUSTED_ORIGINS", default=[])
 SECURE_COOKIES = env.bool("NOVELLA_SECURE_COOKIES", default=PUBLIC_URL.startswith("https://"))
+SECURE_HSTS_SECONDS = integer(
+    "NOVELLA_HSTS_SECONDS", 2_592_000 if PUBLIC_URL.startswith("https://") else 0, 0, 63_072_000
+)
+"""For how long browsers that have been here use https only (RFC 6797); 0: not said."""
 REGION = env.str("NOVELLA_REGION", default="RegionOne")
 
 MOST_WEB_PROCESSES = 64

@@ -79,6 +79,7 @@ class StateStore:
         self._db = sqlite3.connect(":memory:" if path is None else path, isolation_level=None, cached_statements=64)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA cache_size = -256")
+        self._db.execute("PRAGMA secure_delete = ON")  # a command's password goes from the file with its end
         self._sync("NORMAL" if durable else "OFF")
         self._db.executescript(_SCHEMA)
         row = self._db.execute("SELECT value FROM numbers WHERE name = 'seq'").fetchone()
@@ -212,7 +213,7 @@ class StateStore:
         )
 
     def prune(self) -> None:
-        """Forget commands and subjects that ended long ago."""
+        """Forget commands and subjects that ended long ago, and what the write-ahead log says of any that ended."""
         now = time.time()
         with self._transaction():
             self._db.execute("DELETE FROM commands WHERE done_at < ?", (now - KEEP_DONE,))
@@ -220,6 +221,7 @@ class StateStore:
                 "DELETE FROM subjects WHERE description IS NULL AND leftover = 0 AND touched_at < ?",
                 (now - KEEP_REMOVED,),
             )
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _see(self, subject: Subject, generation: int) -> None:
         self.adopt(subject, generation)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
@@ -44,4 +45,6 @@ class SecurityHeadersMiddleware:
         response.headers.setdefault("Content-Security-Policy", policy(request))
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        if settings.SECURE_HSTS_SECONDS:  # Django says it only when it sees https, which a proxy may not pass on
+            response.headers.setdefault("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}")
         return response

@@ -15,6 +15,7 @@ class ComputeConfig(AppConfig):
         """Make known what projects own here, what quotas limit, and what is done by the clock."""
         import_module("provisioning.compute.ownership").register()
         import_module("provisioning.compute.holdings").register()
+        import_module("provisioning.compute.image_uses").register()
         import_module("provisioning.compute.retention").register()
         import_module("provisioning.compute.actions.every")
         import_module("provisioning.compute.deadlines").check()

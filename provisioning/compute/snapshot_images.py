@@ -108,7 +108,7 @@ def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bo
     if image is None or (unless_ready and image.status in READY):
         return False
     try:
-        images.delete(_cloud(image.project_id), image.id)
+        images.delete(_cloud(image.project_id), image.id, though_used=True)
     except (NotFoundError, ForbiddenError):
         return False
     return True

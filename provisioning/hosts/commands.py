@@ -14,6 +14,7 @@ from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_c
 from provisioning.common.ids import read_id
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.sealing import opened, sealed
 from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
 
@@ -44,7 +45,7 @@ def send(
         subject_id=subject.id,
         generation=subject.generation,
         kind=str(type(body).__struct_config__.tag),
-        body=encode(body).decode(),
+        body=encode(sealed(body)).decode(),
         deadline=deadline,
         timeout=timeout,
         ends_at=now + timedelta(seconds=settings.HOST_QUEUE_TIMEOUT) if timeout is not None else None,
@@ -68,13 +69,14 @@ def pending(host_id: uuid.UUID) -> list[Command]:
             subject_kind=command.subject_kind,
             subject_id=str(command.subject_id),
             generation=command.generation,
-            body=decode_command_body(command.body),
+            body=body,
             begin_within=(command.ends_at - now).total_seconds() if command.ends_at else None,
             timeout=command.timeout,
             total=command.timeout * settings.PROGRESS_LIMIT if command.timeout else None,
             deadline=command.deadline.timestamp() if command.deadline else 0.0,
         )
         for command in waiting.order_by("created_at", "generation")
+        if (body := opened(decode_command_body(command.body))) is not None
     ]
 
 

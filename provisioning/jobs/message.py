@@ -28,13 +28,14 @@ _decoder = msgspec.json.Decoder(JobMessage)
 def sign(message: JobMessage) -> str:
     """Return ``<hex signature>.<json>``; raises TypeError for a payload that is not plain JSON."""
     body = _encoder.encode(message)
-    return f"{_signature(body)}.{body.decode()}"
+    return f"{_signature(body, settings.BUS_KEY)}.{body.decode()}"
 
 
 def verify(text: str) -> JobMessage:
-    """Check the signature, then read; raises MessageError."""
+    """Check the signature, by the bus key or an older one, then read; raises MessageError."""
     signature, _, body = text.partition(".")
-    if not hmac.compare_digest(signature.encode(), _signature(body.encode()).encode()):
+    keys = [settings.BUS_KEY, *settings.BUS_KEY_FALLBACKS]
+    if not any(hmac.compare_digest(signature.encode(), _signature(body.encode(), key).encode()) for key in keys):
         raise MessageError("The signature does not match.")
     try:
         return _decoder.decode(body)
@@ -42,5 +43,5 @@ def verify(text: str) -> JobMessage:
         raise MessageError(str(error)) from error
 
 
-def _signature(body: bytes) -> str:
-    return hmac.new(settings.BUS_KEY.encode(), b"novella.jobs\0" + body, hashlib.sha256).hexdigest()
+def _signature(body: bytes, key: str) -> str:
+    return hmac.new(key.encode(), b"novella.jobs\0" + body, hashlib.sha256).hexdigest()

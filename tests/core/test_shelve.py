@@ -28,6 +28,7 @@ from provisioning.compute.services import server_groups
 from provisioning.compute.upkeep import reaper
 from provisioning.compute.upkeep.offload import offload_shelved
 from provisioning.hosts.models import Host
+from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage
@@ -301,6 +302,19 @@ def test_a_shelved_server_that_does_not_start_stays_on_its_shelf(
     row = cloud.fresh(shelved)
     assert (row.vm_state, row.task_state, row.snapshot_image_id) == ("shelved", None, shelved.snapshot_image_id)
     assert Image.objects.get(id=shelved.snapshot_image_id).status == "active"
+
+
+def test_the_only_disk_of_a_shelved_server_is_not_deleted(
+    cloud: Cloud, offloaded: Instance, alice: RequestContext
+) -> None:
+    image_id = offloaded.snapshot_image_id
+    assert image_id is not None
+    with pytest.raises(ConflictError, match=str(offloaded.id)):
+        images.delete(alice, image_id)
+    assert Image.objects.get(id=image_id).status == "active"
+    delete(alice, offloaded.id)
+    cloud.run()
+    assert Image.objects.get(id=image_id).status == "deleted", "it goes with its server"
 
 
 def test_it_comes_back_on_another_host_with_all_that_it_was(

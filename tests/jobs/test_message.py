@@ -51,6 +51,13 @@ def test_another_bus_key_is_refused(settings: Any) -> None:
         verify(text)
 
 
+def test_a_message_of_the_bus_key_before_is_accepted(settings: Any) -> None:
+    text, old = sign(MESSAGE), settings.BUS_KEY
+    settings.BUS_KEY, settings.BUS_KEY_FALLBACKS = "another", [old]
+    assert verify(text) == MESSAGE
+    assert sign(MESSAGE) != text, "the first key signs"
+
+
 def test_the_secret_key_is_not_the_bus_key(settings: Any) -> None:
     text = sign(MESSAGE)
     settings.SECRET_KEY = "another"

@@ -18,6 +18,7 @@ from provisioning.images.records import check_values
 from provisioning.images.services import filter_rows
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.storage import check_count
+from provisioning.images.uses import check_unused
 
 
 def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:
@@ -72,16 +73,19 @@ def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, pre
     _rewrite(context, image_id, tagged)
 
 
-def delete(context: RequestContext, image_id: str | uuid.UUID) -> None:
+def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: bool = False) -> None:
     """End an image; its bits go when the transaction has committed, its record stays for servers that name it.
 
-    A guest that runs keeps its disk, and a host that is reading the bits reads to their end.  Raises NotFoundError,
-    ForbiddenError when the image is protected.
+    A guest that runs keeps its disk, and a host that is reading the bits reads to their end.  ``though_used`` is for
+    the services that use it.  Raises NotFoundError, ForbiddenError when the image is protected, ConflictError when
+    something cannot do without it.
     """
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         if image.protected:
             raise ForbiddenError(f"Image {image.id} is protected and cannot be deleted.")
+        if not though_used:
+            check_unused(image)
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
         filter_rows.remove(image)

@@ -1,0 +1,37 @@
+"""``manage.py rotate_signing_keys``: sign sessions and the queue with new keys from the next start on."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.environment import add_secret_key
+
+KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
+
+
+class Command(BaseCommand):
+    """Writes new keys before the old ones, which go on being accepted; processes read them when they start."""
+
+    help = "Add a key for sessions and one for the queue; the ones before are accepted until they are dropped."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take how many keys stay."""
+        parser.add_argument("--keep", type=int, default=2, help="keys that stay, the new one included (default 2)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Rotate the keys in files; those from the environment are the operator's."""
+        if options["keep"] < 1:
+            raise CommandError("--keep must be 1 or more.")
+        given = [name for name in KEYS if os.environ.get(name)]
+        if given:
+            raise CommandError(
+                f"{' and '.join(given)} come from the environment: put the new key there and the old one into the"
+                " setting of that name with _FALLBACKS."
+            )
+        for name in KEYS.values():
+            add_secret_key(Path(settings.DATA_DIR) / "secrets" / name, options["keep"])
+        self.stdout.write("New keys sign from the next start of web and workers on; restart them now.")

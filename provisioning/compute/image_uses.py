@@ -1,0 +1,16 @@
+"""Images that servers cannot do without: a shelved server's only disk."""
+
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.images import uses
+from provisioning.images.models import Image
+
+
+def register() -> None:
+    """Keep such images from being deleted."""
+    uses.register(_shelved_server)
+
+
+def _shelved_server(image: Image) -> str | None:
+    server = Instance.objects.filter(snapshot_image_id=image.id).exclude(vm_state=VmState.DELETED).first()
+    return None if server is None else f"the shelved server {server.name} ({server.id})"
