@@ -5,10 +5,8 @@ and view, which costs more than most requests themselves.  Everything here is sy
 its first signal to its last in one thread of a pool; these threads also keep their SQLite connection.
 """
 
-import asyncio
 import contextvars
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -18,6 +16,8 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
+
+from portal.web.request_threads import RequestThreads
 
 THREADS = 16
 """Requests that are worked on at the same time; some of them wait for hosts."""
@@ -35,26 +35,25 @@ class PooledHandler(ASGIHandler):
     def __init__(self) -> None:
         BaseHandler.__init__(self)
         self.load_middleware(is_async=False)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="http")
-        self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
-        self._hosts = ThreadPoolExecutor(HOST_THREADS, thread_name_prefix="host")
+        self._pool = RequestThreads(THREADS, "http")
+        self._uploads = RequestThreads(UPLOAD_THREADS, "upload")
+        self._hosts = RequestThreads(HOST_THREADS, "host")
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         try:
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        loop = asyncio.get_running_loop()
         pool = self._pool_for(scope)
         context = contextvars.copy_context()
-        response = await loop.run_in_executor(pool, functools.partial(context.run, self._respond, scope, body))
+        response = await pool.run(functools.partial(context.run, self._respond, scope, body))
         try:
             await self.send_response(response, send)
         finally:
             if response.streaming:
-                await loop.run_in_executor(pool, response.close)
+                await pool.run(response.close)
 
-    def _pool_for(self, scope: dict[str, Any]) -> ThreadPoolExecutor:
+    def _pool_for(self, scope: dict[str, Any]) -> RequestThreads:
         if scope["path"].startswith(HOSTS):
             return self._hosts
         return self._uploads if _is_upload(scope) else self._pool

@@ -1,0 +1,142 @@
+"""Threads that carry requests from their first signal to their last.
+
+Two things make many threads dear: each has a database connection that is slow until its statements are prepared, and
+those that run quarrel about the interpreter's lock.  So the thread that was busy last is taken first, and few run at a
+time, besides those that take long: these wait for a host, a disk or a client, and hold nobody up.
+"""
+
+import asyncio
+import atexit
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+AT_ONCE = 2
+"""Calls that run at the same time, besides those that have run for longer than PATIENCE."""
+PATIENCE = 0.02
+"""Seconds after which a call is taken for one that waits for something else."""
+END_WITHIN = 5.0
+"""Seconds for which the end of the process waits for the calls that run."""
+
+
+class _Call:
+    """A function and the future that waits for its result in an event loop."""
+
+    __slots__ = ("_function", "_future", "_loop", "began")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[Any] = self._loop.create_future()
+        self.began = 0.0
+
+    async def result(self) -> Any:
+        return await self._future
+
+    def later(self, seconds: float, function: Callable[[], None]) -> None:
+        self._loop.call_later(seconds, function)
+
+    def run(self) -> None:
+        if self._future.cancelled():
+            return
+        result, error = None, None
+        try:
+            result = self._function()
+        except BaseException as raised:  # noqa: BLE001 - belongs to whoever waits
+            error = raised
+        try:
+            self._loop.call_soon_threadsafe(self._settle, result, error)
+        except RuntimeError:  # the loop has ended: nobody waits any more
+            return
+
+    def _settle(self, result: Any, error: BaseException | None) -> None:
+        if self._future.done():
+            return
+        if error is not None:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(result)
+
+
+class RequestThreads:
+    """At most ``most`` threads; ``await run(function)`` gives what it returns or raises, carried in one of them."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most, self._name = most, name
+        self._lock = threading.Lock()
+        self._running: set[_Call] = set()
+        self._waiting: deque[_Call] = deque()
+        self._idle: list[SimpleQueue[_Call | None]] = []
+        self._threads: list[threading.Thread] = []
+        self._looks_again_by = 0.0
+        self._closed = False
+        atexit.register(self.close)
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        call = _Call(function)
+        with self._lock:
+            self._waiting.append(call)
+            self._begin(call)
+        return await call.result()
+
+    def close(self) -> None:
+        """Wait for the calls that run, for a while; those that wait are not begun."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            idle, self._idle = self._idle, []
+        for inbox in idle:
+            inbox.put(None)
+        for thread in self._threads:
+            thread.join(END_WITHIN)
+
+    def _begin(self, latest: _Call) -> None:
+        """Hand waiting calls to threads as far as they may run; the lock is held."""
+        while self._waiting and self._may_run():
+            call = self._take()
+            if self._idle:
+                self._idle.pop().put(call)
+            else:
+                name = f"{self._name}_{len(self._threads)}"
+                thread = threading.Thread(target=self._carry, args=(call,), name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        now = time.monotonic()
+        if self._waiting and now > self._looks_again_by:  # a loop that ended takes its timers along
+            self._looks_again_by = now + 2 * PATIENCE
+            latest.later(PATIENCE, lambda: self._look_again(latest))
+
+    def _look_again(self, latest: _Call) -> None:
+        with self._lock:
+            self._looks_again_by = 0.0
+            self._begin(latest)
+
+    def _may_run(self) -> bool:
+        if len(self._running) < AT_ONCE:
+            return True
+        long_ago = time.monotonic() - PATIENCE
+        quick = sum(call.began > long_ago for call in self._running)
+        return quick < AT_ONCE and len(self._running) < self._most
+
+    def _take(self) -> _Call:
+        call = self._waiting.popleft()
+        call.began = time.monotonic()
+        self._running.add(call)
+        return call
+
+    def _carry(self, call: _Call | None) -> None:
+        inbox: SimpleQueue[_Call | None] = SimpleQueue()
+        while call is not None:
+            call.run()
+            with self._lock:
+                self._running.discard(call)
+                if self._closed:
+                    return
+                call = self._take() if self._waiting and self._may_run() else None
+                if call is None:
+                    self._idle.append(inbox)
+            if call is None:
+                call = inbox.get()
