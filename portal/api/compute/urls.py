@@ -18,28 +18,31 @@ from portal.api.compute.server_groups.urls import urlpatterns as server_groups
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services.urls import urlpatterns as services
 from portal.api.compute.usage.urls import urlpatterns as usage
+from portal.common.routing import by_prefix
 
-urlpatterns = [
-    path("", versions.VersionsView.as_view()),
-    path("/", versions.VersionsView.as_view()),
-    path("/v2.1", versions.V21View.as_view()),
-    path("/v2.1/", versions.V21View.as_view()),
-    path("/v2", versions.V20View.as_view()),
-    path("/v2/", versions.V20View.as_view()),
-    re_path("^/v2/(?P<rest>.+)$", legacy.LegacyView.as_view()),
-    *servers,
-    path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
-    *migrations,
-    *scheduling,
-    *server_groups,
-    *flavors,
-    *keypairs,
-    *quotas,
-    *usage,
-    *aggregates,
-    *services,
-    *hypervisors,
-    *hosts,
-    *proxies,
-    re_path("^/", NoSuchResource.of("compute")),
-]
+urlpatterns = by_prefix(
+    [
+        path("", versions.VersionsView.as_view()),
+        path("/", versions.VersionsView.as_view()),
+        path("/v2.1", versions.V21View.as_view()),
+        path("/v2.1/", versions.V21View.as_view()),
+        path("/v2", versions.V20View.as_view()),
+        path("/v2/", versions.V20View.as_view()),
+        re_path("^/v2/(?P<rest>.+)$", legacy.LegacyView.as_view()),
+        *servers,
+        path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
+        *migrations,
+        *scheduling,
+        *server_groups,
+        *flavors,
+        *keypairs,
+        *quotas,
+        *usage,
+        *aggregates,
+        *services,
+        *hypervisors,
+        *hosts,
+        *proxies,
+        re_path("^/", NoSuchResource.of("compute")),
+    ]
+)

@@ -1,6 +1,6 @@
 """Identity API v3 and v2.0 under ``/identity``; a slash at the end makes no difference."""
 
-from django.urls import URLPattern, URLResolver, re_path
+from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import v2, versions
@@ -9,6 +9,7 @@ from portal.api.identity.catalog import endpoints, regions, services
 from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
+from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.VersionView,
@@ -68,9 +69,11 @@ _V2: dict[str, type[ServiceView]] = {
     "/tenants": v2.TenantsView,
 }
 
-urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(r"^/?\Z", versions.VersionsView.as_view()),
-    *(re_path(rf"^/v3{path}/?\Z", view.as_view()) for path, view in _V3.items()),
-    *(re_path(rf"^/v2\.0{path}/?\Z", view.as_view()) for path, view in _V2.items()),
-    re_path(r"", NoSuchResource.of("identity")),
-]
+urlpatterns = by_prefix(
+    [
+        re_path(r"^/?\Z", versions.VersionsView.as_view()),
+        *(re_path(rf"^/v3{path}/?\Z", view.as_view()) for path, view in _V3.items()),
+        *(re_path(rf"^/v2\.0{path}/?\Z", view.as_view()) for path, view in _V2.items()),
+        re_path(r"", NoSuchResource.of("identity")),
+    ]
+)

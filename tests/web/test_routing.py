@@ -1,0 +1,80 @@
+"""Routing by prefix: every path leads where Django's own search through the list leads."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import Resolver404, URLResolver
+from django.urls.resolvers import RoutePattern
+
+from portal.api.compute.urls import urlpatterns as compute
+from portal.api.identity.urls import urlpatterns as identity
+from portal.api.image.urls import urlpatterns as image
+from portal.api.network.urls import urlpatterns as network
+from portal.common.routing import by_prefix, prefix_of
+
+SERVICES = {"compute": compute, "identity": identity, "image": image, "network": network}
+ID = "9a18c049-4cb0-4708-b665-c51860e60c43"
+
+
+def example(pattern: object) -> str:
+    """Return a path that a route may match: its text with the variable parts filled in."""
+    text = str(pattern)
+    for cut in ("^", "$", "\\Z", "(?:\\.json)?", "/?"):
+        text = text.replace(cut, "")
+    text = text.replace("\\.", ".")
+    while "(?P<" in text or "<" in text:
+        begin = text.index("(?P<") if "(?P<" in text else text.index("<")
+        end = text.index(")", begin) if "(?P<" in text else text.index(">", begin)
+        text = f"{text[:begin]}{ID}{text[end + 1 :]}"
+    return text
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_same_view_is_found_as_by_the_whole_list(service: str) -> None:
+    (indexed,) = SERVICES[service]
+    assert isinstance(indexed, URLResolver)
+    routes = list(indexed.url_patterns)
+    plain = URLResolver(RoutePattern("", is_endpoint=False), routes)
+    known = [example(route.pattern) for route in routes]
+    paths = {
+        path
+        for path in known
+        for path in (path, f"{path}/", f"{path}/{ID}", f"{path}x", f"{path}.json", path.rpartition("/")[0])
+    }
+    assert len(known) > 20
+    for path in sorted({*paths, "", "/", "//", "/v2", "/v9/nothing", "/v2.1//servers", "/%"}):
+        try:
+            wanted = plain.resolve(path)
+        except Resolver404:
+            with pytest.raises(Resolver404):
+                indexed.resolve(path)
+            continue
+        found = indexed.resolve(path)
+        assert (found.func, found.args, found.kwargs) == (wanted.func, wanted.args, wanted.kwargs), path
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_most_routes_are_tried_for_their_prefix_only(service: str) -> None:
+    (indexed,) = SERVICES[service]
+    assert isinstance(indexed, URLResolver)
+    everywhere = [route for route in indexed.url_patterns if prefix_of(route) is None]
+    assert len(everywhere) <= 8
+
+
+def test_a_route_whose_resource_is_not_fixed_is_tried_for_every_path() -> None:
+    from django.urls import path, re_path  # noqa: PLC0415 - makes routes of this test
+
+    def view(request: object, **given: str) -> None:
+        """Stand for a view."""
+
+    routes = [
+        path("/v1/<str:what>", view, name="variable"),
+        path("/v1/things", view, name="hidden"),
+        re_path("^/v1/things?$", view, name="either"),
+        path("/v1/things/<str:name>", view, name="below"),
+    ]
+    assert [prefix_of(route) for route in routes] == [None, "/v1/things", None, "/v1/things"]
+    (indexed,) = by_prefix(routes)
+    assert indexed.resolve("/v1/things").url_name == "variable"  # type: ignore[union-attr]
+    assert indexed.resolve("/v1/things/a").url_name == "below"  # type: ignore[union-attr]
+    assert indexed.resolve("/v1/other").url_name == "variable"  # type: ignore[union-attr]
