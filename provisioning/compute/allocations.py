@@ -1,12 +1,17 @@
 """Room on hosts: claimed and given back by conditional updates, so that no load can take more than there is."""
 
+from __future__ import annotations
+
 import math
 import uuid
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet
+from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, UUIDField, Value
 
+from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute.models import Allocation, Instance, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
@@ -22,35 +27,51 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
     """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now, the host
     has as many servers as it may have, or has left the zone that was asked for (empty: any).
     """
-    asked = {"availability_zone": zone} if zone else {}
-    fits = Host.objects.filter(
-        _may_have_more(),
-        **asked,
-        id=host_id,
-        enabled=True,
-        forced_down=False,
-        vcpus_total__gte=room.vcpus,
-        vcpus_allocated__lte=vcpus_limit() - room.vcpus,
-        memory_mb_allocated__lte=memory_limit() - room.memory_mb,
-        disk_gb_allocated__lte=disk_limit() - room.disk_gb,
-    )
-    return bool(
-        fits.update(
-            vcpus_allocated=F("vcpus_allocated") + room.vcpus,
-            memory_mb_allocated=F("memory_mb_allocated") + room.memory_mb,
-            disk_gb_allocated=F("disk_gb_allocated") + room.disk_gb,
-            instances_allocated=F("instances_allocated") + 1,
+    asked = {"zone": zone} if zone else {}
+    take = _take(_most_servers(), of_zone=bool(zone))
+    return bool(take(host_id=host_id, vcpus=room.vcpus, memory_mb=room.memory_mb, disk_gb=room.disk_gb, **asked))
+
+
+@cache
+def _take(most: float | None, *, of_zone: bool) -> PreparedUpdate:
+    """Return the claim, where the settings let a host have so many servers."""
+
+    def claim(
+        host_id: Value, vcpus: Value, memory_mb: Value, disk_gb: Value, zone: Value | None = None
+    ) -> tuple[QuerySet[Host], dict[str, Any]]:
+        fits = Host.objects.filter(
+            _may_have_more(most),
+            id=host_id,
+            enabled=True,
+            forced_down=False,
+            vcpus_total__gte=vcpus,
+            vcpus_allocated__lte=vcpus_limit() - vcpus,
+            memory_mb_allocated__lte=memory_limit() - memory_mb,
+            disk_gb_allocated__lte=disk_limit() - disk_gb,
         )
-    )
+        return fits if zone is None else fits.filter(availability_zone=zone), {
+            "vcpus_allocated": F("vcpus_allocated") + vcpus,
+            "memory_mb_allocated": F("memory_mb_allocated") + memory_mb,
+            "disk_gb_allocated": F("disk_gb_allocated") + disk_gb,
+            "instances_allocated": F("instances_allocated") + 1,
+        }
+
+    parameters: dict[str, Field[Any, Any]] = {"host_id": UUIDField()}
+    parameters |= {name: BigIntegerField() for name in ("vcpus", "memory_mb", "disk_gb")}
+    return PreparedUpdate(claim, **parameters, **({"zone": CharField()} if of_zone else {}))
 
 
-def _may_have_more() -> Q:
-    """Return the condition that a host has fewer servers than its aggregates, or else the settings, let it have."""
+def _most_servers() -> float | None:
+    """Return how many servers the settings let a host have whose aggregates say nothing; None: nobody counts them."""
     options = options_of(settings)
     judges = [judge for judge in options.driver.filters(options) if isinstance(judge, NumInstancesFilter)]
-    if not judges:
+    return min(judge.most for judge in judges) if judges else None
+
+
+def _may_have_more(most: float | None) -> Q:
+    """Return the condition that a host has fewer servers than its aggregates, or else the settings, let it have."""
+    if most is None:
         return Q()
-    most = min(judge.most for judge in judges)
     by_aggregates = Q(aggregate_max_instances__isnull=False, instances_allocated__lt=F("aggregate_max_instances"))
     by_settings = Q() if math.isinf(most) else Q(instances_allocated__lt=int(most))
     return by_aggregates | (Q(aggregate_max_instances=None) & by_settings)

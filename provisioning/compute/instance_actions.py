@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import CharField, UUIDField
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 
 SUCCESS, ERROR = "Success", "Error"
@@ -27,9 +29,16 @@ def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started:
 
 def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:
     """Return the newest action of this kind that has not finished, or None."""
-    return (
-        InstanceAction.objects.filter(instance_id=instance_id, action=action, finished_at=None).order_by("-id").first()
-    )
+    return _CURRENT.first(instance_id=instance_id, action=action)
+
+
+_CURRENT = Prepared(
+    lambda instance_id, action: InstanceAction.objects.filter(
+        instance_id=instance_id, action=action, finished_at=None
+    ).order_by("-id")[:1],
+    instance_id=UUIDField(),
+    action=CharField(),
+)
 
 
 def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:

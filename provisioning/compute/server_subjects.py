@@ -4,14 +4,19 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from django.db.models import UUIDField
+
 from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.compute import reports, state
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import leftovers, reconcile
 from provisioning.hosts.models import HostCommand, Leftover
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
+
+_ONE = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
 
 
 class ServerHandler(SubjectHandler[Instance]):
@@ -21,6 +26,8 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Instance]:
         state.lock(ids)
+        if len(ids) == 1:
+            return {row.id: row for key in ids for row in _ONE(key=key)}
         return {row.id: row for row in Instance.objects.select_related("host").filter(id__in=ids)}
 
     def take_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:

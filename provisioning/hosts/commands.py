@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.sealing import opened, sealed
@@ -62,7 +63,6 @@ def unfinished(kind: str, subject_id: uuid.UUID) -> QuerySet[HostCommand]:
 def pending(host_id: uuid.UUID) -> list[Command]:
     """What the host has not acknowledged yet, in the order of sending; its times are what is left now."""
     now = timezone.now()
-    waiting = HostCommand.objects.filter(host_id=host_id, acknowledged_at=None, finished_at=None)
     return [
         Command(
             id=str(command.id),
@@ -75,9 +75,17 @@ def pending(host_id: uuid.UUID) -> list[Command]:
             total=command.timeout * settings.PROGRESS_LIMIT if command.timeout else None,
             deadline=command.deadline.timestamp() if command.deadline else 0.0,
         )
-        for command in waiting.order_by("created_at", "generation")
+        for command in _WAITING(host_id=host_id)
         if (body := opened(decode_command_body(command.body))) is not None
     ]
+
+
+_WAITING = Prepared(
+    lambda host_id: HostCommand.objects.filter(host_id=host_id, acknowledged_at=None, finished_at=None).order_by(
+        "created_at", "generation"
+    ),
+    host_id=UUIDField(),
+)
 
 
 def awaited(host_id: uuid.UUID) -> list[str]:

@@ -1,6 +1,7 @@
 """Hosts: for operators, whether they answer, and the zones everybody may name."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -43,7 +44,16 @@ def is_alive(host: Host, now: datetime) -> bool:
 
 def alive(now: datetime, path: str = "") -> Q:
     """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
-    since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+    return seen_since(long_ago(now), path)
+
+
+def long_ago(now: datetime) -> datetime:
+    """Return when a host must have been seen last to be alive."""
+    return now - timedelta(seconds=settings.HOST_DOWN_AFTER)
+
+
+def seen_since(since: Any, path: str = "") -> Q:
+    """Return the condition ``alive`` for hosts seen since a moment, which may be the parameter of a prepared query."""
     return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
 
 

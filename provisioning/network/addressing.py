@@ -4,11 +4,13 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import netaddr
-from django.db.models import Exists, F, OuterRef, Subquery
+from django.db.models import BigIntegerField, Exists, F, OuterRef, QuerySet, Subquery, UUIDField, Value
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.prepared import Prepared
 from provisioning.network.models import FixedIP, Subnet
 
 CIDR = re.compile(r"(?P<address>[0-9.]{7,15})/(?P<prefix>[0-9]{1,2})")
@@ -90,23 +92,28 @@ def lowest_free(subnet: Subnet) -> int | None:
 
     The answer is a proposal: the insert protected by ``one_fixed_ip`` decides.
     """
-    used = FixedIP.objects.filter(subnet=subnet)
     for part in without(read_pools(subnet.allocation_pools), reserved_numbers(subnet)):
-        follower = used.filter(number=OuterRef("next"))
-        gap = (
-            used.filter(number__gte=part.first, number__lt=part.last)
-            .annotate(next=F("number") + 1)
-            .filter(~Exists(follower))
-            .order_by("number")
-            .values("next")[:1]
-        )
-        first_taken, following = (
-            Subnet.objects.filter(pk=subnet.pk).values_list(Exists(used.filter(number=part.first)), Subquery(gap)).get()
-        )
+        ((first_taken, following),) = _GAP(subnet=subnet.pk, first=part.first, last=part.last)
         free = following if first_taken else part.first
         if free is not None:
             return int(free)
     return None
+
+
+def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
+    """Ask whether the first address of a range is taken, and which is the lowest free one behind a taken one."""
+    used = FixedIP.objects.filter(subnet_id=subnet)
+    behind = (
+        used.filter(number__gte=first, number__lt=last)
+        .annotate(next=F("number") + 1)
+        .filter(~Exists(used.filter(number=OuterRef("next"))))
+        .order_by("number")
+        .values("next")[:1]
+    )
+    return Subnet.objects.filter(pk=subnet).values_list(Exists(used.filter(number=first)), Subquery(behind))
+
+
+_GAP = Prepared(_gap, subnet=UUIDField(), first=BigIntegerField(), last=BigIntegerField())
 
 
 def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, int]:

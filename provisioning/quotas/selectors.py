@@ -4,8 +4,9 @@ import uuid
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, UUIDField
 
+from provisioning.common.prepared import Prepared
 from provisioning.quotas import registry
 from provisioning.quotas.limits import DEFAULTS, delivered
 from provisioning.quotas.models import QuotaLimit, QuotaUsage
@@ -14,10 +15,7 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
     limits = delivered()
-    rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None))
-    for owner, resource, limit in sorted(
-        rows.values_list("project_id", "resource", "limit"), key=lambda row: row[0] is not None
-    ):
+    for owner, resource, limit in sorted(_LIMITS(project_id=project_id), key=lambda row: row[0] is not None):
         if resource in limits or owner is not None:
             limits[resource] = limit
     return limits
@@ -26,10 +24,21 @@ def limits_of(project_id: uuid.UUID) -> dict[str, int]:
 def usage_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → what the project holds, in use and reserved; 0 for what was never used."""
     usage = dict.fromkeys(DEFAULTS, 0)
-    rows = QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved")
-    for resource, in_use, reserved in rows:
+    for resource, in_use, reserved in _USAGE(project_id=project_id):
         usage[resource] = in_use + reserved
     return usage
+
+
+_LIMITS = Prepared(
+    lambda project_id: QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None)).values_list(
+        "project_id", "resource", "limit"
+    ),
+    project_id=UUIDField(),
+)
+_USAGE = Prepared(
+    lambda project_id: QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved"),
+    project_id=UUIDField(),
+)
 
 
 class Detail(NamedTuple):

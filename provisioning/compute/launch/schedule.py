@@ -6,9 +6,11 @@ import logging
 import uuid
 
 from django.db import transaction
+from django.db.models import IntegerField, UUIDField
 from django.utils import timezone
 
 from provisioning.common.errors import NovellaError
+from provisioning.common.prepared import Prepared
 from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.allocate import allocate
 from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
@@ -57,17 +59,27 @@ def schedule(instance_id: str, attempt: int) -> None:
 
 def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
     """Return the launch, or the unshelving, with its instance, if this try of it has not been handed to a host yet."""
-    begun = InstanceAction.objects.select_related("instance__host").filter(
-        instance_id=uuid.UUID(instance_id),
-        action__in=[kind.action for kind in BUILD_KINDS],
-        instance__attempt=attempt,
-        finished_at=None,
-    )
-    for action in begun.order_by("-id"):
+    for action in _BEGUN(instance_id=uuid.UUID(instance_id), attempt=attempt):
         kind = build_kind_of(action.instance)
         if kind is not None and kind.action == action.action and is_waiting(action.instance):
             return action
     return None
+
+
+_BEGUN = Prepared(
+    lambda instance_id, attempt: (
+        InstanceAction.objects.select_related("instance__host")
+        .filter(
+            instance_id=instance_id,
+            action__in=[kind.action for kind in BUILD_KINDS],
+            instance__attempt=attempt,
+            finished_at=None,
+        )
+        .order_by("-id")
+    ),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+)
 
 
 def _place_of(instance: Instance) -> HostState:

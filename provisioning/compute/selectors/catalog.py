@@ -4,16 +4,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import CharField, Q, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY
 from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Flavor, FlavorAccess, KeyPair
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas
 
+SEES_ALL = "novella:flavors:index:all"
 SMALLEST_FIRST = tuple(Sort(key, descending=False) for key in ("memory_mb", "vcpus", "root_gb", "id"))
 FLAVORS = Listing[Flavor](
     order=(Sort("id", descending=False),), marker="flavorid", no_marker="marker [{marker}] not found"
@@ -53,7 +55,9 @@ def flavors_for(
     visible = _visible(context, disabled=disabled)
     rows = visible
     if is_public is not None:
-        rows = rows.filter(Q(is_public=True) | _granted(context) if is_public else Q(is_public=False))
+        rows = rows.filter(
+            Q(is_public=True) | _granted(context.project_id or NOBODY) if is_public else Q(is_public=False)
+        )
     if min_ram is not None:
         rows = rows.filter(memory_mb__gte=min_ram)
     if min_disk is not None:
@@ -69,7 +73,10 @@ def flavors_of_project(project_id: uuid.UUID) -> list[Flavor]:
 
 def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> Flavor:
     """Return one flavor by its id; ``disabled`` finds one that no launch may choose, too.  Raises NotFoundError."""
-    flavor = _visible(context, disabled=disabled).filter(flavorid=ref).first()
+    if disabled or policy.allows(context, SEES_ALL):
+        flavor = _visible(context, disabled=disabled).filter(flavorid=ref).first()
+    else:
+        flavor = _USABLE.first(ref=ref, project_id=context.project_id or NOBODY)
     if flavor is None:
         raise NotFoundError(f"Flavor {ref} could not be found.")
     return flavor
@@ -83,14 +90,23 @@ def flavor_access_for(context: RequestContext, ref: str) -> tuple[Flavor, list[u
 
 def _visible(context: RequestContext, *, disabled: bool) -> QuerySet[Flavor]:
     rows = Flavor.objects.all() if disabled else Flavor.objects.filter(disabled=False)
-    if policy.allows(context, "novella:flavors:index:all"):
+    if policy.allows(context, SEES_ALL):
         return rows
-    return rows.filter(Q(is_public=True) | _granted(context))
+    return rows.filter(Q(is_public=True) | _granted(context.project_id or NOBODY))
 
 
-def _granted(context: RequestContext) -> Q:
-    """Match the private flavors that the caller's project was given."""
-    return Q(pk__in=FlavorAccess.objects.filter(project_id=context.project_id or NOBODY).values("flavor_id"))
+def _granted(project_id: uuid.UUID | Value) -> Q:
+    """Match the private flavors that a project was given."""
+    return Q(pk__in=FlavorAccess.objects.filter(project_id=project_id).values("flavor_id"))
+
+
+_USABLE = Prepared(
+    lambda ref, project_id: Flavor.objects.filter(
+        Q(is_public=True) | _granted(project_id), disabled=False, flavorid=ref
+    ),
+    ref=CharField(),
+    project_id=UUIDField(),
+)
 
 
 def key_pairs_for(

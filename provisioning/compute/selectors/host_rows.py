@@ -9,20 +9,20 @@ import json
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
 from django.db import connection
-from django.db.models import Case, Count, QuerySet, Value, When
+from django.db.models import Case, Count, DateTimeField, QuerySet, UUIDField, Value, When
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import DISK_TASKS
 from provisioning.hosts.models import CachedImage, Host
-from provisioning.hosts.selectors import alive
+from provisioning.hosts.selectors import long_ago, seen_since
 from provisioning.scheduler import Facts, HostState, Options, RequestSpec, facts_needed
 from provisioning.scheduler.spec import NO_FACTS, RawId
 
@@ -54,7 +54,7 @@ def host_states(
     columns = _COLUMNS + _HARDWARE if hardware else _COLUMNS
     make = tuple.__new__
     with collecting_later():
-        return [make(HostState, row + rest) for row in _raw(_query(timezone.now(), only).values_list(*columns))]
+        return [make(HostState, row + rest) for row in _host_rows(columns, only)]
 
 
 @contextmanager
@@ -70,11 +70,27 @@ def collecting_later() -> Iterator[None]:
         gc.enable()
 
 
-def _query(now: datetime, only: uuid.UUID | None) -> QuerySet[Any, Any]:
-    hosts = Host.objects.order_by() if only is None else Host.objects.order_by().filter(id=only)
-    return hosts.annotate(
+def _host_rows(columns: tuple[str, ...], only: uuid.UUID | None) -> list[tuple[Any, ...]]:
+    since = long_ago(timezone.now())
+    return _every(columns).raw(since=since) if only is None else _one(columns).raw(since=since, only=only)
+
+
+@cache
+def _every(columns: tuple[str, ...]) -> Prepared[Any]:
+    return Prepared(lambda since: _query(since).values_list(*columns), since=DateTimeField())
+
+
+@cache
+def _one(columns: tuple[str, ...]) -> Prepared[Any]:
+    return Prepared(
+        lambda since, only: _query(since).filter(id=only).values_list(*columns), since=DateTimeField(), only=UUIDField()
+    )
+
+
+def _query(since: Value) -> QuerySet[Any, Any]:
+    return Host.objects.order_by().annotate(
         is_enabled=Case(When(enabled=True, then=Value(value=1)), default=Value(value=0)),
-        is_alive=Case(When(alive(now), then=Value(value=True)), default=Value(value=False)),
+        is_alive=Case(When(seen_since(since), then=Value(value=True)), default=Value(value=False)),
         vcpus_limit=vcpus_limit(),
         memory_limit=memory_limit(),
         disk_limit=disk_limit(),
@@ -104,14 +120,26 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
 
 def _io_ops() -> dict[RawId, int]:
     """Return host → servers with a task that keeps its disks busy, by the index of those that have a task."""
-    busy = Instance.objects.filter(task_state__isnull=False, task_state__in=DISK_TASKS, host__isnull=False)
-    counted = busy.order_by().values_list("host_id").annotate(many=Count("*"))
-    return dict(_raw(counted))
+    return dict(_BUSY.raw())
+
+
+_BUSY = Prepared(
+    lambda: (
+        Instance.objects.filter(task_state__isnull=False, task_state__in=DISK_TASKS, host__isnull=False)
+        .order_by()
+        .values_list("host_id")
+        .annotate(many=Count("*"))
+    )
+)
 
 
 def _with_image(image_id: uuid.UUID) -> frozenset[RawId]:
-    having = CachedImage.objects.filter(image_id=image_id).values_list("host_id")
-    return frozenset(chain.from_iterable(_raw(having)))
+    return frozenset(chain.from_iterable(_HAVING.raw(image_id=image_id)))
+
+
+_HAVING = Prepared(
+    lambda image_id: CachedImage.objects.filter(image_id=image_id).values_list("host_id"), image_id=UUIDField()
+)
 
 
 def _aggregate_metadata() -> dict[RawId, Mapping[str, frozenset[str]]]:

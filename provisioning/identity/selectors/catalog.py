@@ -7,6 +7,7 @@ from django.conf import settings
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.identity.catalog import INTERFACES, OWN, filled
 from provisioning.identity.models import Endpoint, Region, Service
 
@@ -28,6 +29,7 @@ class _Row(NamedTuple):
 
 
 _COLUMNS = ("id", "type", "name", "enabled", *(f"endpoints__{name}" for name in _Row._fields[4:]))
+_ROWS = Prepared(lambda: Service.objects.values_list(*_COLUMNS))
 
 
 def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) -> list[dict[str, Any]]:
@@ -37,7 +39,7 @@ def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) 
     are left out.  What is disabled is left out.  A cloud without any service in its records has its own services.
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
-    rows = [_Row(*row) for row in Service.objects.values_list(*_COLUMNS)] or _own_rows()
+    rows = [_Row(*row) for row in _ROWS()] or _own_rows()
     found: dict[uuid.UUID, dict[str, Any]] = {}
     for row in sorted(rows, key=_place):
         if not row.service_enabled:

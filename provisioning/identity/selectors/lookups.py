@@ -1,13 +1,17 @@
 """Look-ups by id or name."""
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import CharField, Field, Model, QuerySet, UUIDField
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.identity.models import Domain, Group, Project, Role, User
 
 Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
@@ -22,7 +26,17 @@ _BESIDE: dict[type[Model], tuple[str, ...]] = {
 
 def role_records(names: Iterable[str]) -> list[Role]:
     """Return the roles of these names, by name."""
-    return list(Role.objects.filter(name__in=list(names), domain=None).order_by("name"))
+    wanted = sorted(names)
+    return _roles(len(wanted))(**{f"name{at}": name for at, name in enumerate(wanted)}) if wanted else []
+
+
+@cache
+def _roles(count: int) -> Prepared[Role]:
+    """Return the query of so many roles by name."""
+    return Prepared(
+        lambda **names: Role.objects.filter(name__in=list(names.values()), domain=None).order_by("name"),
+        **{f"name{at}": CharField() for at in range(count)},
+    )
 
 
 def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | None:
@@ -30,7 +44,7 @@ def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | No
     key: str | uuid.UUID | None = read_id(record_id)
     if model is Domain and isinstance(record_id, str) and "\0" not in record_id:  # its id is any text
         key = record_id
-    found: Record | None = _rows(model).filter(id=key).first() if key else None
+    found: Record | None = _BY_ID[model].first(key=key) if key else None
     return found
 
 
@@ -62,6 +76,14 @@ def record_by(
 
 def _rows(model: type[Model]) -> QuerySet[Any]:
     return model._default_manager.select_related(*_BESIDE[model])
+
+
+def _prepared(model: type[Model]) -> Prepared[Any]:
+    key: Field[Any, Any] = CharField() if model is Domain else UUIDField()
+    return Prepared(lambda key: _rows(model).filter(id=key), key=key)
+
+
+_BY_ID = {model: _prepared(model) for model in _BESIDE}
 
 
 def users_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, User]:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -31,21 +31,27 @@ def own(context: RequestContext) -> Q:
 
 def shared_with(context: RequestContext, status: str | None = None) -> Q:
     """Match shared images that the caller's project is a member of, with this member status or with any."""
-    members = ImageMember.objects.filter(project_id=context.project_id or NOBODY)
-    if status is not None:
-        members = members.filter(status=status)
+    members = _members(context.project_id or NOBODY)
+    return _shared(members if status is None else members.filter(status=status))
+
+
+def usable(project_id: uuid.UUID | Value) -> Q:
+    """Match what a project may use: its own, what is shared with it, and what is there for all."""
+    return Q(project_id=project_id) | Q(visibility__in=FOR_ALL) | _shared(_members(project_id))
+
+
+def _members(project_id: uuid.UUID | Value) -> QuerySet[ImageMember]:
+    return ImageMember.objects.filter(project_id=project_id)
+
+
+def _shared(members: QuerySet[ImageMember]) -> Q:
     return Q(visibility=Image.Visibility.SHARED, pk__in=members.values("image_id"))
-
-
-def usable(context: RequestContext) -> Q:
-    """Match what the caller's project may use: its own, what is shared with it, and what is there for all."""
-    return own(context) | Q(visibility__in=FOR_ALL) | shared_with(context)
 
 
 def visible_images(context: RequestContext) -> QuerySet[Image]:
     """Return every image the caller may open: those the project may use; operators open all."""
     every = Image.objects.exclude(status=Image.Status.DELETED)
-    return every if sees_all(context) else every.filter(usable(context))
+    return every if sees_all(context) else every.filter(usable(context.project_id or NOBODY))
 
 
 def images_by_id(context: RequestContext, ids: Iterable[uuid.UUID]) -> list[Image]:

@@ -2,10 +2,12 @@
 
 import uuid
 
-from django.db.models import Q
+from django.db.models import Q, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY
+from provisioning.common.prepared import Prepared
 from provisioning.images.formats import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors.access import key, own, shared_with, usable
@@ -17,7 +19,7 @@ def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Imag
     An operator boots from no other project's private image either.  Raises InvalidInputError for ``imageRef`` when
     there is none, when it has no data yet or is deactivated, or when it is no disk.
     """
-    found = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(context), pk=key(image_id)).first()
+    found = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
     if found is None:
         raise InvalidInputError(f"Can not find requested image {image_id}", field="imageRef")
     if found.status == Image.Status.DEACTIVATED:
@@ -29,6 +31,15 @@ def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Imag
         msg = f"Image {image_id} is unacceptable: {found.disk_format} is no disk that an instance can boot from."
         raise InvalidInputError(msg, field="imageRef")
     return found
+
+
+_USABLE = Prepared(
+    lambda image_id, project_id: Image.objects.exclude(status=Image.Status.DELETED).filter(
+        usable(project_id), pk=image_id
+    ),
+    image_id=UUIDField(),
+    project_id=UUIDField(),
+)
 
 
 def usable_images_for(context: RequestContext) -> list[Image]:

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -48,7 +48,13 @@ def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_proje
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
     """Return the networks a guest of the project can be put on: own or shared, up, and with a subnet."""
-    return networks_for(context).filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
+    return usable_by(context.project_id or NOBODY)
+
+
+def usable_by(project_id: uuid.UUID | Value) -> QuerySet[Network]:
+    """Return the same for a project, which may be the parameter of a prepared query."""
+    mine = Network.objects.filter(Q(project_id=project_id) | Q(shared=True))
+    return mine.filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
 
 
 def networks_to_choose(context: RequestContext) -> list[Network]:

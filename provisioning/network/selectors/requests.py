@@ -4,13 +4,16 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from django.db.models import UUIDField
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.network.selectors.records import ports_for, security_groups_for, usable_networks_for
+from provisioning.network.selectors.records import ports_for, security_groups_for, usable_by
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
@@ -33,7 +36,7 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
         return _only_network(context, must=asked == "auto")
     if len(asked) > MAX_INTERFACES:
         raise InvalidInputError(f"A server has at most {MAX_INTERFACES} network interfaces.", field="networks")
-    networks = {network.id: network for network in usable_networks_for(context).prefetch_related("subnets")}
+    networks = {network.id: network for network in _USABLE(project_id=context.project_id or NOBODY)}
     result = [_checked(context, entry, networks, count) for entry in asked]
     for key in ("port_id", "fixed_ip"):
         values = [(entry["network_id"], entry[key]) for entry in result if entry[key]]
@@ -80,7 +83,7 @@ def _group(
 
 def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str | None]]:
     """Return the one network there is."""
-    found = list(usable_networks_for(context)[:2])
+    found = _USABLE(project_id=context.project_id or NOBODY)[:2]
     if len(found) > 1:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
         raise AmbiguousNetworkError(msg, field="networks")
@@ -88,6 +91,9 @@ def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str 
         msg = "No network is available to this project; ask for networks 'none' to launch without one."
         raise InvalidInputError(msg, field="networks")
     return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in found]
+
+
+_USABLE = Prepared(usable_by, project_id=UUIDField())
 
 
 def _checked(

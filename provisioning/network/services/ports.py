@@ -4,10 +4,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
@@ -127,7 +128,13 @@ def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixe
 
 def _ports_of(instance_id: uuid.UUID) -> list[Port]:
     """Return an instance's ports in the order of its interfaces."""
-    return list(Port.objects.filter(device_id=instance_id).select_related("network").order_by("device_index"))
+    return _OF_DEVICE(device_id=instance_id)
+
+
+_OF_DEVICE = Prepared(
+    lambda device_id: Port.objects.filter(device_id=device_id).select_related("network").order_by("device_index"),
+    device_id=UUIDField(),
+)
 
 
 def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
@@ -139,17 +146,22 @@ def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     if not network_ids:
         return {}
     found: dict[uuid.UUID, list[Subnet]] = {}
+    one = len(set(network_ids)) == 1
     rows = (
-        Subnet.objects.select_for_update(no_key=True, of=("self",))
-        .select_related("network")
-        .filter(network_id__in=network_ids)
-        .order_by("id")
+        _SUBNETS_OF_ONE(network_id=uuid.UUID(network_ids[0])) if one else _locked().filter(network_id__in=network_ids)
     )
     for subnet in rows:
         found.setdefault(subnet.network_id, []).append(subnet)
     for subnets in found.values():
         subnets.sort(key=lambda subnet: (subnet.created_at, subnet.id))
     return found
+
+
+def _locked() -> QuerySet[Subnet]:
+    return Subnet.objects.select_for_update(no_key=True, of=("self",)).select_related("network").order_by("id")
+
+
+_SUBNETS_OF_ONE = Prepared(lambda network_id: _locked().filter(network_id=network_id), network_id=UUIDField())
 
 
 def usable_network(

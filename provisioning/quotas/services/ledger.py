@@ -9,13 +9,18 @@ Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever delete
 transaction: then ``quota_check`` finds both or neither, and a process that is killed in between leaves neither.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models import BigIntegerField, Case, F, Q, QuerySet, UUIDField, Value, When
 
 from provisioning.common.errors import OverQuotaError
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED
@@ -88,8 +93,7 @@ def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str
     unknown = {resource for amounts in holdings.values() for resource in amounts} - LEDGER
     if unknown:
         raise ValueError(f"No ledger is kept of {', '.join(sorted(unknown))}.")
-    rows = Reservation.objects.filter(owner_id__in=list(holdings)).values_list("owner_id", "resource")
-    held = set(rows)
+    held = set(_held(list(holdings)))
     return {
         (owner, resource): amount
         for owner, amounts in holdings.items()
@@ -98,19 +102,47 @@ def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str
     }
 
 
+def _held(owner_ids: list[uuid.UUID]) -> Iterable[tuple[uuid.UUID, str]]:
+    """Return (owner, resource) of what is held."""
+    if len(owner_ids) == 1:
+        return _HELD_BY_ONE(owner_id=owner_ids[0])
+    return Reservation.objects.filter(owner_id__in=owner_ids).values_list("owner_id", "resource")
+
+
+_HELD_BY_ONE = Prepared(
+    lambda owner_id: Reservation.objects.filter(owner_id=owner_id).values_list("owner_id", "resource"),
+    owner_id=UUIDField(),
+)
+
+
 def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
     """Raise all counters in one statement, each only if it fits; return how many, all undone when some did not."""
-    fits = Q(pk__in=[])
-    for resource, amount in totals.items():
-        fits |= Q(resource=resource) & _room(limits, resource, amount)
-    rows = QuotaUsage.objects.filter(fits, project_id=scope_id)
+    bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
+    raise_all = _raise(tuple(totals), frozenset(bounds), column)
+    values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
     mark = transaction.savepoint()
-    taken = rows.update(**{column: F(column) + amount_of(totals)})
+    taken = raise_all(scope_id=scope_id, **values)
     if taken < len(totals):
         transaction.savepoint_rollback(mark)
     else:
         transaction.savepoint_commit(mark)
     return taken
+
+
+@cache
+def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> PreparedUpdate:
+    """Return the statement that raises these counters, each by its amount; those ``bounded`` up to a limit."""
+
+    def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
+        fits = Q(pk__in=[])
+        for name in resources:
+            room = Q(in_use__lte=values[f"{name}_limit"] - values[name] - F("reserved")) if name in bounded else Q()
+            fits |= Q(resource=name) & room
+        amounts = {name: values[name] for name in resources}
+        return QuotaUsage.objects.filter(fits, project_id=scope_id), {column: F(column) + amount_of(amounts)}
+
+    numbers = (*resources, *(f"{name}_limit" for name in bounded))
+    return PreparedUpdate(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in numbers})
 
 
 def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
@@ -131,14 +163,39 @@ def _room(limits: Amounts, resource: str, amount: int) -> Q:
 @transaction.atomic
 def commit(owner_id: uuid.UUID) -> None:
     """Turn what the owner reserved into use; a repeat changes nothing."""
-    rows = list(Reservation.objects.select_for_update().filter(owner_id=owner_id, committed=False))
+    rows = _RESERVED(owner_id=owner_id)
     if not rows:
         return
-    Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(committed=True)
-    amount = amount_of({row.resource: row.amount for row in rows})
-    counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=[row.resource for row in rows])
-    lock_counters(rows[0].project_id, [row.resource for row in rows])
-    counters.update(reserved=F("reserved") - amount, in_use=F("in_use") + amount)
+    _COMMIT(owner_id=owner_id)
+    amounts = {resource: amount for _, resource, amount in sorted(rows)}
+    lock_counters(rows[0][0], amounts)
+    _settle(tuple(amounts))(scope_id=rows[0][0], **amounts)
+
+
+_RESERVED = Prepared(
+    lambda owner_id: (
+        Reservation.objects.select_for_update()
+        .filter(owner_id=owner_id, committed=False)
+        .values_list("project_id", "resource", "amount")
+    ),
+    owner_id=UUIDField(),
+)
+_COMMIT = PreparedUpdate(
+    lambda owner_id: (Reservation.objects.filter(owner_id=owner_id, committed=False), {"committed": True}),
+    owner_id=UUIDField(),
+)
+
+
+@cache
+def _settle(resources: tuple[str, ...]) -> PreparedUpdate:
+    """Return the statement that turns amounts of these counters from reserved ones into use."""
+
+    def rows(scope_id: Value, **amounts: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
+        counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=resources)
+        amount = amount_of(amounts)
+        return counters, {"reserved": F("reserved") - amount, "in_use": F("in_use") + amount}
+
+    return PreparedUpdate(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in resources})
 
 
 @transaction.atomic
@@ -195,7 +252,10 @@ def lock_all(scope_id: uuid.UUID) -> None:
     lock_counters(scope_id, LEDGER)
 
 
-def amount_of(amounts: Amounts) -> Case:
+def amount_of(amounts: Mapping[str, int | Value]) -> Case:
     """Return the SQL expression of each row's amount by its resource."""
-    cases = [When(resource=name, then=Value(amount)) for name, amount in amounts.items()]
-    return Case(*cases, default=Value(0), output_field=IntegerField())
+    cases = [
+        When(resource=name, then=amount if isinstance(amount, Value) else Value(amount))
+        for name, amount in amounts.items()
+    ]
+    return Case(*cases, default=Value(0), output_field=BigIntegerField())

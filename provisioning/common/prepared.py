@@ -1,0 +1,151 @@
+"""Queries whose SQL is made once.
+
+Django makes the SQL of a query anew for each use, which takes longer than SQLite takes to answer it.  What is asked at
+every request or launch is written as a `Prepared`: Django makes its SQL at the first use, later uses only bind values.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Field, QuerySet, Value, prefetch_related_objects
+from django.db.models.sql import UpdateQuery
+
+Row = TypeVar("Row")
+
+
+class _Parameter(Value):
+    """The place of a value in a prepared query."""
+
+    def __init__(self, name: str, output_field: Field[Any, Any]) -> None:
+        super().__init__(name, output_field=output_field)
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        return "%s", [self]
+
+    def bound(self, values: Mapping[str, Any], connection: Any) -> Any:
+        return self.output_field.get_db_prep_value(values[self.value], connection)
+
+
+class Prepared(Generic[Row]):
+    """A query with named parameters::
+
+        USERS = Prepared(lambda name: User.objects.filter(name=name), name=CharField())
+        (user,) = USERS(name="alice")
+
+    ``make`` gets a stand-in for each parameter, to be used where a value of its field could stand in a filter.  What it
+    returns is a queryset of records, or of ``values`` or ``values_list``; relations may be selected and prefetched,
+    rows be locked and cut to a constant number.  No value may be None: ``IS NULL`` is another query.
+    """
+
+    def __init__(self, make: Callable[..., QuerySet[Any, Row]], **parameters: Field[Any, Any]) -> None:
+        self._make, self._parameters = make, parameters
+        self._statements: dict[str, _Statement] = {}
+
+    def __call__(self, **values: Any) -> list[Row]:
+        """Return the rows; the values by the names of the parameters."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement = self._known(connection)
+        rows = list(statement.queryset._iterable_class(_Run(statement, values, connection)))
+        if statement.queryset._prefetch_related_lookups:
+            prefetch_related_objects(rows, *statement.queryset._prefetch_related_lookups)
+        return rows
+
+    def first(self, **values: Any) -> Row | None:
+        """Return the first row; the queryset should be cut to one."""
+        rows = self(**values)
+        return rows[0] if rows else None
+
+    def raw(self, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows as the driver gives them."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement = self._known(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql, statement.bound(values, connection))
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    def _known(self, connection: Any) -> _Statement:
+        statement = self._statements.get(connection.vendor)
+        if statement is None:
+            statement = self._statements[connection.vendor] = self._statement(connection)
+        return statement
+
+    def _statement(self, connection: Any) -> _Statement:
+        queryset = self._make(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
+        compiler = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, parameters = compiler.as_sql()
+        compiler.connection = None  # belongs to one thread
+        return _Statement(queryset, compiler, sql, tuple(parameters))
+
+
+class PreparedUpdate:
+    """An UPDATE with named parameters; ``make`` returns the rows and what their columns become::
+
+    RENAME = PreparedUpdate(lambda id, name: (User.objects.filter(id=id), {"name": name}), id=…, name=…)
+    """
+
+    def __init__(
+        self, make: Callable[..., tuple[QuerySet[Any, Any], Mapping[str, Any]]], **parameters: Field[Any, Any]
+    ) -> None:
+        self._make, self._parameters = make, parameters
+        self._statements: dict[str, _Statement] = {}
+
+    def __call__(self, **values: Any) -> int:
+        """Return how many rows were changed."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement = self._statements.get(connection.vendor)
+        if statement is None:
+            statement = self._statements[connection.vendor] = self._statement()
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql, statement.bound(values, connection))
+            changed: int = cursor.rowcount
+            return changed
+
+    def _statement(self) -> _Statement:
+        queryset, columns = self._make(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
+        query: Any = queryset.query.chain(UpdateQuery)
+        query.add_update_values(columns)
+        sql, parameters = query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
+        return _Statement(queryset, None, sql, tuple(parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A query with its SQL for one kind of database."""
+
+    queryset: Any
+    compiler: Any
+    sql: str
+    parameters: tuple[Any, ...]
+
+    def bound(self, values: Mapping[str, Any], connection: Any) -> tuple[Any, ...]:
+        return tuple(
+            each.bound(values, connection) if isinstance(each, _Parameter) else each for each in self.parameters
+        )
+
+
+class _Run:
+    """One use, in the place of the queryset and of its query: it has a compiler that knows the SQL already."""
+
+    def __init__(self, statement: _Statement, values: Mapping[str, Any], connection: Any) -> None:
+        self._query = statement.queryset.query
+        self.query = self
+        self.db = DEFAULT_DB_ALIAS
+        self.model = statement.queryset.model
+        self._fields = statement.queryset._fields
+        self._known_related_objects: dict[Any, Any] = {}
+        bound = statement.bound(values, connection)
+        self._compiler = copy.copy(statement.compiler)
+        self._compiler.connection = connection
+        self._compiler.as_sql = lambda *_args, **_options: (statement.sql, bound)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+    def get_compiler(self, *_args: Any, **_options: Any) -> Any:
+        return self._compiler

@@ -1,0 +1,120 @@
+"""Queries whose SQL is made once: each use asks with its own values, and finds what the plain query finds."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import CharField, F, IntegerField, UUIDField
+from django.test.utils import CaptureQueriesContext
+
+from provisioning.common.context import RequestContext
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.compute.models import Instance
+from provisioning.network.models import Port
+from provisioning.quotas.models import QuotaUsage
+from tests.support.clouds import Cloud
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+
+BY_ID = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
+NAMES = Prepared(
+    lambda project_id, name: Instance.objects.filter(project_id=project_id, name=name).values_list("id", "created_at"),
+    project_id=UUIDField(),
+    name=CharField(),
+)
+WITH_ADDRESSES = Prepared(
+    lambda device_id: Port.objects.filter(device_id=device_id).prefetch_related("fixed_ips"), device_id=UUIDField()
+)
+
+
+def plain(row: Instance) -> dict[str, Any]:
+    return {field.attname: getattr(row, field.attname) for field in Instance._meta.concrete_fields}
+
+
+def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    made = [cloud.launch(alice, name=name) for name in ("one", "two")]
+    cloud.run()
+    for instance in made:
+        (found,) = BY_ID(key=instance.id)
+        wanted = Instance.objects.select_related("host").get(id=instance.id)
+        assert plain(found) == plain(wanted)
+        assert found.host == wanted.host
+        with CaptureQueriesContext(connection) as queries:
+            assert found.host is not None
+            assert found.host.name == "kelvin"
+        assert len(queries) == 0
+        assert NAMES(project_id=instance.project_id, name=instance.name) == [(wanted.id, wanted.created_at)]
+        (port,) = WITH_ADDRESSES(device_id=instance.id)
+        assert [str(address) for address in port.fixed_ips.all()] == [
+            str(address) for address in Port.objects.get(device_id=instance.id).fixed_ips.all()
+        ]
+    assert BY_ID(key=uuid.uuid4()) == []
+    assert BY_ID.first(key=uuid.uuid4()) is None
+    assert NAMES(project_id=uuid.uuid4(), name="one") == []
+
+
+def test_a_value_cannot_become_a_part_of_the_statement(cloud: Cloud, alice: RequestContext) -> None:
+    instance = cloud.launch(alice, name="one")
+    assert NAMES(project_id=instance.project_id, name="x' OR '1'='1") == []
+    assert NAMES(project_id=instance.project_id, name="%s") == []
+
+
+def test_a_parameter_that_is_missing_is_an_error(cloud: Cloud) -> None:
+    with pytest.raises(KeyError):
+        BY_ID()
+
+
+def test_an_update_changes_the_rows_that_are_meant_and_says_how_many(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.launch(alice)
+    mine = QuotaUsage.objects.get(project_id=alice.project_id, resource="instances")
+    add = PreparedUpdate(
+        lambda project_id, more: (
+            QuotaUsage.objects.filter(project_id=project_id, resource="instances", reserved__lte=F("in_use") + more),
+            {"in_use": F("in_use") + more},
+        ),
+        project_id=UUIDField(),
+        more=IntegerField(),
+    )
+    assert add(project_id=alice.project_id, more=3) == 1
+    assert QuotaUsage.objects.get(pk=mine.pk).in_use == mine.in_use + 3
+    assert add(project_id=uuid.uuid4(), more=3) == 0
+    assert add(project_id=alice.project_id, more=-3) == 0  # the condition has the value, too
+    QuotaUsage.objects.filter(pk=mine.pk).update(in_use=mine.in_use)
+
+
+def test_many_ids_are_one_parameter(cloud: Cloud, alice: RequestContext) -> None:
+    made = {cloud.launch(alice, name=name).id for name in ("one", "two", "three")}
+    asked = [*list(made)[:2], uuid.uuid4()]
+    assert set(Instance.objects.filter(Among("id", asked)).values_list("id", flat=True)) == made & set(asked)
+    prepared = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list("id"), ids=Ids())
+    assert {key for (key,) in prepared(ids=asked)} == made & set(asked)
+    assert prepared(ids=[]) == []
+    assert not Instance.objects.filter(Among("id", [])).exists()
+
+
+def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice: RequestContext) -> None:
+    made = [shared_cloud.launch(alice, name=f"server-{number}") for number in range(4)]
+    wrong: list[str] = []
+    fresh = Prepared(lambda key: Instance.objects.filter(id=key), key=UUIDField())
+
+    def ask(instance: Instance) -> None:
+        try:
+            for _ in range(20):
+                found = [row.name for row in fresh(key=instance.id)]
+                if found != [instance.name]:
+                    wrong.append(f"{found} instead of {instance.name}")
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask, args=(instance,)) for instance in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
