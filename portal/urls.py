@@ -1,20 +1,26 @@
 """Root routing: every face under its own prefix, all on one port."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import include, path
 
 from portal.api.openapi.views import OpenApiJson, OpenApiYaml
+from portal.common.routing import by_service
 
-urlpatterns: list[URLPattern | URLResolver] = [
-    path("compute", include("portal.api.compute.urls")),
-    path("identity", include("portal.api.identity.urls")),
-    path("image", include("portal.api.image.urls")),
-    path("network", include("portal.api.network.urls")),
-    path("", include("portal.dashboard.urls")),
-    path("admin/", admin.site.urls),
-    path("", include("portal.agents.urls")),
-    path("", include("portal.metrics.urls")),
-    path("openapi.json", OpenApiJson.as_view(), name="openapi"),
-    path("openapi.yaml", OpenApiYaml.as_view()),
-]
+SERVICES = {
+    "compute": "portal.api.compute.urls",
+    "identity": "portal.api.identity.urls",
+    "image": "portal.api.image.urls",
+    "network": "portal.api.network.urls",
+}
+urlpatterns = by_service(
+    SERVICES,
+    others=[
+        path("", include("portal.dashboard.urls")),
+        path("admin/", admin.site.urls),
+        path("", include("portal.agents.urls")),
+        path("", include("portal.metrics.urls")),
+        path("openapi.json", OpenApiJson.as_view(), name="openapi"),
+        path("openapi.yaml", OpenApiYaml.as_view()),
+    ],
+)
 handler500 = "portal.dashboard.errors.server_error"

@@ -1,9 +1,9 @@
-"""Routing by prefix: Django tries the patterns of a list one after the other, and a service's list is long."""
+"""Routing by prefix: Django alone tries the patterns of a list one after the other, and a service's list is long."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from django.urls import ResolverMatch, URLPattern, URLResolver
+from django.urls import ResolverMatch, URLPattern, URLResolver, get_resolver, include, path
 from django.urls.resolvers import RoutePattern
 
 Route = URLPattern | URLResolver
@@ -20,6 +20,33 @@ def by_prefix(routes: Iterable[Route]) -> list[Route]:
     ``^/v3/auth/tokens/?\\Z`` are; the others are tried for every path.
     """
     return [_ByPrefix(list(routes))]
+
+
+def by_service(services: Mapping[str, str], others: Iterable[Route]) -> list[Route]:
+    """Return the routes of several services, each below its name, and of all that is below no such name.
+
+    ``services``: name → dotted path of its routes, which begin with a slash and end with one that matches everything.
+    """
+    return [_ByService({name: path(name, include(urls)) for name, urls in services.items()}, list(others))]
+
+
+class _ByService(URLResolver):
+    """Looks at the first segment of a path alone: ``/images/`` is not tried for the service ``image``."""
+
+    def __init__(self, services: Mapping[str, URLResolver], others: list[Route]) -> None:
+        super().__init__(RoutePattern("", is_endpoint=False), [*services.values(), *others])
+        self.routes_of = services
+        self._services = {name: URLResolver(self.pattern, [service]) for name, service in services.items()}
+        self._others = URLResolver(self.pattern, others)
+
+    def resolve(self, path: str) -> ResolverMatch:
+        return self._services.get(path.partition("/")[0], self._others).resolve(path)
+
+
+def route_of_service(name: str) -> URLResolver:
+    """Return a service's part of the root routing; KeyError when there is none of this name."""
+    tops = (top for top in get_resolver().url_patterns if isinstance(top, _ByService))
+    return next(top.routes_of[name] for top in tops)
 
 
 class _ByPrefix(URLResolver):

@@ -71,8 +71,8 @@ def test_a_parameter_that_is_missing_is_an_error(cloud: Cloud) -> None:
 
 
 def test_an_update_changes_the_rows_that_are_meant_and_says_how_many(cloud: Cloud, alice: RequestContext) -> None:
-    cloud.launch(alice)
-    mine = QuotaUsage.objects.get(project_id=alice.project_id, resource="instances")
+    owner = cloud.launch(alice).project_id
+    mine = QuotaUsage.objects.get(project_id=owner, resource="instances")
     add = PreparedUpdate(
         lambda project_id, more: (
             QuotaUsage.objects.filter(project_id=project_id, resource="instances", reserved__lte=F("in_use") + more),
@@ -81,10 +81,10 @@ def test_an_update_changes_the_rows_that_are_meant_and_says_how_many(cloud: Clou
         project_id=UUIDField(),
         more=IntegerField(),
     )
-    assert add(project_id=alice.project_id, more=3) == 1
+    assert add(project_id=owner, more=3) == 1
     assert QuotaUsage.objects.get(pk=mine.pk).in_use == mine.in_use + 3
     assert add(project_id=uuid.uuid4(), more=3) == 0
-    assert add(project_id=alice.project_id, more=-3) == 0  # the condition has the value, too
+    assert add(project_id=owner, more=-3) == 0  # the condition has the value, too
     QuotaUsage.objects.filter(pk=mine.pk).update(in_use=mine.in_use)
 
 

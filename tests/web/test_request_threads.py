@@ -28,7 +28,10 @@ async def test_what_a_call_returns_or_raises_comes_back(threads: RequestThreads)
     assert await threads.run(lambda: 8) == 8
 
 
-async def test_calls_one_after_the_other_stay_in_one_thread(threads: RequestThreads) -> None:
+async def test_calls_one_after_the_other_stay_in_one_thread(
+    threads: RequestThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_threads, "PATIENCE", 60.0)
     for _ in range(AT_ONCE):  # more than one thread is there
         await asyncio.gather(*(threads.run(threading.get_ident) for _ in range(8)))
     names = set()
@@ -38,7 +41,10 @@ async def test_calls_one_after_the_other_stay_in_one_thread(threads: RequestThre
     assert len(names) == 1
 
 
-async def test_quick_calls_do_not_take_more_threads_than_run_at_once(threads: RequestThreads) -> None:
+async def test_quick_calls_do_not_take_more_threads_than_run_at_once(
+    threads: RequestThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_threads, "PATIENCE", 60.0)  # none of them is slow
     used = set(await asyncio.gather(*(threads.run(threading.get_ident) for _ in range(200))))
     assert len(used) <= AT_ONCE
 

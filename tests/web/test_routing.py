@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from django.urls import Resolver404, URLResolver
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, URLResolver, resolve
 from django.urls.resolvers import RoutePattern
 
 from portal.api.compute.urls import urlpatterns as compute
@@ -53,6 +54,15 @@ def test_the_same_view_is_found_as_by_the_whole_list(service: str) -> None:
         assert (found.func, found.args, found.kwargs) == (wanted.func, wanted.args, wanted.kwargs), path
 
 
+def test_a_page_whose_name_begins_like_a_service_is_a_page() -> None:
+    assert resolve("/images/").func.__module__.startswith("portal.dashboard.")
+    assert resolve("/image/v2/images").func.__module__.startswith("portal.api.image.")
+    assert resolve("/image").func.__module__.startswith("portal.api.image.")
+    assert resolve("/image/nothing").func.__module__.startswith("portal.api.")
+    with pytest.raises(Resolver404):
+        resolve("/computers")
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_most_routes_are_tried_for_their_prefix_only(service: str) -> None:
     (indexed,) = SERVICES[service]
@@ -64,8 +74,8 @@ def test_most_routes_are_tried_for_their_prefix_only(service: str) -> None:
 def test_a_route_whose_resource_is_not_fixed_is_tried_for_every_path() -> None:
     from django.urls import path, re_path  # noqa: PLC0415 - makes routes of this test
 
-    def view(request: object, **given: str) -> None:
-        """Stand for a view."""
+    def view(request: HttpRequest, **given: str) -> HttpResponse:
+        return HttpResponse()
 
     routes = [
         path("/v1/<str:what>", view, name="variable"),

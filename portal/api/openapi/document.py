@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 import yaml
-from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -21,6 +20,7 @@ from portal.api.compute.base import MICROVERSIONS
 from portal.api.compute.legacy import LegacyView
 from portal.api.openapi.components import components
 from portal.api.openapi.operations import OperationSchema, span
+from portal.common.routing import route_of_service
 
 Document = dict[str, Any]
 Endpoint = tuple[str, str, str, Callable[..., Any]]
@@ -53,8 +53,7 @@ class DocumentGenerator(SchemaGenerator):
 
     def __init__(self, service: str, version: Version) -> None:
         """Look at the routes of the service alone."""
-        roots: list[URLPattern | URLResolver] = get_resolver().url_patterns
-        super().__init__(patterns=[root for root in roots if str(root.pattern) == service])
+        super().__init__(patterns=[route_of_service(service)])
         self.microversion = version
 
     def create_view(self, callback: Any, method: str, request: Request | None = None) -> APIView:
