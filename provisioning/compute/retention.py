@@ -5,7 +5,7 @@ A living server keeps how it was made and what was done with it last, however lo
 
 from datetime import datetime
 
-from django.db.models import Exists, Max, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, Model, OuterRef, QuerySet
 
 from provisioning.compute.host_commands import about_servers
 from provisioning.compute.migration_records import UNDER_WAY, WAITING
@@ -21,21 +21,30 @@ from provisioning.compute.models import (
 from provisioning.compute.services.totals import fold
 from provisioning.compute.states import VmState
 from provisioning.jobs import retention
+from provisioning.jobs.retention import Part, Purged
 from provisioning.network.models import Port
 
+STEPS, ACTIONS, FAULTS = "steps of actions", "actions", "faults"
+DECISIONS, MIGRATIONS = "scheduling decisions", "migrations"
 _OF_SERVER = "Goes with its server."
 _BY_QUOTA = "Bounded by its quota, or by what operators make."
 
 
 def register() -> None:
     """Say what of compute is kept how long."""
-    retention.purge_kind("steps of actions", InstanceActionEvent, _events, prepare=fold)
-    retention.purge_kind("actions", InstanceAction, _actions)
-    retention.purge_kind("faults", InstanceFault, _faults)
-    retention.purge_kind("scheduling decisions", SchedulingDecision, _decisions)
-    retention.purge_kind("migrations", Migration, _migrations)
-    retention.purge_kind("deleted servers", Instance, _servers)
-    retention.purge_kind("usage audits", UsageAudit, _audits)
+    parts = (
+        Part(STEPS, InstanceActionEvent, "action__instance"),
+        Part(ACTIONS, InstanceAction, "instance"),
+        Part(FAULTS, InstanceFault, "instance"),
+        Part(DECISIONS, SchedulingDecision, "instance"),
+        Part(MIGRATIONS, Migration, "instance"),
+    )
+    retention.purge_kind(Purged("deleted servers", Instance, _servers, parts, prepare=_count_all))
+    retention.purge_kind(Purged(ACTIONS, InstanceAction, _actions, (Part(STEPS, InstanceActionEvent, "action"),)))
+    retention.purge_kind(Purged(FAULTS, InstanceFault, _faults))
+    retention.purge_kind(Purged(DECISIONS, SchedulingDecision, _decisions))
+    retention.purge_kind(Purged(MIGRATIONS, Migration, _migrations))
+    retention.purge_kind(Purged("usage audits", UsageAudit, _audits))
     retention.keep(
         {
             "compute.InstanceTag": _OF_SERVER,
@@ -52,6 +61,12 @@ def register() -> None:
     )
 
 
+def _count_all() -> None:
+    """Fold what has ended into the metrics' totals, which keep it."""
+    while fold():
+        pass
+
+
 def _servers(before: datetime) -> QuerySet[Instance]:
     """Servers deleted before then of which nothing is left: no room on a host, no port, no command on its way."""
     held = Exists(Port.objects.filter(device_id=OuterRef("pk")))
@@ -61,29 +76,20 @@ def _servers(before: datetime) -> QuerySet[Instance]:
 
 
 def _actions(before: datetime) -> QuerySet[InstanceAction]:
-    long_over = Q(finished_at__lt=before) & ~Q(action="create") & Exists(_newer(InstanceAction))
-    counted = Q(counted=True) | Q(finished_at=None)
-    return InstanceAction.objects.filter(counted, Q(instance__in=_servers(before)) | long_over)
-
-
-def _events(before: datetime) -> QuerySet[InstanceActionEvent]:
-    counted = Q(counted=True) | Q(finished_at=None)
-    return InstanceActionEvent.objects.filter(counted, action__in=_actions(before))
+    rows = InstanceAction.objects.filter(finished_at__lt=before, counted=True).exclude(action="create")
+    return rows.filter(Exists(_newer(InstanceAction)))
 
 
 def _faults(before: datetime) -> QuerySet[InstanceFault]:
-    long_over = Q(created_at__lt=before) & Exists(_newer(InstanceFault))
-    return InstanceFault.objects.filter(Q(instance__in=_servers(before)) | long_over)
+    return InstanceFault.objects.filter(Exists(_newer(InstanceFault)), created_at__lt=before)
 
 
 def _decisions(before: datetime) -> QuerySet[SchedulingDecision]:
-    long_over = Q(created_at__lt=before) & Exists(_newer(SchedulingDecision))
-    return SchedulingDecision.objects.filter(Q(instance__in=_servers(before)) | long_over)
+    return SchedulingDecision.objects.filter(Exists(_newer(SchedulingDecision)), created_at__lt=before)
 
 
 def _migrations(before: datetime) -> QuerySet[Migration]:
-    is_over = Q(updated_at__lt=before) & ~Q(status__in=[*UNDER_WAY, *WAITING])
-    return Migration.objects.filter(Q(instance__in=_servers(before)) | is_over)
+    return Migration.objects.filter(updated_at__lt=before).exclude(status__in=[*UNDER_WAY, *WAITING])
 
 
 def _audits(before: datetime) -> QuerySet[UsageAudit]:

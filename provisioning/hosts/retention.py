@@ -6,11 +6,12 @@ from django.db.models import Q, QuerySet
 
 from provisioning.hosts.models import JoinToken
 from provisioning.jobs import retention
+from provisioning.jobs.retention import Purged
 
 
 def register() -> None:
     """Say what of hosts is kept how long."""
-    retention.purge_kind("join tokens", JoinToken, _join_tokens)
+    retention.purge_kind(Purged("join tokens", JoinToken, _join_tokens))
     retention.keep(
         {
             "hosts.Host": "Made and removed by operators.",

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from provisioning.identity.models import AccessRule, ApplicationCredential
 from provisioning.jobs import retention
+from provisioning.jobs.retention import Purged
 
 _BY_OPERATORS = "Made and removed by those who manage identity."
 _FLUSHED = "Goes when it has expired: identity.flush."
@@ -15,7 +16,7 @@ _OF_CREDENTIAL = "Goes with its application credential."
 
 def register() -> None:
     """Say what of identity is kept how long."""
-    retention.purge_kind("access rules", AccessRule, _access_rules, prepare=note_unused)
+    retention.purge_kind(Purged("access rules", AccessRule, _access_rules, prepare=note_unused))
     retention.keep(
         {
             **dict.fromkeys(
@@ -28,6 +29,7 @@ def register() -> None:
             ),
             "identity.RevokedToken": _FLUSHED,
             "identity.SignIn": _FLUSHED,
+            "identity.KnownAddress": "Goes when nobody has signed in from there for 30 days: identity.flush.",
             "identity.ApplicationCredential": "Bounded for each user, and goes 30 days after it has expired.",
             "identity.ApplicationCredential_roles": _OF_CREDENTIAL,
             "identity.ApplicationCredential_access_rules": _OF_CREDENTIAL,

@@ -6,13 +6,14 @@ from django.db.models import QuerySet
 
 from provisioning.images.models import Image
 from provisioning.jobs import retention
+from provisioning.jobs.retention import Purged
 
 _OF_IMAGE = "Goes with its image."
 
 
 def register() -> None:
     """Say what of images is kept how long."""
-    retention.purge_kind("deleted images", Image, _images)
+    retention.purge_kind(Purged("deleted images", Image, _images))
     retention.keep(
         {
             "images.ImageTag": _OF_IMAGE,

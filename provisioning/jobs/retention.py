@@ -6,7 +6,8 @@ said in words.  ``tests/jobs/test_retention.py`` fails for a model of which neit
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,6 +33,22 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that go with those of a kind, before them and in batches of their own: there may be very many.
+
+    ``path`` is the lookup from the part to the kind's row (``action__instance``).
+    """
+
+    name: str
+    model: type[Model]
+    path: str
+
+    def of(self, keys: Any) -> QuerySet[Any]:
+        """Return the rows that belong to these of the kind: keys, or a query of them."""
+        return self.model._default_manager.filter(**{f"{self.path}__in": keys})
+
+
+@dataclass(frozen=True, slots=True)
 class Purged:
     """One kind of record that goes in the end.
 
@@ -42,24 +59,19 @@ class Purged:
     name: str
     model: type[Model]
     over: Callable[[datetime], QuerySet[Any]]
+    parts: Sequence[Part] = ()
     prepare: Callable[[], object] | None = None
 
 
 kinds: dict[str, Purged] = {}
-"""By name, in the order in which they are purged: what lies below goes first, so that no transaction is large."""
+"""By name, in the order in which they are purged."""
 kept: dict[str, str] = {}
 """Model (``events.Event``) → what removes its rows, or bounds them."""
 
 
-def purge_kind(
-    name: str,
-    model: type[Model],
-    over: Callable[[datetime], QuerySet[Any]],
-    *,
-    prepare: Callable[[], object] | None = None,
-) -> None:
+def purge_kind(kind: Purged) -> None:
     """Declare a kind of record that is purged.  Rows that point to it go with it, as their foreign keys say."""
-    kinds[name] = Purged(name, model, over, prepare)
+    kinds[kind.name] = kind
 
 
 def keep(reasons: Mapping[str, str]) -> None:
@@ -74,8 +86,13 @@ def limit(now: datetime | None = None) -> datetime | None:
 
 
 def count(before: datetime) -> dict[str, int]:
-    """Return of each kind how many rows ``purge`` would remove now; changes nothing."""
-    return {kind.name: kind.over(before).count() for kind in kinds.values()}
+    """Return of each kind and part how many rows ``purge`` would remove now; changes nothing."""
+    found: Counter[str] = Counter()
+    for kind in kinds.values():
+        found[kind.name] += kind.over(before).count()
+        for part in kind.parts:
+            found[part.name] += part.of(kind.over(before).values("pk")).count()
+    return dict(found)
 
 
 def rows() -> dict[str, int]:
@@ -96,16 +113,16 @@ def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUS
     Ends after about ``seconds``, if they are given, with what is left for the next time.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    removed = dict.fromkeys(kinds, 0)
+    removed = Counter({name: 0 for kind in kinds.values() for name in (kind.name, *(part.name for part in kind.parts))})
     for kind in kinds.values():
         if kind.prepare is not None:
             kind.prepare()
-        for ids in _batches(kind, before):
-            removed[kind.name] += _remove(kind, before, ids)
+        for name, many in _removed(kind, before):
+            removed[name] += many
             if end is not None and time.monotonic() > end:
-                return removed
+                return dict(removed)
             time.sleep(pause)
-    return removed
+    return dict(removed)
 
 
 def purge_by_the_clock() -> None:
@@ -118,8 +135,8 @@ def purge_by_the_clock() -> None:
         logger.info("Purged: %s.", ", ".join(f"{many} {name}" for name, many in removed.items()))
 
 
-def _batches(kind: Purged, before: datetime) -> Iterator[list[Any]]:
-    """Yield keys of rows to remove, each once, in their order."""
+def _removed(kind: Purged, before: datetime) -> Iterator[tuple[str, int]]:
+    """Remove a kind batch by batch, each once and in their order; yield what each transaction removed."""
     last: Any = None
     while True:
         rows = kind.over(before)
@@ -128,15 +145,24 @@ def _batches(kind: Purged, before: datetime) -> Iterator[list[Any]]:
         ids = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
         if not ids:
             return
-        yield ids
+        for part in kind.parts:
+            while below := list(part.of(ids).values_list("pk", flat=True)[:BATCH]):
+                yield part.name, _remove(part.model, below)
+        yield kind.name, _remove_over(kind, before, ids)
         last = ids[-1]
 
 
 @when_broken_off
 @transaction.atomic
-def _remove(kind: Purged, before: datetime, ids: list[Any]) -> int:
+def _remove(model: type[Model], ids: Sequence[Any]) -> int:
+    return model._default_manager.filter(pk__in=ids).delete()[1].get(model._meta.label, 0)
+
+
+@when_broken_off
+@transaction.atomic
+def _remove_over(kind: Purged, before: datetime, ids: Sequence[Any]) -> int:
     """Remove those of the rows that are still over when nobody else can change them."""
     rows = kind.model._default_manager
     list(rows.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk", flat=True))
     still = list(kind.over(before).filter(pk__in=ids).values_list("pk", flat=True))
-    return rows.filter(pk__in=still).delete()[1].get(kind.model._meta.label, 0)
+    return _remove(kind.model, still)
