@@ -11,10 +11,13 @@ from provisioning.jobs.selectors import live_workers
 @require_GET
 def health(request: HttpRequest) -> HttpResponse:
     """Whether launching works: 200 or 503, and why, without naming anything."""
+    missing = ""
     try:
         workers, hosts_up = live_workers(), usable_hosts()
     except Error:
         workers = hosts_up = 0
-    ok = workers > 0 and hosts_up > 0
-    body = {"status": "ok" if ok else "starting", "web": True, "workers": workers, "hosts_up": hosts_up}
+        missing = "no database"
+    missing = missing or ("" if workers else "no workers") or ("" if hosts_up else "no hosts")
+    ok = not missing
+    body = {"status": missing or "ok", "web": True, "workers": workers, "hosts_up": hosts_up}
     return JsonResponse(body, status=200 if ok else 503)

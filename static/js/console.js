@@ -44,8 +44,11 @@ function connect() {
         wait = 500;
         if (message.error) {
             state.textContent = message.error;
+            if (fresh) log.dataset.empty = message.error; // nobody knows whether the guest has written anything
             return;
         }
+        state.textContent = "";
+        log.dataset.empty = log.dataset.read;
         if (message.offset === offset) return;
         if (fresh) log.textContent = "";
         else if (message.start !== offset) write("\n⋯\n"); // some in between is not kept

@@ -61,6 +61,13 @@ def test_each_attempt_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) ->
     assert "Attempt 2" in answer.content.decode()
 
 
+def test_a_log_that_is_not_read_yet_is_not_called_empty(at_alice: Client, web: Instance) -> None:
+    """A host that hangs says nothing of what its guest has written."""
+    text = page_of(at_alice, web).content.decode()
+    assert 'data-empty="The console log is being read …"' in text
+    assert 'data-read="The guest has written nothing yet."' in text
+
+
 def test_a_launch_without_a_host_says_why_and_what_to_do(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     cloud.add_host("second")
     big = cloud.launch(alice.context, flavor_ref="2", availability_zone=None, min_count=5, max_count=5)

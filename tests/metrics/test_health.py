@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -14,12 +16,13 @@ from tests.agent_link.test_images import joined
 
 
 def test_health_is_good_when_launching_works(db: None, client: Client) -> None:
-    assert client.get("/healthz").json() == {"status": "starting", "web": True, "workers": 0, "hosts_up": 0}
+    assert client.get("/healthz").json() == {"status": "no workers", "web": True, "workers": 0, "hosts_up": 0}
     assert client.get("/healthz").status_code == 503
     WorkerBeat.objects.create(name="elsewhere:1:2:3.4", topics="", beat_at=timezone.now())
     host, _ = joined("h1")
     liveness.heartbeat(host.id)
-    assert client.get("/healthz").json()["hosts_up"] == 0  # not measured yet
+    unmeasured = client.get("/healthz").json()
+    assert (unmeasured["status"], unmeasured["hosts_up"]) == ("no hosts", 0)
     Host.objects.update(vcpus_total=4)
     response = client.get("/healthz")
     assert response.json() == {"status": "ok", "web": True, "workers": 1, "hosts_up": 1}
@@ -31,6 +34,14 @@ def test_a_disabled_host_does_not_count(db: None, client: Client) -> None:
     liveness.heartbeat(host.id)
     Host.objects.update(enabled=False, vcpus_total=4)
     assert client.get("/healthz").json()["hosts_up"] == 0
+
+
+def test_hosts_that_fell_silent_are_not_a_cloud_that_starts(db: None, client: Client) -> None:
+    WorkerBeat.objects.create(name="elsewhere:1:2:3.4", topics="", beat_at=timezone.now())
+    joined("h1")
+    Host.objects.update(vcpus_total=4, last_seen_at=timezone.now() - timedelta(hours=1))
+    response = client.get("/healthz")
+    assert (response.status_code, response.json()["status"]) == (503, "no hosts")
 
 
 def test_only_reading_is_allowed(db: None, client: Client) -> None:
