@@ -33,12 +33,13 @@ class BenchError(Exception):
 class Cloud:
     """A cloud that bin/up can start and stop several times, always on the same folder and port."""
 
-    def __init__(self, folder: Path, simulate: int) -> None:
-        """Take ``simulate`` simulated hosts, or with 0 this machine."""
+    def __init__(self, folder: Path, simulate: int, **settings: str) -> None:
+        """Take ``simulate`` simulated hosts, or with 0 this machine; ``settings`` are named as in the guide."""
         self.data = folder
         self.port = free_port()
         self._options = ["--data", str(folder), "--port", str(self.port)]
         self._simulate = ["--simulate", str(simulate)] if simulate else []
+        self._settings = settings
         self._process: subprocess.Popen[str] | None = None
 
     def up(self) -> float:
@@ -47,6 +48,7 @@ class Cloud:
         command = [str(CHECKOUT / "bin/up"), *self._options, *self._simulate]
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
         plain["NOVELLA_RATE_LIMITS"] = "none"  # a measurement asks for more than people do
+        plain |= self._settings
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain
         )

@@ -48,6 +48,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=3600, metavar="N", help="how long to work (3,600)")
     parser.add_argument("--every", type=float, metavar="N", help="seconds between two samples (a sixtieth of the time)")
     parser.add_argument("--pause", type=float, default=1.0, metavar="N", help="seconds between rounds of each work (1)")
+    parser.add_argument("--web-processes", type=int, default=1, metavar="N", help="processes that serve web's port (1)")
     given = parser.parse_args()
     if not 5 <= given.seconds <= 7 * 86_400:
         parser.error("--seconds takes a number from 5 to 604800")
@@ -134,7 +135,7 @@ def run(cloud: Cloud, given: argparse.Namespace) -> bool:
 def main() -> int:
     given = options()
     with tempfile.TemporaryDirectory(prefix="nv-soak-") as folder:
-        cloud = Cloud(Path(folder) / "cloud", HOSTS)
+        cloud = Cloud(Path(folder) / "cloud", HOSTS, NOVELLA_WEB_PROCESSES=str(given.web_processes))
         try:
             return 0 if run(cloud, given) else 1
         except BenchError as error:
