@@ -51,9 +51,14 @@ in_thread = LINKS.run
 
 
 def _with_connection(function: Callable[[], R]) -> R:
-    """Run it; afterwards a pooled or network connection goes back, while a thread keeps its SQLite connection."""
+    """Run it; afterwards a pooled or network connection goes back, while a thread keeps its SQLite connection.
+
+    One that did not come out of its transaction goes, too: whatever came later in this thread would be part of it.
+    """
     try:
         return function()
     finally:
+        if connection.connection is not None and not connection.autocommit:
+            connection.close()
         if connection.vendor != "sqlite" or connection.errors_occurred:
             close_old_connections()

@@ -68,8 +68,8 @@ class Tailer:
                 self._followers.setdefault(topic, set()).add(subscription)
             if self._thread is None or not self._thread.is_alive():
                 self._ready.clear()
-                self._stop.clear()
-                self._thread = threading.Thread(target=self._run, name="tailer", daemon=True)
+                self._stop = threading.Event()  # of this thread alone: one before it may not have ended yet
+                self._thread = threading.Thread(target=self._run, args=(self._stop,), name="tailer", daemon=True)
                 self._thread.start()
         self._ready.wait(30)
         return subscription
@@ -89,17 +89,18 @@ class Tailer:
 
     def stop(self) -> None:
         """End the thread and close its connections; the next ``subscribe`` starts it again."""
+        if self._thread is None:
+            return
         self._stop.set()
         wake.poke(wake.EVENTS)
-        if self._thread is not None:
-            self._thread.join(10)
-            self._thread = None
+        self._thread.join(10)
+        self._thread = None
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, stop: threading.Event) -> None:
         listener: wake.Listener | None = None
-        while not self._stop.is_set():
+        while not stop.is_set():
             try:
                 if listener is None:
                     listener = wake.listener(wake.EVENTS)
@@ -115,7 +116,7 @@ class Tailer:
                     listener.close()
                     listener = None
                 connection.close()
-                self._stop.wait(1)
+                stop.wait(1)
         if listener is not None:
             listener.close()
         connection.close()

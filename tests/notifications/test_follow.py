@@ -11,9 +11,9 @@ from provisioning.events.models import Event
 from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, versioned
 from tests.support.cast import People
-from tests.support.sockets import Open, _no_tailer_left, in_db, open_socket
+from tests.support.sockets import Open, in_db, open_socket
 
-__all__ = ["_no_tailer_left", "open_socket"]
+__all__ = ["open_socket"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 PATH = "/ws/v1/events?topic=notifications"

@@ -23,9 +23,9 @@ from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.roles import ensure_role
 from tests.support.cast import Api, Person, make_people, sign_in_browser
 from tests.support.clouds import Cloud, state_of
-from tests.support.sockets import ORIGIN, Open, _no_tailer_left, cookie_of, open_socket
+from tests.support.sockets import ORIGIN, Open, cookie_of, open_socket
 
-__all__ = ["_no_tailer_left", "open_socket"]
+__all__ = ["open_socket"]
 Rule = Callable[..., None]
 
 

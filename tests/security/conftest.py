@@ -44,9 +44,9 @@ from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
-from tests.support.sockets import _no_tailer_left, open_socket
+from tests.support.sockets import open_socket
 
-__all__ = ["_no_tailer_left", "open_socket"]
+__all__ = ["open_socket"]
 SECRET = "cheshire"
 """A part of every name and text of alice's project, so that it is found wherever it leaks."""
 PERSONS = ("nobody", "revoked", "expired", "reader", "member", "other", "domain", "operator")

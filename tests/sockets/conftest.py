@@ -1,5 +1,5 @@
 """Sockets against the real routing."""
 
-from tests.support.sockets import _no_tailer_left, open_socket
+from tests.support.sockets import open_socket
 
-__all__ = ["_no_tailer_left", "open_socket"]
+__all__ = ["open_socket"]

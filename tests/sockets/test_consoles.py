@@ -24,7 +24,7 @@ from provisioning.identity.services.users import revoke_all
 from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person
 from tests.support.roles import remove_role
-from tests.support.sockets import HOST, ORIGIN, Open, Socket, in_db, render
+from tests.support.sockets import HOST, ORIGIN, WITHIN, Open, Socket, in_db, render
 
 
 def server_of(person: Person, host: Host | None, **columns: Any) -> Instance:
@@ -98,7 +98,7 @@ async def cast(open_socket: Open, people: People) -> Cast:
 
 async def closed_with(socket: Socket) -> tuple[int, str]:
     while True:
-        message = await socket.receive_output(5)
+        message = await socket.receive_output(WITHIN)
         if message["type"] == "websocket.close":
             return int(message["code"]), str(message.get("reason", ""))
 
@@ -106,18 +106,18 @@ async def closed_with(socket: Socket) -> tuple[int, str]:
 async def test_bytes_pass_both_ways(cast: Cast) -> None:
     page, far = await cast.joined()
     await far.send_to(bytes_data=b"RFB 003.008\n")
-    assert await page.receive_from(5) == b"RFB 003.008\n"
+    assert await page.receive_from(WITHIN) == b"RFB 003.008\n"
     await page.send_to(bytes_data=b"\x00\xff")
-    assert await far.receive_from(5) == b"\x00\xff"
+    assert await far.receive_from(WITHIN) == b"\x00\xff"
     await page.send_to(text_data="ä")
-    assert await far.receive_from(5) == "ä".encode()
+    assert await far.receive_from(WITHIN) == "ä".encode()
 
 
 async def test_what_is_typed_before_the_host_is_there_arrives(cast: Cast) -> None:
     page = await cast.look(await cast.token())
     await page.send_to(bytes_data=b"early")
     far = await cast.dial((await cast.asked()).tunnel)
-    assert await far.receive_from(5) == b"early"
+    assert await far.receive_from(WITHIN) == b"early"
 
 
 async def test_the_end_of_either_side_ends_the_other(cast: Cast) -> None:
@@ -240,7 +240,7 @@ async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_sock
     assert far.accepted
     assert not (await cast.dial(tunnel)).accepted
     await far.send_to(bytes_data=b"still mine")
-    assert await page.receive_from(5) == b"still mine"
+    assert await page.receive_from(WITHIN) == b"still mine"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ async def test_what_is_taken_from_others_does_not(cast: Cast) -> None:
     page, far = await cast.joined()
     await in_db(revoke_all)(cast.people.charlie.user)
     await far.send_to(bytes_data=b"on")
-    assert await page.receive_from(5) == b"on"
+    assert await page.receive_from(WITHIN) == b"on"
 
 
 @pytest.mark.parametrize(

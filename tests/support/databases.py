@@ -33,6 +33,7 @@ from pytest_django import DjangoDbBlocker
 
 from portal.environment import database as read_database
 from provisioning.common import threads
+from provisioning.events.tailer import tailer
 from tests.support.postgresql_server import READY, TEMPLATE, url_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -50,9 +51,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def database(request: pytest.FixtureRequest) -> str:
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
     """The kind of database that the test runs on."""
-    return str(getattr(request, "param", "sqlite"))
+    yield str(getattr(request, "param", "sqlite"))
+    tailer().stop()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,7 +73,14 @@ STAYING = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def _empty(case: TransactionTestCase) -> None:
-    """Delete all rows; in the place of Django's flush, which truncates each table and makes all permissions anew."""
+    """Delete all rows; in the place of Django's flush, which truncates each table and makes all permissions anew.
+
+    Threads end first what the test has left to them.  From now on nothing may use a database: a transaction that is cut
+    off by that leaves its thread's connection without autocommit for the rest of the run, its reads and writes are
+    refused at once while others write, and what it has for its commits is never done.
+    """
+    tailer().stop()
+    _let_threads_end()
     for alias in case._databases_names(include_mirrors=False):
         with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
             for table in _tables(connections[alias].vendor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +16,6 @@ from django.contrib.sessions.backends.signed_cookies import SessionStore
 from portal.routing import websocket_router
 from provisioning.common.context import RequestContext
 from provisioning.events.selectors import LoggedEvent
-from provisioning.events.tailer import tailer
 
 HOST = "127.0.0.1:8000"
 ORIGIN = f"http://{HOST}"
@@ -55,12 +54,6 @@ def cookie_of(token: str) -> str:
     session["token"] = token
     session.save()
     return f"{settings.SESSION_COOKIE_NAME}={session.session_key}"
-
-
-@pytest.fixture(autouse=True)
-def _no_tailer_left() -> Iterator[None]:
-    yield
-    tailer().stop()
 
 
 @pytest.fixture
