@@ -153,6 +153,12 @@ CACHES: dict[str, Any] = {
     },
 }
 """``sign_in`` counts wrong passwords: in a file of this machine, unless several machines are given one server."""
+CACHES["rates"] = {
+    "BACKEND": "provisioning.common.machine_cache.MachineCache",
+    "LOCATION": str(RUN_DIR / "rates.sqlite3"),
+    "OPTIONS": {"MAX_ENTRIES": 100_000},
+}
+"""``rates`` counts requests, in a file of this machine."""
 if env.str("NOVELLA_CACHE_URL", default=""):
     CACHES["sign_in"] = env.cache_url("NOVELLA_CACHE_URL")
 if "LocMem" in CACHES["sign_in"]["BACKEND"]:

@@ -8,27 +8,22 @@ counting for itself would allow as many times more as there are processes.
 
 import logging
 import math
-import os
 import sqlite3
-import threading
 import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping
+from typing import cast
 
 from django.conf import settings
+from django.core.cache import caches
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import TooManyRequestsError
+from provisioning.common.machine_cache import MachineCache
 
+CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"
 PROJECT_SHARE = 4
 """What one person asks for must not use up what the others of the project may."""
-FILE = "rates.sqlite3"
-PATIENCE = 0.5
-"""Seconds that another process may hold the file."""
-SWEEP_EVERY = 1000
-"""Requests after which counts that are over are forgotten."""
 _WORDS = {LAUNCHES: "servers", WRITES: "changes", SEARCHES: "searches", DRY_RUNS: "dry runs"}
 
 logger = logging.getLogger(__name__)
@@ -50,10 +45,10 @@ def seconds_to_wait(context: RequestContext, kind: str, many: int = 1) -> int:
     if not number or context.is_admin or context.user_id is None:
         return 0
     per_one = seconds / number
-    shares = {f"{kind} user {context.user_id}": per_one}
+    shares = {f"{kind}:user:{context.user_id}": per_one}
     if context.project_id is not None:
-        shares[f"{kind} project {context.project_id}"] = per_one / PROJECT_SHARE
-    wait = _counts.take({key: min(many, number) * each for key, each in shares.items()}, seconds)
+        shares[f"{kind}:project:{context.project_id}"] = per_one / PROJECT_SHARE
+    wait = _take({key: min(many, number) * each for key, each in shares.items()}, seconds)
     return math.ceil(wait)
 
 
@@ -66,77 +61,22 @@ def refusal(kind: str, wait: int) -> TooManyRequestsError:
     )
 
 
-class Counts:
-    """For each key the time at which nothing of it is used any more (the generic cell rate algorithm).
+def _take(costs: Mapping[str, float], window: float) -> float:
+    """Add to each key so many seconds; all or none, so that none is more than ``window`` seconds from now.
 
-    The file is a hint and no record: when it cannot be used, everybody is let through.
+    A key has the time at which nothing of it is used any more (the generic cell rate algorithm).  Returns 0, or how
+    many seconds are too many.  The counts are a hint and no record: when they cannot be used, everybody is let through.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._file: sqlite3.Connection | None = None
-        self._path, self._pid, self._taken = Path(), 0, 0
-
-    def take(self, costs: Mapping[str, float], window: float) -> float:
-        """Add to each key so many seconds; all or none, so that none is more than ``window`` seconds from now.
-
-        Returns 0, or how many seconds are too many.
-        """
-        with self._lock:
-            try:
-                return self._take(costs, window)
-            except (sqlite3.Error, OSError):
-                logger.warning("The counts of requests cannot be used: nobody is limited now.", exc_info=True)
-                self._begin_anew()
-                return 0.0
-
-    def _take(self, costs: Mapping[str, float], window: float) -> float:
-        file, now = self._open(), time.time()
-        file.execute("BEGIN IMMEDIATE")
-        try:
-            ends = _ends(file, costs)
+    counts, now = cast("MachineCache", caches[CACHE]), time.time()
+    try:
+        with counts.exclusive():
             # A clock that was set back must not lock anybody out.
-            new = {key: min(max(ends.get(key, now), now), now + window) + cost for key, cost in costs.items()}
-            wait = max(new.values()) - now - window
+            ends = {key: min(max(float(counts.get(key, now)), now), now + window) + costs[key] for key in costs}
+            wait = max(ends.values()) - now - window
             if wait > 1e-6:
                 return wait
-            file.executemany("INSERT OR REPLACE INTO rates VALUES (?, ?)", new.items())
-            self._taken += 1
-            if self._taken % SWEEP_EVERY == 0:
-                file.execute("DELETE FROM rates WHERE ends_at < ?", [now])
-            return 0.0
-        finally:
-            file.execute("COMMIT")
-
-    def _open(self) -> sqlite3.Connection:
-        """Return this process's connection: a fork does not take it along."""
-        path = Path(settings.RUN_DIR, FILE)
-        if self._file is None or (path, os.getpid()) != (self._path, self._pid):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-            self._path, self._pid = path, os.getpid()
-            self._file.execute("PRAGMA journal_mode = WAL")
-            self._file.execute("PRAGMA synchronous = OFF")
-            self._file.execute("CREATE TABLE IF NOT EXISTS rates (key TEXT PRIMARY KEY, ends_at REAL) WITHOUT ROWID")
-        return self._file
-
-    def _begin_anew(self) -> None:
-        """Let go of the file; one that is damaged is removed."""
-        file, self._file = self._file, None
-        if file is None:
-            return
-        with suppress(sqlite3.Error):
-            try:
-                file.execute("PRAGMA quick_check(1)")
-            except sqlite3.DatabaseError:
-                for end in ("", "-wal", "-shm"):
-                    Path(f"{self._path}{end}").unlink(missing_ok=True)
-            file.close()
-
-
-def _ends(file: sqlite3.Connection, keys: Collection[str]) -> dict[str, float]:
-    marks = ", ".join("?" * len(keys))
-    return dict(file.execute(f"SELECT key, ends_at FROM rates WHERE key IN ({marks})", list(keys)))  # noqa: S608
-
-
-_counts = Counts()
+            for key, end in ends.items():
+                counts.set(key, end, end - now)
+    except (sqlite3.Error, OSError):
+        logger.warning("The counts of requests cannot be used: nobody is limited now.", exc_info=True)
+    return 0.0

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from portal import environment
 from portal.common import rate_limits
 from provisioning.common.errors import TooManyRequestsError
+from provisioning.common.machine_cache import MachineCache
 from provisioning.compute.models import Instance
 from tests.support.cast import Api, People, Person, sign_in_browser
 from tests.support.clouds import Cloud
@@ -24,11 +28,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 V21 = "/compute/v2.1"
 HOUR = 3600
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _own_counts(settings: Any, tmp_path: Path) -> None:
-    settings.RUN_DIR = tmp_path / "run"
 
 
 @pytest.fixture
@@ -43,6 +42,7 @@ def limit(**numbers: int) -> None:
 @pytest.fixture(autouse=True)
 def _as_before(settings: Any) -> None:
     settings.RATE_LIMITS = {}
+    caches[rate_limits.CACHE].clear()
 
 
 def body(cloud: Cloud, **more: Any) -> dict[str, Any]:
@@ -154,31 +154,35 @@ def test_a_search_of_the_dashboard_is_counted(people: People, cloud: Cloud) -> N
 
 TAKING = """
 import sys
-from pathlib import Path
 from django.conf import settings
-settings.configure(RUN_DIR=Path(sys.argv[1]))
-from portal.common.rate_limits import Counts
-counts = Counts()
-sys.stdout.write(str(sum(not counts.take({"a": 60.0, "b": 1.0}, 3000.0) for _ in range(60))))
+backend = "provisioning.common.machine_cache.MachineCache"
+settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
+                           "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
+from portal.common.rate_limits import _take
+sys.stdout.write(str(sum(not _take({"a": 60.0, "b": 1.0}, 3000.0) for _ in range(60))))
 """
 
 
 def test_all_web_processes_count_together(tmp_path: Path) -> None:
     processes = [
-        subprocess.Popen([sys.executable, "-c", TAKING, str(tmp_path / "run")], stdout=subprocess.PIPE, cwd=ROOT)
+        subprocess.Popen([sys.executable, "-c", TAKING, str(tmp_path / "rates")], stdout=subprocess.PIPE, cwd=ROOT)
         for _ in range(3)
     ]
     taken = [int(process.communicate(timeout=60)[0]) for process in processes]
     assert sum(taken) == 50
 
 
-def test_a_damaged_file_limits_nobody_and_is_made_anew(people: People) -> None:
+def test_counts_that_cannot_be_used_limit_nobody(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     limit(writes=1)
-    file = Path(django_settings.RUN_DIR, rate_limits.FILE)
-    file.parent.mkdir()
-    file.write_bytes(b"this is no database, and is long enough to be read as one" * 100)
-    for _ in range(2):
-        rate_limits.check(people.alice.context, "writes")
+
+    def fail(_: object) -> object:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MachineCache, "exclusive", fail)
+        for _ in range(3):
+            rate_limits.check(people.alice.context, "writes")
+    rate_limits.check(people.alice.context, "writes")
     with pytest.raises(TooManyRequestsError):
         rate_limits.check(people.alice.context, "writes")
 
@@ -188,7 +192,7 @@ def test_what_is_over_is_free_again_and_a_clock_set_back_locks_nobody_out(
 ) -> None:
     limit(writes=2)
     now = 1_000_000.0
-    monkeypatch.setattr(rate_limits.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     for _ in range(2):
         rate_limits.check(people.alice.context, "writes")
     assert rate_limits.seconds_to_wait(people.alice.context, "writes") == HOUR // 2
