@@ -3,12 +3,13 @@
 import uuid
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import IntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import SERVER
 from provisioning.common.ids import NOBODY
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
@@ -65,8 +66,19 @@ def of_tasks(rows: QuerySet[HostCommand]) -> QuerySet[HostCommand]:
 
 def of_task(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:
     """Return the newest unfinished command of a server's task, but to build it."""
-    rows = of_tasks(unfinished(instance_id)).filter(generation=attempt).exclude(kind="build_request")
-    return rows.order_by("-created_at").first()
+    return _OF_TASK.first(instance_id=instance_id, attempt=attempt)
+
+
+_OF_TASK = Prepared(
+    lambda instance_id, attempt: (
+        of_tasks(unfinished(instance_id))
+        .filter(generation=attempt)
+        .exclude(kind="build_request")
+        .order_by("-created_at")[:1]
+    ),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+)
 
 
 def working_at(instance_id: uuid.UUID, attempt: int) -> HostCommand | None:

@@ -7,9 +7,11 @@ instance is gone for them; that of its ports with the ports.
 
 import uuid
 
+from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
+from provisioning.common.prepared import Prepared
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
@@ -39,12 +41,18 @@ def host_holding(instance: Instance) -> Host | None:
     """Return the host that may have something of the instance, None when no command for it ever left or the host has
     confirmed its end.
     """
-    allocation = Allocation.objects.select_related("host").filter(instance_id=instance.id).first()
+    allocation = _HELD.first(instance_id=instance.id)
     if allocation is None:
         return None
     if not_handed_over(instance) and allocation.attempt == instance.attempt:
         return None
     return allocation.host
+
+
+_HELD = Prepared(
+    lambda instance_id: Allocation.objects.select_related("host").filter(instance_id=instance_id),
+    instance_id=UUIDField(),
+)
 
 
 def not_handed_over(instance: Instance) -> bool:

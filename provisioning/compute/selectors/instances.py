@@ -4,12 +4,13 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
 from provisioning.compute.states import VmState
@@ -63,14 +64,28 @@ def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, delet
 
     Deleted servers are gone, except for an operator who says ``deleted``.  Raises NotFoundError.
     """
-    operator = policy.allows(context, ALL_PROJECTS)
-    rows = _seen(context, operator=operator).select_related("host").filter(id=read_id(instance_id) or NOBODY)
-    if not (deleted and operator):
-        rows = rows.exclude(vm_state=VmState.DELETED)
-    instance = rows.first()
+    key = read_id(instance_id) or NOBODY
+    if not policy.allows(context, ALL_PROJECTS):
+        instance = _OF_PROJECT.first(key=key, project_id=context.project_id or NOBODY)
+    else:
+        instance = (_ANY if deleted else _ANY_THERE).first(key=key)
     if instance is None:
         raise NotFoundError(f"Instance {instance_id} could not be found.")
     return instance
+
+
+_ANY = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
+_ANY_THERE = Prepared(
+    lambda key: Instance.objects.select_related("host").filter(id=key).exclude(vm_state=VmState.DELETED),
+    key=UUIDField(),
+)
+_OF_PROJECT = Prepared(
+    lambda key, project_id: (
+        Instance.objects.select_related("host").filter(id=key, project_id=project_id).exclude(vm_state=VmState.DELETED)
+    ),
+    key=UUIDField(),
+    project_id=UUIDField(),
+)
 
 
 def fault_of(instances: Iterable[Instance]) -> dict[uuid.UUID, InstanceFault]:

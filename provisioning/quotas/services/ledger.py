@@ -215,8 +215,18 @@ def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection
     for committed, column in ((False, "reserved"), (True, "in_use")):
         amounts = {row.resource: row.amount for row in rows if row.committed is committed}
         if amounts:
-            counters = QuotaUsage.objects.filter(project_id=rows[0].project_id, resource__in=list(amounts))
-            counters.update(**{column: F(column) - amount_of(amounts)})
+            _lower(tuple(sorted(amounts)), column)(scope_id=rows[0].project_id, **amounts)
+
+
+@cache
+def _lower(resources: tuple[str, ...], column: str) -> PreparedUpdate:
+    """Return the statement that lowers these counters, each by its amount."""
+
+    def rows(scope_id: Value, **amounts: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
+        counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=resources)
+        return counters, {column: F(column) - amount_of(amounts)}
+
+    return PreparedUpdate(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in resources})
 
 
 @transaction.atomic
