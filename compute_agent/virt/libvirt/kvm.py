@@ -43,6 +43,9 @@ def prepare(settings: AgentSettings) -> VirtType:
     paths = HostPaths(settings.state_dir.absolute(), chosen)
     covered, places = private_mounts.account_files(), []
     if not chosen.is_root:
+        os.umask(
+            0o022
+        )  # libvirt makes folders by it that QEMU has to get through; the state folder is closed by its mode
         places = paths.mount_points()
     if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
         covered[DEVICE] = b""
