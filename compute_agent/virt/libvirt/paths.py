@@ -5,6 +5,7 @@ is named below ``/run/novella-…``: each folder that it needs is mounted there,
 QEMU inherits; or is a symbolic link, where guests run as root.
 """
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,11 +212,12 @@ class HostPaths:
         self.short.chmod(0o755)
 
     def remove_short(self) -> None:
-        """Remove the short names; what they stand for stays."""
-        for name in VISIBLE:
-            self._clear(self.short / name)
-        if self.short.is_dir():
-            self.short.rmdir()
+        """Remove the short names; what they stand for stays, and so does what somebody else put beside them."""
+        with contextlib.suppress(OSError):
+            for name in VISIBLE:
+                self._clear(self.short / name)
+            if self.short.is_dir():
+                self.short.rmdir()
 
     @staticmethod
     def _clear(link: Path) -> None:
