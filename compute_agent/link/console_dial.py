@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
+import stat
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -57,6 +59,21 @@ class _Shares:
             del self._taken[share]
 
 
+@contextlib.contextmanager
+def _itself(path: Path) -> Iterator[str]:
+    """Give a name for the socket that lies there, never for one that a link leads to.  Raises OSError.
+
+    The folder is the guest's account's: a guest that broke out could let the host talk to any of its own services.
+    """
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is no socket")
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
 class ConsoleDialer:
     """One host's tunnels.  Everything runs on the event loop; a name is looked up in a thread."""
 
@@ -93,8 +110,9 @@ class ConsoleDialer:
                 self._held.discard(path)
 
         try:
-            async with asyncio.timeout(CONNECT_WITHIN):
-                guest = await asyncio.open_unix_connection(str(path), limit=MOST_BYTES)
+            with _itself(path) as name:
+                async with asyncio.timeout(CONNECT_WITHIN):
+                    guest = await asyncio.open_unix_connection(name, limit=MOST_BYTES)
         except (OSError, TimeoutError) as error:
             let_go()
             raise UnsupportedError("The guest has no such console now.", detail=str(error)) from error

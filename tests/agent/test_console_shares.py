@@ -88,3 +88,16 @@ async def test_what_has_ended_or_never_began_is_given_back(guest: Path, dialer: 
             await dialer.open("t", guest, alone=False, share="user one")
         await dialer.close()
         await asyncio.sleep(0)
+
+
+async def test_a_link_in_the_place_of_a_guests_socket_leads_nowhere(
+    guest: Path, dialer: ConsoleDialer, tmp_path: Path
+) -> None:
+    """Else a guest that broke out could let the host talk to its own services for it."""
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(guest)
+    file.touch()
+    for path in (link, file):
+        with pytest.raises(UnsupportedError):
+            await dialer.open("t", path, alone=False)
+    await dialer.open("t", guest, alone=False)
