@@ -233,7 +233,12 @@ def show(rows: list[Row]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__)
+    if sys.argv[1:2] == ["http"]:
+        from bench.over_http import command  # noqa: PLC0415 - loads the OpenStack client
+
+        return command.main(sys.argv[2:])
+    more = "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
+    parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")
     parser.add_argument("--real-launches", type=int, default=8, metavar="N", help="the same with QEMU; 0: none (8)")
     options = parser.parse_args()

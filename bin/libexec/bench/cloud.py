@@ -19,10 +19,16 @@ from up import credentials
 from up.data_folder import DataFolder
 from up.health import free_port
 from up.processes import children, command_line, descendants
-from up.programs import CHECKOUT, environment, manage
+from up.programs import CHECKOUT, environment
 
 READY_WITHIN = 300.0
 STOP_WITHIN = 60.0
+PARTS = {
+    "web": ("daphne", "manage.py web"),
+    "worker": ("manage.py qworker",),
+    "agent": ("compute_agent",),
+}
+"""The services below bin/up, and what a command line of each has in it, one of its words in each version."""
 ACTIVE_WITHIN = 120.0
 
 
@@ -33,24 +39,24 @@ class BenchError(Exception):
 class Cloud:
     """A cloud that bin/up can start and stop several times, always on the same folder and port."""
 
-    def __init__(self, folder: Path, simulate: int, **settings: str) -> None:
+    def __init__(self, folder: Path, simulate: int, checkout: Path = CHECKOUT, **settings: str) -> None:
         """Take ``simulate`` simulated hosts, or with 0 this machine; ``settings`` are named as in the guide."""
         self.data = folder
+        self._checkout = checkout
+        self._program = str(checkout / "bin/up")
+        self._settings = {"NOVELLA_RATE_LIMITS": "none"} | settings  # it asks for more than people do
         self.port = free_port()
         self._options = ["--data", str(folder), "--port", str(self.port)]
         self._simulate = ["--simulate", str(simulate)] if simulate else []
-        self._settings = settings
         self._process: subprocess.Popen[str] | None = None
 
     def up(self) -> float:
         """Start bin/up; return the seconds until it said that it is ready."""
         began = time.monotonic()
-        command = [str(CHECKOUT / "bin/up"), *self._options, *self._simulate]
+        command = [self._program, *self._options, *self._simulate]
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
-        plain["NOVELLA_RATE_LIMITS"] = "none"  # a measurement asks for more than people do
-        plain |= self._settings
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain | self._settings
         )
         assert self._process.stdout is not None  # noqa: S101 - asked for above
         said = []
@@ -81,7 +87,7 @@ class Cloud:
 
     def clean(self) -> None:
         self.down()
-        command = [str(CHECKOUT / "bin/up"), "--clean", "--data", str(self.data)]
+        command = [self._program, "--clean", "--data", str(self.data)]
         subprocess.run(command, capture_output=True, check=True, timeout=STOP_WITHIN * 2)
 
     def project(self, name: str) -> str:
@@ -106,9 +112,10 @@ class Cloud:
 
     def manage(self, *arguments: str) -> str:
         """Run manage.py on this cloud's data; returns what it printed."""
+        own = environment(DataFolder(self.data, CHECKOUT / "var"), self.port) | {"PYTHONPATH": str(self._checkout)}
         done = subprocess.run(
-            manage(*arguments),
-            env=environment(DataFolder(self.data, CHECKOUT / "var"), self.port),
+            [str(self._checkout / ".venv/bin/python"), str(self._checkout / "manage.py"), *arguments],
+            env=own | self._settings,
             capture_output=True,
             text=True,
             check=False,
@@ -117,20 +124,25 @@ class Cloud:
             raise BenchError(f"manage.py {arguments[0]}: {done.stderr.strip()[-500:]}")
         return done.stdout
 
-    def control_plane_kib(self) -> dict[str, int]:
-        """Return the proportional memory (PSS) of each service's processes in KiB, without guests and their helpers."""
+    def parts(self) -> dict[str, list[int]]:
+        """Return the numbers of each service's processes, without guests and their helpers."""
         assert self._process is not None  # noqa: S101 - called while it runs
-        sizes = {"supervisor": _pss(self._process.pid)}
+        found = {"supervisor": [self._process.pid]}
         for child in children(self._process.pid):
             line = command_line(child)
-            name = next((name for name in ("manage.py web", "qworker", "compute_agent") if name in line), "")
+            name = next((name for name, words in PARTS.items() if any(word in line for word in words)), "")
             if name:
                 pids = [child, *descendants(child)]
-                sizes[name] = sum(_pss(pid) for pid in pids if "python" in command_line(pid).partition(" ")[0])
-        return sizes
+                found[name] = [pid for pid in pids if "python" in command_line(pid).partition(" ")[0]]
+        return found
+
+    def control_plane_kib(self) -> dict[str, int]:
+        """Return the proportional memory (PSS) of each service's processes in KiB."""
+        return {name: sum(pss(pid) for pid in pids) for name, pids in self.parts().items()}
 
 
-def _pss(pid: int) -> int:
+def pss(pid: int) -> int:
+    """Return a process's proportional memory in KiB; 0 when it is gone."""
     try:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
-import pwd
-import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -22,19 +17,12 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from up.processes import children
+from postgresql import Server
 
 Row = dict[str, Any]
-START_WITHIN = 60.0
 IMPATIENT = 1.0
 """Seconds that a change waits for others: they may have been stopped in the middle of a transaction."""
 CHANNELS = ("queue", "events")
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
-
-
-class DatabaseError(Exception):
-    """The database cannot be started; the text says why."""
 
 
 class Database(ABC):
@@ -43,12 +31,14 @@ class Database(ABC):
     name: str
     url = ""
     """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
-    in_main: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
-    """Does something in the main thread; another function once that thread runs a cloud."""
 
     @abstractmethod
     def start(self) -> None:
         """Make it ready."""
+
+    @abstractmethod
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        """Start processes by a function that does something in the main thread, which runs a cloud from now on."""
 
     @abstractmethod
     def stop(self, *, keep: bool) -> None:
@@ -97,6 +87,9 @@ class Sqlite(Database):
 
     def start(self) -> None:
         """Do nothing: whoever opens the file first creates it."""
+
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        """Do nothing: there is no process."""
 
     def stop(self, *, keep: bool) -> None:
         """Do nothing: the file goes with its folder."""
@@ -155,68 +148,23 @@ class Sqlite(Database):
 
 
 class Postgresql(Database):
-    """A PostgreSQL server on a UNIX socket, without TCP, that ends with the run."""
+    """A PostgreSQL server of its own that ends with the run."""
 
     name = "postgresql"
 
     def __init__(self, folder: Path) -> None:
         """Choose a new folder for the server's files that its user may reach."""
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.url = f"postgres://novella@/postgres?host={folder}"
+        self._server = Server(folder, durable=False)
+        self.url = self._server.url
 
     def start(self) -> None:
-        programs, user = _programs(), _server_user()
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        if user:
-            os.chown(self._folder, user["user"], user["group"])
-        data = self._folder / "data"
-        options = ["-D", str(data), "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(
-            [str(programs / "initdb"), *options],
-            check=True,
-            capture_output=True,
-            env=_environment(),
-            cwd=self._folder,
-            **user,
-        )
-        self._run()
-
-    def _run(self) -> None:
-        """Start the server from the main thread, whose end the kernel reports to it, and wait until it answers."""
-        self.in_main(self._spawn)
-        deadline = time.monotonic() + START_WITHIN
-        while time.monotonic() < deadline:
-            with contextlib.suppress(psycopg.Error):
-                self.read("SELECT 1")
-                return
-            time.sleep(0.1)
-        raise DatabaseError(f"PostgreSQL did not start; {self._folder}/server.log has more.")
-
-    def _spawn(self) -> None:
-        user = _server_user()
-        command = [str(_programs() / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "-h", "", "-F", "-N", "300"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(),
-                cwd=self._folder,
-                start_new_session=True,
-                preexec_fn=_end_with_parent,
-                **user,
-            )
+        self._server.start()
 
     def stop(self, *, keep: bool) -> None:
-        if self._process is not None:
-            self._signal(signal.SIGCONT)
-            self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
-            self._process = None
-        if not keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._server.stop(keep=keep)
+
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        self._server.in_main = in_main
 
     def _connect(self) -> psycopg.Connection[Row]:
         return psycopg.connect(
@@ -245,15 +193,13 @@ class Postgresql(Database):
     def away(self, seconds: float, pick: int) -> str:
         """Stop every process of the server for a while, or shut it down at once and start it again."""
         if pick % 2:
-            self._signal(signal.SIGSTOP)
+            self._server.signal(signal.SIGSTOP)
             time.sleep(seconds)
-            self._signal(signal.SIGCONT)
+            self._server.signal(signal.SIGCONT)
             return "its processes were stopped"
-        if self._process is not None:
-            self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(30)
+        self._server.break_off()
         time.sleep(seconds)
-        self._run()
+        self._server.run()
         return "it was shut down at once and recovered"
 
     def lose_wakes(self, seconds: float) -> None:
@@ -268,45 +214,6 @@ class Postgresql(Database):
         for _ in range(times):
             for channel in CHANNELS:
                 self.read(f"SELECT pg_notify('novella_{channel}', '')")
-
-    def _signal(self, number: signal.Signals) -> None:
-        """Send a signal to the server and its children, each of which leads a session of its own."""
-        if self._process is None:
-            return
-        for pid in [self._process.pid, *children(self._process.pid)]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-
-def _end_with_parent() -> None:
-    """Between fork and exec: a fast shutdown when the run is killed."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-
-def _environment() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-
-
-def _programs() -> Path:
-    """Return the folder of the newest server's programs, which Debian keeps out of PATH.  Raises DatabaseError."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if found:
-        return found[-1]
-    postgres = shutil.which("postgres")
-    if postgres is None:
-        raise DatabaseError("PostgreSQL is not installed (apt install postgresql).")
-    return Path(postgres).parent
-
-
-def _server_user() -> dict[str, Any]:
-    """Return the user to run the server as, which refuses to run as root."""
-    if os.getuid() != 0:
-        return {}
-    try:
-        user = pwd.getpwnam("postgres")
-    except KeyError:
-        user = pwd.getpwnam("nobody")
-    return {"user": user.pw_uid, "group": user.pw_gid}
 
 
 def make(kind: str, data: Path, beside: Path) -> Database:

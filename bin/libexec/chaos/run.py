@@ -77,7 +77,7 @@ class Run:
         try:
             self._run()
         finally:
-            self.database.in_main = lambda work: work()
+            self.database.run_in(lambda work: work())
             self.hypervisors.stop()
             self.cloud.stop()
             self.proxy.stop()
@@ -89,7 +89,7 @@ class Run:
         self.proxy.start()
         self.cloud.wait_until_ready()
         self.hypervisors.start()
-        self.database.in_main = self.cloud.do
+        self.database.run_in(self.cloud.do)
         world = self._stepping(lambda: users.create(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log))
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)

@@ -10,10 +10,10 @@ from pathlib import Path
 import chaos.plan
 from chaos.client import UnreachableError
 from chaos.cloud import Cloud, CloudError
-from chaos.database import DatabaseError
 from chaos.proxy import Proxy
 from chaos.run import Log, Run
 from chaos.users import UsersError
+from postgresql import PostgresqlError
 from up.prepare import PreparationError
 
 
@@ -39,7 +39,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     try:
         database.start()
         wrongs = Run(plan, cloud, database, proxy, log).result()
-    except (CloudError, DatabaseError, UsersError, PreparationError, UnreachableError) as error:
+    except (CloudError, PostgresqlError, UsersError, PreparationError, UnreachableError) as error:
         trouble = str(error)
     except KeyboardInterrupt:
         trouble = "interrupted"
