@@ -1,10 +1,13 @@
 """The host's end of a console, dialled because the host was asked to."""
 
+import asyncio
 import contextlib
+import uuid
 
-from portal.common import handshake
+from portal.common import handshake, tunnel_relay
 from portal.common.consumer import Consumer
-from portal.common.tunnels import Tunnel, tunnels
+from portal.common.tunnel_relay import Pipe
+from portal.common.tunnels import PersonEnd, tunnels
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.threads import in_thread
 from provisioning.hosts import enrolment
@@ -13,33 +16,61 @@ from provisioning.hosts import enrolment
 class TunnelConsumer(Consumer):
     """``/ws/agent/consoles/<tunnel>``: the host's end; what is no tunnel of the host is denied."""
 
-    _tunnel: Tunnel | None = None
+    _person: PersonEnd | None = None
+    _pipe: Pipe | None = None
+    _reader: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """Let in the host that was asked, with its credential."""
         name = handshake.header(self.scope, "x-novella-host")
-        tunnel: Tunnel | None = None
+        tunnel = self.scope["url_route"]["kwargs"]["tunnel"]
         with contextlib.suppress(NotAuthenticatedError):
             host = await in_thread(enrolment.authenticate, name, handshake.bearer(self.scope))
-            tunnel = tunnels.dialled(self.scope["url_route"]["kwargs"]["tunnel"], host.id)
+            if await self._join_here(tunnel, host.id) or await self._join_elsewhere(tunnel, host.id):
+                return
+        await self.close()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Pass on what the guest sent."""
+        if bytes_data and self._person is not None:
+            await self._person.take(bytes_data)
+        elif bytes_data and self._pipe is not None:
+            await self._pipe.take(bytes_data)
+
+    async def disconnect(self, code: int) -> None:
+        if self._person is not None:
+            self._person.gone()
+        if self._pipe is not None:
+            await self._pipe.close()
+        if self._reader is not None:
+            self._reader.cancel()
+
+    async def take(self, data: bytes) -> None:
+        await self.send(bytes_data=data)
+
+    async def _join_here(self, name: str, host_id: uuid.UUID) -> bool:
+        """Join with a person's end in this process."""
+        tunnel = tunnels.dialled(name, host_id)
         if tunnel is None or tunnel.dialled.done():
-            await self.close()
-            return
-        self._tunnel = tunnel
+            return False
+        self._person = tunnel.person
         await self.accept()
         if tunnel.dialled.done():  # the person has left meanwhile
             await self.close()
         else:
             tunnel.dialled.set_result(self)
+        return True
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Pass on what the guest sent."""
-        if self._tunnel is not None and bytes_data:
-            await self._tunnel.person.take(bytes_data)
+    async def _join_elsewhere(self, name: str, host_id: uuid.UUID) -> bool:
+        """Join with a person's end in another process of this machine."""
+        self._pipe = await tunnel_relay.join(name, host_id)
+        if self._pipe is None:
+            return False
+        await self.accept()
+        self._reader = asyncio.get_running_loop().create_task(self._pass_on(self._pipe))
+        return True
 
-    async def disconnect(self, code: int) -> None:
-        if self._tunnel is not None:
-            self._tunnel.person.gone()
-
-    async def take(self, data: bytes) -> None:
-        await self.send(bytes_data=data)
+    async def _pass_on(self, pipe: Pipe) -> None:
+        async for data in pipe.frames():
+            await self.take(data)
+        await self.close()

@@ -1,16 +1,20 @@
 """Where the two ends of a console or of a console log meet: a person's, and the socket that the host dials because it
 was asked to.
 
-Both must come to the same web process.  A host whose dial comes to another one is refused there and dials again, so
-several processes behind one address work when the address spreads connections over them.
+A dial that comes to another web process of the machine is passed on (``tunnel_relay``).  One that comes to another
+machine is refused and made again, so several machines behind one address work when the address spreads connections.
 """
 
 import asyncio
 import contextlib
+import functools
 import secrets
 import uuid
 from collections.abc import AsyncIterator
 from typing import Protocol
+
+from portal.common import tunnel_relay
+from portal.common.tunnel_relay import Pipe
 
 
 class PersonEnd(Protocol):
@@ -66,11 +70,28 @@ class TunnelRegistry:
         """Make a tunnel that the host is to dial; in the end hang up on it."""
         tunnel = self._wait_for(host_id, person)
         try:
-            yield tunnel
+            async with tunnel_relay.listening(tunnel.name, functools.partial(self._passed_on, tunnel.name)):
+                yield tunnel
         finally:
             self._waiting.pop(tunnel.name, None)
             if not tunnel.dialled.cancel() and not tunnel.dialled.cancelled():
                 await tunnel.dialled.result().close()
+
+    def _passed_on(self, name: str, host_id: uuid.UUID, pipe: Pipe) -> tunnel_relay.Read | None:
+        """Another process was dialled and passes on what the host sends."""
+        tunnel = self.dialled(name, host_id)
+        if tunnel is None or tunnel.dialled.done():
+            return None
+
+        async def read() -> None:
+            try:
+                async for data in pipe.frames():
+                    await tunnel.person.take(data)
+            finally:
+                tunnel.person.gone()
+
+        tunnel.dialled.set_result(pipe)
+        return read
 
 
 tunnels = TunnelRegistry()

@@ -70,7 +70,7 @@ def poke(channel: str) -> None:
         return
     if not names:
         return
-    with _short_path(folder) as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+    with short_path(folder) as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)  # noqa: FBT003
         for name in names:
             try:
@@ -89,7 +89,7 @@ def _folder() -> Path:
 
 
 @contextlib.contextmanager
-def _short_path(folder: Path) -> Generator[str]:
+def short_path(folder: Path) -> Generator[str]:
     """A path for the folder that fits a socket address (107 bytes) however deep the data folder lies."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -107,7 +107,7 @@ class _Datagrams:
         self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.{channel}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)  # noqa: FBT003
-        with _short_path(folder) as short:
+        with short_path(folder) as short:
             self._socket.bind(f"{short}/{self._path.name}")
 
     def wait(self, timeout: float) -> bool:
