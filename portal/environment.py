@@ -13,6 +13,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 env = environ.Env()
 
+OF_ALL, LEAST, MOST = 48, 12, 24
+"""Connections to PostgreSQL that the web processes of a machine share, and the bounds of what one of them gets: half of
+the hundred that the server allows unless told otherwise.
+"""
+
 
 def integer(name: str, default: int, low: int, high: int) -> int:
     """Read a whole number within bounds; a wrong one stops the start with a sentence."""
@@ -161,9 +166,10 @@ def add_secret_key(path: Path, keep: int) -> None:
     fresh.replace(path)
 
 
-def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
+def database(name: str, data: Path, role: str, patience: int, processes: int = 1) -> dict[str, Any]:
     """Read the URL of the database; without one it is SQLite in the data folder.  ``role`` decides how connections are
-    kept, ``patience`` is how many seconds SQLite is waited for.
+    kept, ``patience`` is how many seconds SQLite is waited for,
+    ``processes`` how many web processes share what PostgreSQL allows.
     """
     url = env.str(name, default="")
     synchronous = env.str("NOVELLA_SQLITE_SYNCHRONOUS", default="NORMAL").upper()
@@ -184,7 +190,7 @@ def database(name: str, data: Path, role: str, patience: int) -> dict[str, Any]:
         }
     found: dict[str, Any] = env.db_url_config(url)
     if role == "web":
-        most = integer("NOVELLA_DATABASE_POOL", 24, 8, 1000)
+        most = integer("NOVELLA_DATABASE_POOL", min(max(OF_ALL // processes, LEAST), MOST), 8, 1000)
         found.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": most}
         found["CONN_MAX_AGE"] = 0
     else:

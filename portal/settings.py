@@ -2,6 +2,7 @@
 
 docs/operator-guide.md lists them all."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -66,7 +67,7 @@ SECURE_HSTS_SECONDS = integer(
 REGION = env.str("NOVELLA_REGION", default="RegionOne")
 
 MOST_WEB_PROCESSES = 64
-WEB_PROCESSES = integer("NOVELLA_WEB_PROCESSES", 1, 1, MOST_WEB_PROCESSES)
+WEB_PROCESSES = integer("NOVELLA_WEB_PROCESSES", min(len(os.sched_getaffinity(0)), 4), 1, MOST_WEB_PROCESSES)
 """Processes that serve one port."""
 
 INSTALLED_APPS = [
@@ -140,7 +141,9 @@ TEMPLATES = [
 
 
 DATABASES = {
-    "default": database("NOVELLA_DATABASE_URL", DATA_DIR, ROLE, integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600)),
+    "default": database(
+        "NOVELLA_DATABASE_URL", DATA_DIR, ROLE, integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600), WEB_PROCESSES
+    ),
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -98,7 +98,9 @@ def test_links_lead_somewhere(checkout: Path, name: str) -> None:
 
 def test_every_setting_is_documented(checkout: Path) -> None:
     guide = (checkout / "docs/operator-guide.md").read_text()
-    portal = set(re.findall(r'"(NOVELLA_[A-Z0-9_]+)"', (checkout / "portal/settings.py").read_text()))
+    read = "".join((checkout / "portal" / name).read_text() for name in ("settings.py", "environment.py"))
+    portal = set(re.findall(r'"(NOVELLA_[A-Z0-9_]+)"', read))
+    portal |= {f"{name}_FALLBACKS" for name in re.findall(r'secret_keys\("(\w+)"', read)}
     options = (checkout / "compute_agent/start/options.py").read_text()
     agent = {f"NOVELLA_AGENT_{name}" for name in re.findall(r'default\("([A-Z_]+)"', options)}
     documented = set(re.findall(r"`(NOVELLA_[A-Z0-9_]+)`", guide))

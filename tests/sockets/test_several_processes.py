@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from websockets.asyncio.client import connect
 from compute_agent.link import console_dial
 from portal.common import tunnel_relay
 from portal.common.tunnel_relay import Pipe
+from tests.jobs.conftest import eventually
 from tests.sockets.test_console_tunnels import FLOOD, FloodDriver, Place, read
 from tests.support.cast import People
 from tests.support.sockets import in_db
@@ -53,15 +56,14 @@ async def test_a_person_who_does_not_read_holds_the_guest_up(place: Place) -> No
     place.driver = driver
     listener = await driver.listen()
     await place.start()
-    async with listener:
-        async with await place.look("vnc", max_queue=1, close_timeout=0.2) as client:
-            await read(client, 65536)
-            last = -1
-            async with asyncio.timeout(120):
-                while last != driver.sent:  # until everything on the way is full
-                    last = driver.sent
-                    await asyncio.sleep(0.2)
-            assert driver.sent < FLOOD // 2
+    async with listener, await place.look("vnc", max_queue=1, close_timeout=0.2) as client:
+        await read(client, 65536)
+        last = -1
+        async with asyncio.timeout(120):
+            while last != driver.sent:  # until everything on the way is full
+                last = driver.sent
+                await asyncio.sleep(0.2)
+        assert driver.sent < FLOOD // 2
 
 
 @pytest.mark.slow
@@ -92,6 +94,25 @@ async def test_orders_and_questions_reach_the_link_from_every_process(place: Pla
         async with asyncio.timeout(120), socket:
             while str(place.server.id) not in str(await socket.recv()):
                 pass
+
+
+@pytest.mark.slow
+async def test_a_link_comes_back_through_another_process(
+    several: Callable[..., Several], people: People, tmp_path: Path
+) -> None:
+    """Whichever process is killed, the host is asked and answers through the one that is left."""
+    web = several()
+    place = Place(web.port, people, tmp_path)
+    try:
+        await place.start()
+        for pid in web.pids:
+            await asyncio.to_thread(eventually, lambda: len(web.pids) == 2, "both processes")
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.to_thread(eventually, lambda pid=pid: pid not in web.pids, "the end of one")
+            async with await place.look("vnc") as screen:
+                assert await read(screen, 12) == b"RFB 003.008\n"
+    finally:
+        await place.stop()
 
 
 async def test_a_tunnel_is_joined_once_by_its_host() -> None:
