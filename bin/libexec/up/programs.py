@@ -50,6 +50,7 @@ def environment(data: DataFolder, port: int, role: str = "command") -> dict[str,
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "1"),  # 10 MiB less, for threads take turns anyway
     }
 
 
