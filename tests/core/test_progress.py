@@ -26,7 +26,7 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain, nobody_looked
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 BUILDING, ACTIVE = ("building", "spawning"), ("active", None)
 
 
