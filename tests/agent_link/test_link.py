@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import uuid
 import weakref
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
-from compute_agent.contract.commands import DestroyRequest
+from compute_agent.contract.commands import DestroyRequest, PowerRequest
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
     SERVER,
@@ -94,6 +98,11 @@ def order(host: Host, instance_id: uuid.UUID | None = None) -> HostCommand:
 
 
 # ----- letting in -----------------------------------------------------------------------------------------------------
+
+
+def order_within(host: Host, seconds: int) -> HostCommand:
+    deadline = timezone.now() + timedelta(seconds=seconds)
+    return host_commands.send(host.id, uuid.uuid4(), 1, PowerRequest(action="stop"), deadline)
 
 
 async def test_a_new_host_enrols_once_and_comes_back_with_its_credential(open_socket: Open) -> None:
@@ -293,6 +302,20 @@ async def test_orders_come_in_the_order_of_giving_and_again_until_acknowledged(o
     await socket.disconnect()
     again = await connect(open_socket, host)
     assert [(await hear(again)).id for _ in given] == given
+
+
+async def test_orders_carry_seconds_and_hosts_tell_their_time(open_socket: Open) -> None:
+    """A clock two hours ahead changes nothing but what is told of it."""
+    host = await enrol(open_socket)
+    await in_db(order_within)(host, 60)
+    socket = await connect(open_socket, host)
+    given = await hear(socket)
+    assert isinstance(given, Command)
+    assert (given.timeout, given.total) == (60, 60 * settings.PROGRESS_LIMIT)
+    assert given.begin_within is not None
+    assert 0 < given.begin_within <= settings.HOST_QUEUE_TIMEOUT
+    await tell(socket, Heartbeat(time=time.time() + 7200))
+    await eventually(lambda: abs((Host.objects.get().clock_difference or 0) - 7200) < 60)
 
 
 async def test_an_order_rolled_back_is_never_sent(open_socket: Open) -> None:
