@@ -93,6 +93,7 @@ class PortRef(Frozen, frozen=True):
     security_group_ids: list[str] = []  # the groups it is a member of
     security_rules: list[SecurityRule] = []
     tag: str = ""  # what the guest's owner calls it
+    dns_domain: str = ""  # on a shared network, its project's own; the guest's name is answered in it only
 
 
 class KeyPairRef(Frozen, frozen=True):

@@ -10,7 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,13 @@ RUN = Path("/run")
 LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
 DOMAIN = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")
 MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+RESERVED = frozenset(
+    {
+        "localhost", "localdomain", "broadcasthost", "gateway", "router", "dhcp", "dns", "ns", "ntp", "time",
+        "metadata", "instance-data", "wpad", "isatap", "autodiscover",
+    }
+)  # fmt: skip
+"""Names that programs ask for by themselves, or that mean the network itself: no guest is answered for."""
 LEASE = "86400"
 """Seconds; a fixed address may be kept for long."""
 START_SECONDS = 10.0
@@ -37,6 +44,8 @@ class Lease:
     mac: str
     address: str
     hostname: str
+    domain: str = ""
+    """On a network of several projects: where its name is, and what completes the short names that it asks for."""
 
 
 def server_address(network: NetworkRef) -> str | None:
@@ -54,7 +63,10 @@ def leases_of(named_ports: Sequence[tuple[str, PortRef]]) -> list[Lease]:
         for fixed in port.fixed_ips:
             if fixed.enable_dhcp and ":" not in fixed.address and mac not in found:
                 address = str(ipaddress.IPv4Address(fixed.address))
-                found[mac] = Lease(mac, address, hostname if LABEL.fullmatch(hostname) else "")
+                served = LABEL.fullmatch(hostname) and hostname.lower() not in RESERVED
+                if port.dns_domain and not DOMAIN.fullmatch(port.dns_domain):
+                    raise ValueError(f"not a domain: {port.dns_domain!r}")
+                found[mac] = Lease(mac, address, hostname if served else "", port.dns_domain)
     return sorted(found.values(), key=lambda lease: lease.mac)
 
 
@@ -133,12 +145,12 @@ class DhcpServer:
 
     def _ensure(self, config: str, network: NetworkRef, leases: Sequence[Lease]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        hosts = "".join(",".join(filter(None, (one.mac, one.address, one.hostname))) + "\n" for one in leases)
-        names = "".join(
-            f"{one.address} {one.hostname}.{network.dns_domain} {one.hostname}\n" for one in leases if one.hostname
-        )
+        hosts = "".join(map(_host_line, leases))
+        options = "".join(line for one in leases for line in _option_lines(one))
+        names = "".join(_name_line(one, network.dns_domain) for one in leases if one.hostname)
         self._show(self._shown, 0o750)
         changed = self._write_shown("hosts", hosts) | self._write_shown("names", names)
+        changed |= self._write_shown("options", options)
         pid = self.running()
         if pid is not None and _write(self._conf, config):
             kill(pid, signal.SIGTERM)
@@ -200,14 +212,40 @@ class DhcpServer:
             f"group={self._user.group}", "log-facility=/dev/null", "quiet-dhcp",
             f"dhcp-range={cidr.network_address},static,{cidr.netmask},{LEASE}", "dhcp-authoritative", "no-ping",
             f"dhcp-lease-max={min(cidr.num_addresses, 65536)}", "dhcp-ignore-names",
-            f"dhcp-hostsfile={self._shown}/hosts", f"dhcp-leasefile={self.folder}/leases",
+            f"dhcp-hostsfile={self._shown}/hosts", f"dhcp-optsfile={self._shown}/options",
+            f"dhcp-leasefile={self.folder}/leases",
             f"dhcp-option={router}", f"dhcp-option-force=26,{network.mtu}",
             f"dhcp-option=option:dns-server,{','.join(names)}",
-            "no-hosts", "no-resolv", f"addn-hosts={self._shown}/names",
+            "no-hosts", "no-resolv", "domain-needed", f"addn-hosts={self._shown}/names",
             f"domain={network.dns_domain}", f"local=/{network.dns_domain}/", "bogus-priv", "stop-dns-rebind",
             *(f"server={server}" for server in upstream),
         ]  # fmt: skip
         return "".join(line + "\n" for line in lines)
+
+
+def _host_line(lease: Lease) -> str:
+    """Give a lease.  One with a domain of its own is told its name by options: dnsmasq would answer it to everybody."""
+    words = (
+        (lease.mac, f"set:{_tag(lease)}", lease.address) if lease.domain else (lease.mac, lease.address, lease.hostname)
+    )
+    return ",".join(filter(None, words)) + "\n"
+
+
+def _option_lines(lease: Lease) -> Iterator[str]:
+    if lease.domain:
+        yield f"tag:{_tag(lease)},option:domain-name,{lease.domain}\n"
+        if lease.hostname:  # dnsmasq knows no word for the host name's option
+            yield f"tag:{_tag(lease)},12,{lease.hostname}\n"
+
+
+def _name_line(lease: Lease, domain: str) -> str:
+    if lease.domain:
+        return f"{lease.address} {lease.hostname}.{lease.domain}\n"
+    return f"{lease.address} {lease.hostname}.{domain} {lease.hostname}\n"
+
+
+def _tag(lease: Lease) -> str:
+    return "m" + lease.mac.replace(":", "")
 
 
 def _write(path: Path, text: str) -> bool:

@@ -54,6 +54,8 @@ class Wish:
     user_data: str | None = None
     port_security: bool = True
     root_gb: int = 1
+    hostname: str = ""
+    dns_domain: str = ""
 
     def port(self) -> PortRef:
         identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.network.bridge}/{self.number}"))
@@ -68,13 +70,14 @@ class Wish:
             port_security=self.port_security,
             security_group_ids=list(self.groups),
             security_rules=list(self.rules),
+            dns_domain=self.dns_domain,
         )
 
     def spec(self) -> InstanceSpec:
         return InstanceSpec(
             uuid=str(uuid.uuid4()),
             name=f"Web <{self.number}> & co",
-            hostname=f"web-{self.number}",
+            hostname=self.hostname or f"web-{self.number}",
             project_id="0" * 32,
             user_id="1" * 32,
             image=self.image,

@@ -217,12 +217,39 @@ def arp_frame(source_mac: str, sender: tuple[str, str], target: str) -> bytes:
     return b"\xff" * 6 + mac(source_mac) + b"\x08\x06" + body + b"\0" * 6 + socket.inet_aton(target)
 
 
-def dhcp_discover(interface_mac: str) -> bytes:
-    """The frame an interface sends when it asks who it is."""
+def dns_question(name: str) -> bytes:
+    """A question for the IPv4 addresses of a name (RFC 1035)."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    return struct.pack("!6H", 7, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!2H", 1, 1)
+
+
+def dns_addresses(answer: bytes) -> set[str]:
+    """The IPv4 addresses in an answer whose records name the question by a pointer."""
+    count = struct.unpack("!H", answer[6:8])[0]
+    records = answer[answer.index(b"\0", 12) + 5 :]
+    return {socket.inet_ntoa(records[at * 16 + 12 : at * 16 + 16]) for at in range(count)}
+
+
+def dhcp_option(frame: bytes, wanted: int) -> bytes:
+    """An option of the DHCP message in this frame; nothing when it is not there."""
+    rest = frame[42 + 240 :]
+    while rest and rest[0] != 255:
+        if rest[0] == 0:
+            rest = rest[1:]
+            continue
+        if rest[0] == wanted:
+            return rest[2 : 2 + rest[1]]
+        rest = rest[2 + rest[1] :]
+    return b""
+
+
+def dhcp_discover(interface_mac: str, *wanted: int) -> bytes:
+    """The frame an interface sends when it asks who it is, and for these options."""
     body = struct.pack(
         "!BBBBIHH4s4s4s4s16s192s", 1, 1, 6, 0, 0x12345678, 0, 0x8000, b"", b"", b"", b"", mac(interface_mac), b""
     )
-    body += bytes.fromhex("63825363") + bytes([53, 1, 1, 255])
+    asked = bytes([55, len(wanted), *wanted]) if wanted else b""
+    body += bytes.fromhex("63825363") + bytes([53, 1, 1]) + asked + b"\xff"
     return udp_frame((interface_mac, NOBODY, 68), ("ff:ff:ff:ff:ff:ff", "255.255.255.255", 67), body)
 
 

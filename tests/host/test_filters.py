@@ -27,6 +27,9 @@ from tests.host.lab import (
     arp_frame,
     dhcp_discover,
     dhcp_offer,
+    dhcp_option,
+    dns_addresses,
+    dns_question,
     links,
     mac,
     processes_naming,
@@ -376,6 +379,47 @@ def offered(interface: Interface, hardware: str | None = None) -> str | None:
     interface.send(dhcp_discover(hardware or interface.port.mac_address))
     frame = interface.hears(lambda got: dhcp_offer(got) is not None, 1.5 if hardware else PATIENCE)
     return dhcp_offer(frame) if frame else None
+
+
+def resolved(interface: Interface, name: str) -> set[str]:
+    """The addresses that the network's server gives for a name."""
+
+    def ask() -> set[str]:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(10.0)
+            asking.sendto(dns_question(name), ("10.20.0.1", 53))
+            return dns_addresses(asking.recv(512))
+
+    return interface.space.do(ask)
+
+
+def told(interface: Interface) -> tuple[str, str]:
+    """The name and the domain that DHCP gives an interface."""
+    interface.drain()
+    interface.send(dhcp_discover(interface.port.mac_address, 12, 15))
+    frame = interface.hears(lambda got: dhcp_offer(got) is not None)
+    assert frame is not None
+    return dhcp_option(frame, 12).decode(), dhcp_option(frame, 15).decode()
+
+
+def test_on_a_shared_network_each_project_has_names_of_its_own(plug: Plug) -> None:
+    ours, theirs = f"{'a' * 32}.novalocal", f"{'b' * 32}.novalocal"
+    first = ready(plug, Wish(1, hostname="db", dns_domain=ours))
+    second = ready(plug, Wish(2, hostname="db", dns_domain=theirs))
+    assert (told(first), told(second)) == (("db", ours), ("db", theirs))
+    for asking in (first, second):
+        assert resolved(asking, f"db.{ours}") == {first.address}
+        assert resolved(asking, f"db.{theirs}") == {second.address}
+        assert resolved(asking, "db.novalocal") == set()
+        assert resolved(asking, "db") == set()
+
+
+def test_on_a_projects_own_network_short_names_are_answered_but_reserved_ones_are_not(plug: Plug) -> None:
+    first = ready(plug, Wish(1, hostname="db"))
+    ready(plug, Wish(2, hostname="WPAD"))
+    assert resolved(first, "db") == resolved(first, "db.novalocal") == {first.address}
+    assert told(first) == ("db", "novalocal")
+    assert resolved(first, "wpad") == resolved(first, "wpad.novalocal") == set()
 
 
 def test_dhcp_gives_each_interface_its_fixed_address(plug: Plug) -> None:

@@ -140,3 +140,19 @@ def test_a_wrong_subnet_is_refused(alice: Person, net: Network, cidr: str, more:
         services.create_subnet(net, cidr, **more)  # type: ignore[arg-type]
     assert caught.value.field == field
     assert net.subnets.count() == 1
+
+
+def test_on_a_shared_network_a_guests_name_is_in_its_projects_domain(
+    alice: Person, charlie: Person, net: Network
+) -> None:
+    shared = services.create_network(alice.project_id, "everybody's", shared=True)
+    services.create_subnet(shared, "10.40.0.0/24")
+
+    def domain(person: Person, network: Network) -> str:
+        instance, wanted = uuid.uuid4(), {"network_id": str(network.id), "fixed_ip": None}
+        services.allocate(instance, person.project_id, [wanted], [], "host-1", "nova")
+        return selectors.port_refs(instance)[0].dns_domain
+
+    assert domain(alice, shared) == f"{alice.project_id.hex[:12]}.novalocal"
+    assert domain(charlie, shared) == f"{charlie.project_id.hex[:12]}.novalocal"
+    assert domain(alice, net) == ("" if not net.shared else f"{alice.project_id.hex[:12]}.novalocal")

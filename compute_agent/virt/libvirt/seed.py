@@ -84,6 +84,10 @@ def _decoded(text: str, what: str) -> bytes:
         raise FatalBuildError(f"{what} is not valid base64.") from error
 
 
+LONGEST_NAME = 64
+"""Characters of a host name that Linux takes (HOST_NAME_MAX)."""
+
+
 def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
     """Return what cloud-init does for NoCloud: the password, and the files, for which that source has no other way."""
     data: dict[str, Any] = {}
@@ -109,8 +113,9 @@ def _content_path(number: int) -> str:
 def _fqdn(spec: InstanceSpec) -> str:
     if "." in spec.hostname:
         return spec.hostname
-    domain = spec.ports[0].network.dns_domain.strip(".") if spec.ports else ""
-    return f"{spec.hostname}.{domain}" if domain else spec.hostname
+    domain = (spec.ports[0].dns_domain or spec.ports[0].network.dns_domain).strip(".") if spec.ports else ""
+    name = f"{spec.hostname}.{domain}" if domain else spec.hostname
+    return name if len(name) <= LONGEST_NAME else spec.hostname
 
 
 def _nocloud_meta_data(spec: InstanceSpec) -> dict[str, Any]:

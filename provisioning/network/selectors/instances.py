@@ -160,6 +160,7 @@ def _port_ref(
         mac_address=port.mac_address,
         tap=f"tap{str(port.id)[:TAP_LENGTH]}",
         network=network,
+        dns_domain=project_domain(port) if port.network.shared else "",
         fixed_ips=[_fixed_address(address) for address in addresses],
         security_group_ids=sorted(str(group) for group in groups),
         security_rules=[
@@ -175,6 +176,14 @@ def _port_ref(
             for direction, ethertype, protocol, low, high, prefix, group in unique
         ],
     )
+
+
+def project_domain(port: Port) -> str:
+    """Return a project's domain on a shared network: a label of its id, which nobody chooses, before the network's.
+
+    Twelve digits: the whole id would make most guests' names longer than Linux takes (64 characters).
+    """
+    return f"{port.project_id.hex[:12]}.{port.network.dns_domain}"
 
 
 def _signature(

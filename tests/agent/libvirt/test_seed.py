@@ -50,6 +50,14 @@ def static(spec: InstanceSpec) -> InstanceSpec:
     return replace(spec, ports=[replace(port, fixed_ips=[fixed])])
 
 
+def test_on_a_shared_network_the_guest_is_named_in_its_projects_domain(spec: InstanceSpec) -> None:
+    port = replace(spec.ports[0], dns_domain=f"{'a' * 32}.novalocal")
+    named = replace(spec, ports=[port])
+    assert loaded(named, "openstack/latest/meta_data.json")["hostname"] == f"web-1.{'a' * 32}.novalocal"
+    assert loaded(named, "meta-data")["local-hostname"] == f"web-1.{'a' * 32}.novalocal"
+    assert loaded(replace(named, hostname="w" * 40), "meta-data")["local-hostname"] == "w" * 40, "Linux takes no more"
+
+
 def test_both_trees_say_who_the_guest_is(spec: InstanceSpec) -> None:
     nova = loaded(spec, "openstack/latest/meta_data.json")
     assert (nova["uuid"], nova["hostname"], nova["name"]) == (spec.uuid, "web-1.novalocal", "Web 1")
