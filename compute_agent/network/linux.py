@@ -10,6 +10,7 @@ from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.messages import Leftover
 from compute_agent.network import dhcp_user, firewall, leftovers, links, namespace
 from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
+from compute_agent.network.folding import Folded
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.network.reach import Reach, reach_of
 from compute_agent.network.records import Records
@@ -40,6 +41,7 @@ class LinuxNetwork(HostNetwork):
         self._uplink = Uplink(settings.netns) if wanted and settings.netns else None
         self._dhcp_user = dhcp_user.choose(settings.dhcp_user)
         self._lock = threading.RLock()
+        self._filter_all = Folded(self._filter)
         self._records = Records(self._folder / "instances")
 
     # --- the contract -----------------------------------------------------------------------------------------------
@@ -68,7 +70,7 @@ class LinuxNetwork(HostNetwork):
         with self._lock:
             self._check_spec(spec)
             self._records.put(spec)
-            self._filter()
+        self._filter_all()
 
     def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._lock:
@@ -181,9 +183,10 @@ class LinuxNetwork(HostNetwork):
                 self._dhcp(port.network.bridge).release(address, lease)
 
     def _filter(self) -> None:
-        reach = self._reach_now()
-        firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None, reach))
-        self._reach = reach
+        with self._lock:
+            reach = self._reach_now()
+            firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None, reach))
+            self._reach = reach
 
     def _reach_now(self) -> Reach:
         return reach_of(self._settings, self._original, self._records.networks())
