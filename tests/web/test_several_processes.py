@@ -86,7 +86,7 @@ def test_a_killed_process_is_replaced_and_nobody_is_refused(several: Start, conn
 
 
 def test_a_process_that_answers_no_more_is_ended(several: Start, connections: ExitStack) -> None:
-    web = several(TESTS_SILENT="5")
+    web = several(TESTS_SILENT="10")
     all_answer(web, connections)
     still = web.pids[0]
     os.kill(still, signal.SIGSTOP)
