@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cloud import BenchError
+from bench.cloud import BenchError, Cloud
 from bench.over_http import command, machine, measure, table
 from bench.over_http.connection import Caller, request
 from bench.over_http.measure import Series
@@ -115,7 +115,7 @@ def test_the_table_has_goals_ratios_and_parts() -> None:
         alone,
         together,
         [{"web": 102_400}, {"web": 51_200}],
-        [table.Ratio("times as fast", 0, 1)],
+        [table.Ratio("times better", 0, 1)],
     )
     lines = [re.split(r"\s{2,}", line.strip()) for line in table.lines(found)]
     assert [measure.TOKEN, "≤ 3", "6.0", "10.0", "4.0", "3.0", "3.0", "3.0", "2.00"] in lines
@@ -135,6 +135,18 @@ def test_processor_time_of_a_process_is_seen() -> None:
             busy.kill()
     assert spent["web"] > 0
     assert spent["gone"] == 0
+
+
+def test_another_checkout_is_started_in_its_own_folder(tmp_path: Path) -> None:
+    """Where ``python -m`` looks first: else its services would run this checkout's code."""
+    program = tmp_path / "other/bin/up"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\npwd -P > "$2.where"\necho "Novella is ready"\n')
+    program.chmod(0o755)
+    cloud = Cloud(tmp_path / "data", 1, tmp_path / "other")
+    cloud.up()
+    cloud.down()
+    assert (tmp_path / "data.where").read_text().strip() == str((tmp_path / "other").resolve())
 
 
 @pytest.mark.e2e

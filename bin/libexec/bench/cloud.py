@@ -56,7 +56,12 @@ class Cloud:
         command = [self._program, *self._options, *self._simulate]
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain | self._settings
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self._checkout,  # where python -m looks first
+            env=plain | self._settings,
         )
         assert self._process.stdout is not None  # noqa: S101 - asked for above
         said = []
@@ -115,6 +120,7 @@ class Cloud:
         own = environment(DataFolder(self.data, CHECKOUT / "var"), self.port) | {"PYTHONPATH": str(self._checkout)}
         done = subprocess.run(
             [str(self._checkout / ".venv/bin/python"), str(self._checkout / "manage.py"), *arguments],
+            cwd=self._checkout,
             env=own | self._settings,
             capture_output=True,
             text=True,

@@ -120,7 +120,7 @@ def measure_own(given: argparse.Namespace, say: Say) -> table.Found:
             targets = [cloud.start() for cloud in planned]
             ratios = []
             if given.against is not None:
-                ratios = [table.Ratio("times as fast", at, at + 1) for at in range(0, len(planned), 2)]
+                ratios = [table.Ratio("times better", at, at + 1) for at in range(0, len(planned), 2)]
             return _measured(targets, given, say, ratios)
         finally:
             for cloud in planned:
