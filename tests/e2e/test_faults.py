@@ -17,16 +17,16 @@ CREATE = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano",
 
 
 def guests_of(cloud: OneMachine) -> list[str]:
-    """The QEMU processes that run from this cloud's data folder."""
+    """The QEMU processes in this cloud's network namespace."""
+    pids = subprocess.run(["ip", "netns", "pids", cloud.netns], capture_output=True, text=True, check=True).stdout
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (entry / "cmdline").exists():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if line.startswith("/usr/bin/qemu-system") and str(cloud.data) in line:
-                found.append(line)
+    for pid in pids.split():
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if line.startswith("/usr/bin/qemu-system"):
+            found.append(line)
     return found
 
 
