@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import openstack_program
+from up.data_folder import DataFolder
 from up.health import free_port
 from up.processes import children, command_line
 
@@ -87,10 +88,8 @@ class OneMachine:
 
     @property
     def netns(self) -> str:
-        """The namespace of this machine's guests."""
-        found = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
-        (name,) = [name for name in found if name in self.agent_command()]
-        return name
+        """The namespace of this machine's guests, which outlives bin/up."""
+        return DataFolder(self.data, CHECKOUT / "var").netns
 
     def agent_command(self) -> str:
         return command_line(self.runs[-1].service("compute_agent"))
