@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,9 @@ class VolumeHandler(SubjectHandler[Volume]):
 
     def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
         subject.steps += [event.step for event, _ in steps]
+
+    def take_life(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+        """Nothing waits for a volume until then."""
 
     def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         if command.generation == subject.generation:
