@@ -14,6 +14,7 @@ from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.models import Flavor, Instance, InstanceTag, ServerGroup
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.sealing import opened
 from provisioning.identity import policy
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
@@ -47,7 +48,7 @@ def spec_of(instance: Instance) -> InstanceSpec:
     """What the host is told to build; before it has done so."""
     drain()
     order = HostCommand.objects.get(subject_id=instance.id, kind="build_request")
-    body = decode_command_body(order.body)
+    body = opened(decode_command_body(order.body))
     assert isinstance(body, BuildRequest)
     return body.instance
 
@@ -125,6 +126,7 @@ def test_a_password_is_said_once_and_reaches_the_host(api: Api, cloud: Cloud) ->
     assert instance.admin_password
     assert "s3cret" not in instance.admin_password
     assert spec_of(instance).admin_password == "s3cret phrase"
+    assert "s3cret" not in HostCommand.objects.get(subject_id=instance.id).body
     cloud.run()
     assert cloud.fresh(instance).admin_password == "", "nothing is kept of it"
     assert "s3cret" not in api.get(f"{V21}/servers/{instance.id}").content.decode()
