@@ -28,6 +28,9 @@ from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho first boot >>/root/first\n").decode()
 
+EMPTY = 512 << 10
+"""Bytes on the disk; a copy that was only made has fewer."""
+
 
 @dataclass
 class Stage:
@@ -117,7 +120,7 @@ def test_an_agent_that_dies_over_a_copy_begins_anew_and_the_guest_does_not_notic
 
     copying = threading.Thread(target=copy)
     copying.start()
-    until(path.exists, "the copy is begun")
+    until(lambda: path.exists() and path.stat().st_blocks * 512 > EMPTY, "the copy is under way")
     stage.host.process.kill()
     stage.host.process.join()
     copying.join()
