@@ -25,10 +25,12 @@ END_WITHIN = 5.0
 class _Call:
     """A function and the future that waits for its result in an event loop."""
 
-    __slots__ = ("_function", "_future", "_loop", "began")
+    __slots__ = ("_error", "_function", "_future", "_loop", "_result", "began")
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
+        self._result: Any = None
+        self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[Any] = self._loop.create_future()
         self.began = 0.0
@@ -42,23 +44,25 @@ class _Call:
     def run(self) -> None:
         if self._future.cancelled():
             return
-        result, error = None, None
         try:
-            result = self._function()
+            self._result = self._function()
         except BaseException as raised:  # noqa: BLE001 - belongs to whoever waits
-            error = raised
+            self._error = raised
+
+    def answer(self) -> None:
+        """Wake whoever waits for the result."""
         try:
-            self._loop.call_soon_threadsafe(self._settle, result, error)
+            self._loop.call_soon_threadsafe(self._settle)
         except RuntimeError:  # the loop has ended: nobody waits any more
             return
 
-    def _settle(self, result: Any, error: BaseException | None) -> None:
+    def _settle(self) -> None:
         if self._future.done():
             return
-        if error is not None:
-            self._future.set_exception(error)
+        if self._error is not None:
+            self._future.set_exception(self._error)
         else:
-            self._future.set_result(result)
+            self._future.set_result(self._result)
 
 
 class RequestThreads:
@@ -131,12 +135,14 @@ class RequestThreads:
         inbox: SimpleQueue[_Call | None] = SimpleQueue()
         while call is not None:
             call.run()
+            ran = call
             with self._lock:
-                self._running.discard(call)
-                if self._closed:
-                    return
-                call = self._take() if self._waiting and self._may_run() else None
-                if call is None:
-                    self._idle.append(inbox)
+                self._running.discard(ran)
+                call = self._take() if not self._closed and self._waiting and self._may_run() else None
+                if call is None and not self._closed:
+                    self._idle.append(inbox)  # before the answer: whoever asks next finds this thread
+            ran.answer()
+            if self._closed and call is None:
+                return
             if call is None:
                 call = inbox.get()

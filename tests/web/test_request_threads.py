@@ -37,7 +37,6 @@ async def test_calls_one_after_the_other_stay_in_one_thread(
     names = set()
     for _ in range(20):
         names.add(await threads.run(threading.get_ident))
-        await asyncio.sleep(0.005)  # the thread is idle again
     assert len(names) == 1
 
 
