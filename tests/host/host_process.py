@@ -5,6 +5,7 @@ It stands in a network namespace that the tests made; that one plays the machine
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import threading
@@ -53,6 +54,7 @@ def serve(
         "network": LinuxNetwork(settings),
         "images": ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances"),
         "foreign": Foreign(driver),
+        "monitor": Monitor(driver),
     }
     while True:
         try:
@@ -97,6 +99,27 @@ class Foreign:
         self._connection.lookupByUUIDString(uuid).undefine()
 
 
+class Monitor:
+    """QEMU itself, past what libvirt knows."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+
+    def ask(self, uuid: str, command: str, **arguments: Any) -> Any:
+        """Give QEMU a command; underscores in the names of arguments stand for hyphens."""
+        import libvirt_qemu  # noqa: PLC0415 - see serve
+
+        words = {"execute": command, "arguments": {name.replace("_", "-"): value for name, value in arguments.items()}}
+        domain = self._driver._hypervisor.get().lookupByUUIDString(uuid)
+        answer = json.loads(libvirt_qemu.qemuMonitorCommand(domain, json.dumps(words), 0))
+        assert "return" in answer, answer
+        return answer["return"]
+
+    def visible(self, path: Path) -> str:
+        """Return the name that QEMU has for a file of the state folder."""
+        return str(self._driver._paths.visible(path))
+
+
 class Part:
     """One part of a host, at the other end of the pipe."""
 
@@ -113,7 +136,7 @@ class HostProcess:
     def __init__(self, settings: AgentSettings, machine: Path, image: Path, files: Files | None = None) -> None:
         self.settings, self._machine, self._image, self._files = settings, machine, image, files or {}
         self.driver, self.network, self.images = Part(self, "driver"), Part(self, "network"), Part(self, "images")
-        self.foreign = Part(self, "foreign")
+        self.foreign, self.monitor = Part(self, "foreign"), Part(self, "monitor")
         self.listener: PowerListener | None = None
         self.start()
 

@@ -1,5 +1,8 @@
 """The domains of this host that Novella made: how they are found, what state they are in, and how they end."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +12,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Guest, PowerListener
-from compute_agent.virt.errors import HostError, InstanceNotFoundError
+from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import account, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
@@ -23,6 +26,9 @@ UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
 )
 """What goes with a domain that is removed."""
+
+COPY_BEGIN_SECONDS = 60.0
+"""How long a copy waits for what keeps it from beginning: an earlier one that begins, or is cleared away."""
 
 
 class Domains:
@@ -40,6 +46,7 @@ class Domains:
         self._hypervisor = Connection(uri, self._lifecycle, self._resync, conf)
         self._states = PowerStates()
         self._listener: PowerListener | None = None
+        self._copying: dict[str, threading.Lock] = {}
 
     def on_power_change(self, listener: PowerListener) -> None:
         self._listener = listener
@@ -142,6 +149,17 @@ class Domains:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 with translated("remove the guest"):
                     raise
+
+    @contextmanager
+    def _no_copy_begins(self, uuid: str) -> Iterator[None]:
+        """Hold back copies of this guest's disk that would begin here; raises RetryableHostError after a while."""
+        lock = self._copying.setdefault(uuid, threading.Lock())
+        if not lock.acquire(timeout=COPY_BEGIN_SECONDS):
+            raise RetryableHostError("The hypervisor is still busy with the guest's disk.")
+        try:
+            yield
+        finally:
+            lock.release()
 
     # --- events -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ import threading
 from compute_agent.contract.messages import Leftover
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
-from compute_agent.virt.libvirt import capacity, console_log, leftovers
+from compute_agent.virt.errors import HostError
+from compute_agent.virt.libvirt import capacity, console_log, leftovers, snapshots
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
@@ -33,6 +34,8 @@ class HostOperations(Domains):
             self._reaper = Reaper()
         self._hypervisor.open()
         self._resync()
+        # Not waited for: a guest that hangs would hold up the host, and a copy looks for itself before it begins.
+        threading.Thread(target=self._end_interrupted_copies, name="interrupted-copies", daemon=True).start()
         if self._keeper is None or not self._keeper.is_alive():
             self._closing.clear()
             self._keeper = threading.Thread(target=self._keep_logs_small, name="console-logs", daemon=True)
@@ -49,6 +52,15 @@ class HostOperations(Domains):
 
     def leftovers(self) -> list[Leftover]:
         return leftovers.listed(self._hypervisor, self._paths)
+
+    def _end_interrupted_copies(self) -> None:
+        """End what QEMU still copies for an agent that died: it takes the disk's time, and would fail later copies."""
+        for guest in self.guests():
+            try:
+                with self._no_copy_begins(guest.uuid), translated("end a copy that was cut off"):
+                    snapshots.end_left_copy(self._domain(guest.uuid))
+            except HostError as error:
+                log.info("guest %s: %s %s", guest.uuid, error, error.detail)
 
     def _keep_logs_small(self) -> None:
         while not self._closing.wait(TRIM_INTERVAL):

@@ -6,7 +6,7 @@ import os
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import libvirt
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, StoppedError
+from compute_agent.virt.libvirt import interrupted_backups
 from compute_agent.virt.libvirt.account import ROOT, Account
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import LEAST_FREE
@@ -29,16 +30,25 @@ LOOK_FIRST, LOOK_LAST = 0.02, 0.5
 AGENT_SECONDS = 5
 """How long an agent inside the guest may take to freeze its file systems."""
 THAWS = 5
+ALONE = nullcontext()
+"""Where nobody else begins a copy."""
 _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
 
 
 def copy_disk(
-    domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped, account: Account = ROOT
+    domain: Any,
+    disk: Path,
+    target: Path,
+    disk_format: str,
+    stopped: Stopped,
+    *,
+    account: Account = ROOT,
+    begin: AbstractContextManager[object] = ALONE,
 ) -> None:
     """Write ``disk``, with what lies under it, to ``target``; the contract is ``ComputeDriver.snapshot``.
 
-    ``account`` is the one that QEMU runs under.
+    ``account`` is the one that QEMU runs under; QEMU's job begins within ``begin``, which keeps others from it.
 
     Of a guest that is on, the copy is the disk of one moment: before it, file systems are frozen where the guest has an
     agent.  One that goes off meanwhile is copied as it was left.
@@ -46,8 +56,11 @@ def copy_disk(
     try:
         _check_room(disk, target, disk_format)
         with translated("copy the guest's disk"):
-            if domain.isActive() and _by_qemu(domain, disk, target, disk_format, stopped, account):
-                return
+            if domain.isActive():
+                with begin:
+                    _begin(domain, disk, target, disk_format, account)
+                if _done(domain, target, stopped):
+                    return
         _by_program(disk, target, disk_format, stopped)
     except BaseException:
         target.unlink(missing_ok=True)
@@ -64,14 +77,19 @@ def _check_room(disk: Path, target: Path, disk_format: str) -> None:
         raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{measured['required']} bytes")
 
 
-def _by_qemu(domain: Any, disk: Path, target: Path, disk_format: str, stopped: Stopped, account: Account) -> bool:
-    """Let QEMU copy while the guest goes on; False when the guest went off before the end."""
+def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Account) -> None:
+    """Let QEMU copy while the guest goes on."""
     _end_job(domain)
+    end_left_copy(domain)
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     _make(disk, target, disk_format, account)
     with _frozen(domain, tree):
         description = _backup_xml(_device(tree, disk), target, disk_format)
         domain.backupBegin(description, None, libvirt.VIR_DOMAIN_BACKUP_BEGIN_REUSE_EXTERNAL)
+
+
+def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
+    """Wait until QEMU has copied; False when the guest went off before the end."""
     pause, watched = LOOK_FIRST, progress.Watched()
     while _goes_on(domain):
         watched.look(progress.size_on_disk(target))
@@ -139,6 +157,12 @@ def _end_job(domain: Any) -> None:
         time.sleep(LOOK_FIRST)
 
 
+def end_left_copy(domain: Any) -> None:
+    """End what QEMU has of a copy of which libvirt knows nothing; only while no copy of this guest can begin here."""
+    if domain.isActive() and not _goes_on(domain):
+        interrupted_backups.end(domain)
+
+
 @contextmanager
 def _frozen(domain: Any, tree: ET.Element) -> Iterator[None]:
     """Hold the guest's file systems still where an agent inside can; the guest never stays so."""
@@ -190,4 +214,5 @@ class SnapshotOperations(Domains):
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         domain = self._domain(uuid)
         disk, account = self._paths.instance(uuid).root_disk, self._paths.account
-        copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account)
+        begin = self._no_copy_begins(uuid)
+        copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account=account, begin=begin)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import libvirt
+import libvirt_qemu
 import pytest
 
 from compute_agent.virt.errors import RetryableHostError
@@ -57,6 +58,12 @@ def disk(tmp_path: Path) -> Path:
     path = tmp_path / "disk.qcow2"
     run_program("qemu-img", "create", "-q", "-f", "qcow2", str(path), "1M")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU has nothing left of an earlier copy."""
+    monkeypatch.setattr(libvirt_qemu, "qemuMonitorCommand", lambda *_: '{"return": []}')
 
 
 def copy(domain: Domain, tmp_path: Path) -> None:
