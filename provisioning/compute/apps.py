@@ -17,6 +17,8 @@ class ComputeConfig(AppConfig):
         import_module("provisioning.compute.holdings").register()
         import_module("provisioning.compute.image_uses").register()
         import_module("provisioning.compute.retention").register()
+        again = import_module("provisioning.compute.passwords").encrypt_again
+        import_module("provisioning.identity.encrypted").register("server password", again)
         import_module("provisioning.compute.actions.every")
         import_module("provisioning.compute.deadlines").check()
         import_module("provisioning.compute.jobs")

@@ -4,12 +4,13 @@ import secrets
 import string
 import uuid
 
-from cryptography.fernet import InvalidToken
+from cryptography.fernet import Fernet, InvalidToken
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.compute.services.instances import write
 from provisioning.identity import keys
+from provisioning.identity.encrypted import renewed
 
 LENGTH = 12
 """Characters of a password that is made here, as in Nova."""
@@ -37,6 +38,21 @@ def opened(instance: Instance) -> str | None:
         return keys.CREDENTIALS.current().decrypt(instance.admin_password.encode()).decode()
     except InvalidToken:
         return None
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt the passwords that servers are to be built with again, with this key (``identity.encrypted``)."""
+    changed, lost = 0, []
+    waiting = Instance.objects.exclude(admin_password="")
+    for instance_id, kept in list(waiting.values_list("id", "admin_password")):
+        try:
+            fresh = renewed(kept, newest)
+        except InvalidToken:
+            lost.append(str(instance_id))
+            continue
+        if fresh != kept:
+            changed += Instance.objects.filter(id=instance_id, admin_password=kept).update(admin_password=fresh)
+    return changed, lost
 
 
 def clear_password(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:

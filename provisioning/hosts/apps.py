@@ -12,6 +12,8 @@ class HostsConfig(AppConfig):
     label = "hosts"
 
     def ready(self) -> None:
-        """Register the app's own jobs, and what is kept how long."""
+        """Register the app's own jobs, what is kept how long, and what is encrypted."""
         import_module("provisioning.hosts.jobs")
         import_module("provisioning.hosts.retention").register()
+        again = import_module("provisioning.hosts.sealing").encrypt_again
+        import_module("provisioning.identity.encrypted").register("command", again)

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
-from cryptography.fernet import InvalidToken
+from cryptography.fernet import Fernet, InvalidToken
 
 from compute_agent.contract.commands import CommandBody, PasswordRequest, spec_of
+from compute_agent.contract.messages import decode_command_body, encode
+from provisioning.hosts.models import HostCommand
 from provisioning.identity import keys
+from provisioning.identity.encrypted import renewed
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=CommandBody)
@@ -26,6 +29,22 @@ def opened(body: B) -> B | None:
     except InvalidToken:
         log.error("The key of a command's password is gone; the command ends with its deadline.")  # noqa: TRY400
         return None
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt the passwords of unfinished commands with this key (``identity.encrypted``)."""
+    changed, lost = 0, []
+    unfinished = HostCommand.objects.filter(finished_at=None)
+    for command_id, kept in list(unfinished.values_list("id", "body")):
+        body = decode_command_body(kept)
+        try:
+            fresh = _with_password(body, lambda password: renewed(password, newest))
+        except InvalidToken:
+            lost.append(str(command_id))
+            continue
+        if fresh != body:
+            changed += unfinished.filter(id=command_id).update(body=encode(fresh).decode())
+    return changed, lost
 
 
 def _with_password(body: B, change: Callable[[str], str]) -> B:

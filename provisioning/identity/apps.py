@@ -15,7 +15,9 @@ class IdentityConfig(AppConfig):
     label = "identity"
 
     def ready(self) -> None:
-        """Let Django look at the operator's rules, and make known the periodic work and what is kept how long."""
+        """Let Django look at the operator's rules, and make known the app's jobs, and what is kept and encrypted."""
         checks.register(check_policy_file)
         import_module("provisioning.identity.jobs")
         import_module("provisioning.identity.retention").register()
+        services = import_module("provisioning.identity.services.credentials")
+        import_module("provisioning.identity.encrypted").register("credential", services.encrypt_again)

@@ -6,8 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.core.management import CommandError, call_command
+
 from compute_agent.contract.commands import BuildRequest, PasswordRequest
 from provisioning.common.context import RequestContext
+from provisioning.compute import passwords
 from provisioning.compute.actions.power import change_password
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
@@ -49,3 +53,42 @@ def test_a_new_password_is_sealed_until_it_is_sent(
     (order,) = agent.take()
     assert isinstance(order.body, PasswordRequest)
     assert order.body.password == PASSWORD
+
+
+def test_new_keys_take_over_the_passwords_that_are_on_their_way(
+    cloud: Cloud, alice: RequestContext, settings: Any, tmp_path: Path
+) -> None:
+    settings.CREDENTIAL_KEYS_DIR = tmp_path / "keys"
+    agent = cloud.add_host("h1")
+    server = cloud.launch(alice, admin_password=PASSWORD)
+    drain()
+    sent = kept()
+    call_command("rotate_credential_keys", "--keep", "1")
+    assert [path.name for path in settings.CREDENTIAL_KEYS_DIR.iterdir()] == ["2"]
+    assert kept() != sent
+    assert PASSWORD not in kept()
+    assert passwords.opened(Instance.objects.get(id=server.id)) == PASSWORD
+    again = kept()
+    call_command("rotate_credential_keys")
+    call_command("rotate_credential_keys")
+    assert kept() != again
+    (order,) = agent.take()
+    assert isinstance(order.body, BuildRequest)
+    assert order.body.instance.admin_password == PASSWORD
+
+
+def test_no_key_goes_while_there_is_a_password_that_none_opens(
+    cloud: Cloud, alice: RequestContext, settings: Any, tmp_path: Path
+) -> None:
+    settings.CREDENTIAL_KEYS_DIR = tmp_path / "keys"
+    cloud.add_host("h1")
+    server = cloud.launch(alice, admin_password=PASSWORD)
+    drain()
+    shutil.rmtree(settings.CREDENTIAL_KEYS_DIR)
+    (command,) = HostCommand.objects.filter(finished_at=None)
+    for _ in range(2):
+        with pytest.raises(CommandError) as refusal:
+            call_command("rotate_credential_keys", "--keep", "1")
+        assert str(server.id) in str(refusal.value)
+        assert str(command.id) in str(refusal.value)
+    assert sorted(path.name for path in settings.CREDENTIAL_KEYS_DIR.iterdir()) == ["1", "2"]

@@ -13,6 +13,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, keys
 from provisioning.identity.conflicts import told_as
+from provisioning.identity.encrypted import renewed
 from provisioning.identity.models import Credential, Project, SignIn, User
 from provisioning.identity.services.application_credentials import check_manages
 from provisioning.identity.services.sign_ins import OTHERS
@@ -170,24 +171,18 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
     for record_id in list(Credential.objects.values_list("id", flat=True)):
         for _ in range(5):
             record = Credential.objects.filter(id=record_id).first()
-            if record is None or _opens(newest, record.encrypted_blob):
+            if record is None:
                 break
             try:
-                fresh = newest.encrypt(blob_of(record).encode()).decode()
-            except UnavailableError:
+                fresh = renewed(record.encrypted_blob, newest)
+            except InvalidToken:
                 lost.append(record_id)
+                break
+            if fresh == record.encrypted_blob:
                 break
             same = Credential.objects.filter(id=record_id, encrypted_blob=record.encrypted_blob)
             changed += same.update(encrypted_blob=fresh)
     return changed, lost
-
-
-def _opens(key: Fernet, encrypted: str) -> bool:
-    try:
-        key.decrypt(encrypted.encode())
-    except InvalidToken:
-        return False
-    return True
 
 
 def _check(kind: str, blob: str, project: Project | None) -> None:

@@ -1,4 +1,4 @@
-"""``manage.py rotate_credential_keys``: encrypt the credentials kept for users with a new key."""
+"""``manage.py rotate_credential_keys``: encrypt with a new key what the keys of credentials encrypt."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -7,31 +7,35 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.identity import keys
-from provisioning.identity.services.credentials import encrypt_again
+from provisioning.identity.encrypted import encrypt_all_again
 
 
 class Command(BaseCommand):
-    """Adds a key, encrypts every credential with it, and drops the oldest; running processes notice by themselves."""
+    """Adds a key, encrypts everything with it, and drops the oldest; running processes notice by themselves."""
 
-    help = "Add a key for credentials (EC2, TOTP …), encrypt all of them again, and drop the oldest keys."
+    help = (
+        "Add a key for credentials (EC2, TOTP …) and for passwords on their way to guests, encrypt all of them again, "
+        "and drop the oldest keys."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take how many keys stay."""
         parser.add_argument("--keep", type=int, default=2, help="keys that stay, the new one included (default 2)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate and say what was encrypted again; nothing is dropped while there is a credential that no key opens."""
+        """Rotate and say what was encrypted again; nothing is dropped while there is something that no key opens."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         number = keys.CREDENTIALS.add()
-        changed, lost = encrypt_again(keys.CREDENTIALS.newest())
+        changed, lost = encrypt_all_again(keys.CREDENTIALS.newest())
         where = settings.CREDENTIAL_KEYS_DIR
         if lost:
             raise CommandError(
-                f"No key in {where} opens these credentials: {', '.join(lost)}. "
+                f"No key in {where} opens these: {', '.join(lost)}. "
                 f"Key {number} encrypts from now on, and no key was dropped. "
-                "Restore the missing keys from a backup, or delete the credentials; then run this again."
+                "Restore the missing keys from a backup, or delete the credentials, rebuild or delete the servers, "
+                "and wait for the end of the commands; then run this again."
             )
         keys.CREDENTIALS.drop(options["keep"])
-        noun = "credential" if changed == 1 else "credentials"
-        self.stdout.write(f"Key {number} in {where} encrypts from now on; {changed} {noun} encrypted again.")
+        counts = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in changed.items())
+        self.stdout.write(f"Key {number} in {where} encrypts from now on; encrypted again: {counts}.")
