@@ -99,6 +99,12 @@ def is_ready(image_id: uuid.UUID | str) -> bool:
     return Image.objects.filter(id=image_id, status__in=READY).exists()
 
 
+def holds_ready(image_id: uuid.UUID | str) -> bool:
+    """Say whether an image has its data, and keep it so until the caller's transaction ends: nobody deletes it then."""
+    ready = Image.objects.select_for_update(no_key=True).filter(id=image_id, status__in=READY)
+    return bool(ready.values_list("id"))
+
+
 def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bool:
     """End an image that was made of a server; ``unless_ready``: not when it has its bits.  Says whether it did.
 

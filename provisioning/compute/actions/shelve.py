@@ -15,7 +15,7 @@ from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
-from provisioning.compute.snapshot_images import MadeImage, is_ready, remove_image
+from provisioning.compute.snapshot_images import MadeImage, holds_ready, remove_image
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity.policies.base import ADMIN
@@ -62,8 +62,11 @@ class Shelve(ImageAction[None]):
         return Ending(columns=kept if outcome.well else {})
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task: the server is on its shelf only when its host says so and the image has its data."""
-        ready = outcome.well and is_ready(body.image_id)
+        """End the task: the server is on its shelf only when its host says so and the image has its data.
+
+        The image stays locked until the server's row names it: from then on it is not deleted.
+        """
+        ready = outcome.well and holds_ready(body.image_id)
         older = instance.snapshot_image_id
         moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
         if not ready:
