@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from provisioning.common.repeated import Repeated
 from provisioning.identity.tokens import TokenData
 
 _MINE = """
@@ -187,7 +188,7 @@ def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
 
 def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(Repeated(statement), values)
         return list(cursor.fetchall())
 
 
